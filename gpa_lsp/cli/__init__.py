@@ -1,0 +1,1 @@
+"""SERVE the shell: one file per subcommand."""

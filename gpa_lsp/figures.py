@@ -1,0 +1,99 @@
+"""Numbers with their uncertainty: shares with intervals, and spreads over launches."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_Z_95 = 1.959963984540054
+"""Two-sided 95 % quantile of the normal distribution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A part of a whole counted by sampling, with its 95 % interval.
+
+    Attributes:
+        part_samples: samples in the part.
+        whole_samples: samples in all.
+        ratio: part / whole, 0 when nothing was sampled.
+        low_ratio: lower end of the interval.
+        high_ratio: upper end of the interval.
+    """
+
+    part_samples: int
+    whole_samples: int
+    ratio: float
+    low_ratio: float
+    high_ratio: float
+
+
+def measure_share(part_samples: int, whole_samples: int) -> Share:
+    """The share of ``part`` in ``whole`` with Wilson's 95 % score interval.
+
+    Wilson's interval and not the textbook one: it stays inside [0, 1] and is honest at the small counts short kernels have. Samples are
+    taken as independent, which neighbouring samples of one warp are not quite; the interval is therefore a lower bound of the uncertainty.
+
+    Raises:
+        ValueError: a negative count, or a part larger than its whole.
+
+    Source:
+        E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927), 209-212.
+
+    >>> share = measure_share(50, 100)
+    >>> round(share.low_ratio, 3), round(share.high_ratio, 3)
+    (0.404, 0.596)
+    >>> measure_share(0, 0).high_ratio
+    1.0
+    """
+    if part_samples < 0 or part_samples > whole_samples:
+        raise ValueError(f"{part_samples} of {whole_samples} is no share")
+    if whole_samples == 0:
+        return Share(part_samples=0, whole_samples=0, ratio=0.0, low_ratio=0.0, high_ratio=1.0)
+    ratio = part_samples / whole_samples
+    z2_n = _Z_95 * _Z_95 / whole_samples
+    centre = (ratio + z2_n / 2) / (1 + z2_n)
+    half = _Z_95 / (1 + z2_n) * math.sqrt(ratio * (1 - ratio) / whole_samples + z2_n / (4 * whole_samples))
+    return Share(
+        part_samples=part_samples,
+        whole_samples=whole_samples,
+        ratio=ratio,
+        low_ratio=0.0 if part_samples == 0 else max(0.0, centre - half),
+        high_ratio=1.0 if part_samples == whole_samples else min(1.0, centre + half),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How a number varies over launches.
+
+    Attributes:
+        count: how many values.
+        mean: arithmetic mean.
+        minimum: smallest value.
+        maximum: largest value.
+        standard_deviation: of the sample (n - 1); None with fewer than two values.
+    """
+
+    count: int
+    mean: float
+    minimum: float
+    maximum: float
+    standard_deviation: float | None
+
+
+def measure_spread(values: Sequence[float]) -> Spread | None:
+    """The spread of ``values``; None when there are none. NaN and infinite values (failed measurements) are left out.
+
+    >>> measure_spread([1.0, 3.0])
+    Spread(count=2, mean=2.0, minimum=1.0, maximum=3.0, standard_deviation=1.4142135623730951)
+    >>> measure_spread([float("nan")]) is None
+    True
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return None
+    mean = math.fsum(finite) / len(finite)
+    deviation = None
+    if len(finite) > 1:
+        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in finite) / (len(finite) - 1))
+    return Spread(count=len(finite), mean=mean, minimum=min(finite), maximum=max(finite), standard_deviation=deviation)

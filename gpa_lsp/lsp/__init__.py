@@ -1,0 +1,1 @@
+"""SERVE the editor: only ``server.py`` speaks pygls; the features answer from immutable snapshots."""

@@ -1,0 +1,1 @@
+"""READ: Nsight Compute report or our own JSON → :class:`~gpa_lsp.profile.model.Profile`."""

@@ -1,0 +1,293 @@
+"""What every profile reader produces and every later room consumes: a :class:`Profile`.
+
+A profile holds *launches* (one measured kernel execution each) and the *modules* (loaded device images) their code lives in. Stall samples
+are columns over absolute instruction addresses; turning an address into a function and an offset is the ``kernel`` room's work.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.errors import Problem
+
+Dim3 = tuple[int, int, int]
+MetricScalar = int | float | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One collected metric of one launch.
+
+    Attributes:
+        name: the profiler's full name, e.g. ``gpu__time_duration.sum``.
+        value: the aggregate; None when the report stores only instances.
+        instance_ids: correlation ids, in file order: instruction addresses for per-instruction metrics, opcode names for opcode tables, time
+            stamps in ns for time series. Empty when there are none.
+        instance_values: the value of each instance; same length as ``instance_ids``.
+        over_time: the correlation ids are GPU time stamps, not addresses.
+    """
+
+    name: str
+    value: MetricScalar | None
+    instance_ids: tuple[int | str, ...] = ()
+    instance_values: tuple[MetricScalar, ...] = ()
+    over_time: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallSamples:
+    """Warp-state samples of one launch by instruction address and stall reason.
+
+    The sampled address is the *next instruction to issue* of the sampled warp.
+
+    Attributes:
+        addresses: uint64[n], absolute virtual addresses, ascending, unique.
+        reasons: the k stall reasons in Nsight Compute's spelling, sorted; ``selected`` is a warp that issued.
+        all_samples: int64[n, k], every sample.
+        latency_samples: int64[n, k], the subset taken in cycles in which the scheduler issued nothing (Nsight's "not issued"). Element by
+            element at most ``all_samples``.
+    """
+
+    addresses: npt.NDArray[np.uint64]
+    reasons: tuple[str, ...]
+    all_samples: npt.NDArray[np.int64]
+    latency_samples: npt.NDArray[np.int64]
+
+    @property
+    def total_samples(self) -> int:
+        """All samples of the launch."""
+        return int(self.all_samples.sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedFunction:
+    """A device function at its load address.
+
+    Attributes:
+        name: mangled name.
+        address: absolute virtual address of its first instruction.
+        symbol_index: index in the image's ``.symtab``; None when not stored.
+    """
+
+    name: str
+    address: int
+    symbol_index: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """A loaded device image.
+
+    Attributes:
+        module_id: the profile's own id, unique in the profile.
+        image: the cubin's bytes (ELF); None when the profile does not hold it.
+        compute_capability: (major, minor) the image was compiled for; None when not stored.
+        functions: functions with load addresses, ascending by address; empty in reports before 2022.2.
+        sources: path as compiled → text of source files embedded in the profile.
+    """
+
+    module_id: int
+    image: bytes | None
+    compute_capability: tuple[int, int] | None
+    functions: tuple[LoadedFunction, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """The GPU a launch ran on.
+
+    Attributes:
+        name: marketing name; None when not stored.
+        compute_capability: (major, minor); None when not stored.
+        sm_count: streaming multiprocessors; None when not stored.
+        sm_clock_hz: the device's nominal SM clock in Hz (a device attribute, not what the launch ran at); None when not stored.
+        attributes: every attribute the profile stores, by the profiler's name (clock rates there are in kHz).
+    """
+
+    name: str | None
+    compute_capability: tuple[int, int] | None
+    sm_count: int | None
+    sm_clock_hz: float | None
+    attributes: Mapping[str, MetricScalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFrame:
+    """A frame of the CPU call stack a kernel was launched from.
+
+    Attributes:
+        function: name; None when only the address is known.
+        module: library or executable, base name only; None when not stored.
+        file: source file; None when not stored.
+        line: 1-based; None when not stored.
+        address: absolute host address; None when not stored.
+    """
+
+    function: str | None
+    module: str | None
+    file: str | None
+    line: int | None
+    address: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSpeedup:
+    """NVIDIA's own estimate for one rule.
+
+    Attributes:
+        percent: percent of run time saved, as the profiler prints it; not a factor.
+        is_global: of the whole kernel (True) or of the part the rule looks at (False).
+    """
+
+    percent: float
+    is_global: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FocusMetric:
+    """A metric a rule bases its word on.
+
+    Attributes:
+        name: metric name.
+        value: its value.
+        severity: the profiler's number (0, 1, 2); its order is not documented.
+        advice: what NVIDIA says to do with it; may be empty.
+    """
+
+    name: str
+    value: float
+    severity: int
+    advice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleMessage:
+    """One message of one rule.
+
+    Attributes:
+        kind: ``ok``, ``info``, ``warning``, ``error`` or ``optimization``.
+        title: may be empty.
+        text: with the profiler's link markup already removed.
+    """
+
+    kind: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceMarker:
+    """A rule's remark on one line or one instruction.
+
+    Attributes:
+        address: absolute instruction address; None for a source-line marker.
+        file: path as compiled; None for an instruction marker.
+        line: 1-based; None for an instruction marker.
+        text: the remark.
+        kind: as in :class:`RuleMessage`.
+    """
+
+    address: int | None
+    file: str | None
+    line: int | None
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleResult:
+    """What one of NVIDIA's own rules said about a launch."""
+
+    identifier: str
+    name: str
+    section: str
+    messages: tuple[RuleMessage, ...] = ()
+    speedups: tuple[RuleSpeedup, ...] = ()
+    focus_metrics: tuple[FocusMetric, ...] = ()
+    markers: tuple[SourceMarker, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One measured execution of one kernel.
+
+    Attributes:
+        index: position in the profile, 0-based.
+        mangled_name: linkage name.
+        plain_name: function name without parameters; may be empty.
+        demangled_name: as the profiler demangled it; may be empty.
+        module_id: the :class:`Module` its code is in; None when the profile does not say.
+        grid: blocks in x, y, z; (0, 0, 0) when profiling failed.
+        block: threads in x, y, z.
+        device: the GPU.
+        created_unix_s: when the result was written, seconds since 1970; None when not stored.
+        context_id: CUDA context; None when not stored.
+        stream_id: CUDA stream; None when not stored.
+        metrics: every metric by name (per-PC stall families included); a mapping that decodes on access.
+        samples: stall samples; None when the report has none.
+        samples_truncated: the sampling buffer ran full, so samples cover only the first part of the execution.
+        function_addresses: load addresses of the kernel and the device functions it calls, ascending; empty when not stored. Names are in the
+            module's function table, if there is one.
+        nvtx_ranges: names of the NVTX ranges the launch was in, outermost first.
+        call_stack: CPU frames, innermost first; empty when not collected.
+        rules: NVIDIA's rule results.
+        failure: why the launch has no usable numbers; None when it has.
+    """
+
+    index: int
+    mangled_name: str
+    plain_name: str
+    demangled_name: str
+    module_id: int | None
+    grid: Dim3
+    block: Dim3
+    device: Device
+    created_unix_s: int | None
+    context_id: int | None
+    stream_id: int | None
+    metrics: Mapping[str, Metric]
+    samples: StallSamples | None
+    samples_truncated: bool
+    function_addresses: tuple[int, ...] = ()
+    nvtx_ranges: tuple[str, ...] = ()
+    call_stack: tuple[HostFrame, ...] = ()
+    rules: tuple[RuleResult, ...] = ()
+    failure: str | None = None
+
+    @property
+    def display_name(self) -> str:
+        """The most readable name there is."""
+        return self.demangled_name or self.plain_name or self.mangled_name
+
+    def read_number(self, metric_name: str) -> float | None:
+        """The aggregate of a metric as a float; None when it was not collected, is text or is not finite."""
+        metric = self.metrics.get(metric_name)
+        if metric is None or metric.value is None or isinstance(metric.value, str):
+            return None
+        value = float(metric.value)
+        return value if np.isfinite(value) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Everything one profile file says.
+
+    Attributes:
+        path: the file; None for bytes from elsewhere.
+        format_name: e.g. ``ncu-report`` or ``gpa-lsp/profile/1``.
+        tool_version: the collector's version; None when not stored.
+        modules: loaded images, by id.
+        launches: in file order.
+        problems: what could not be read while the rest could.
+    """
+
+    path: Path | None
+    format_name: str
+    tool_version: str | None
+    modules: Mapping[int, Module]
+    launches: tuple[Launch, ...]
+    problems: tuple[Problem, ...] = ()

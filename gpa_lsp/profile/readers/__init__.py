@@ -1,0 +1,1 @@
+"""One file per profile format; each defines ``READER``."""

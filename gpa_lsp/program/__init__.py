@@ -1,0 +1,1 @@
+"""STRUCTURE: instructions → basic blocks, edges, dominators, loops, and the device-call graph."""

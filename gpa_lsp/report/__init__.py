@@ -1,0 +1,1 @@
+"""GATHER: everything found → :class:`~gpa_lsp.report.model.Report`, with indexes by source line and by pc; save and load."""
