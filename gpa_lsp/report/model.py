@@ -1,0 +1,326 @@
+"""The :class:`Report`: what was found, free of any file it came from, ready to be shown, saved and indexed.
+
+A report is self-contained: it can be written as JSON (``gpa-lsp/report/1``), read back on another machine without profile or cubin, and
+rendered there. Rows per line and per function are objects; rows per instruction are columns, since there can be a hundred thousand.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.errors import Problem
+from gpa_lsp.figures import Share, Spread, measure_share
+from gpa_lsp.locations import InlineChain, SourceLine
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonCount:
+    """Samples with one stall reason.
+
+    Attributes:
+        all_samples: every sample.
+        latency_samples: those taken when the scheduler issued nothing ("not issued").
+    """
+
+    all_samples: int
+    latency_samples: int
+
+
+ReasonCounts = Mapping[str, ReasonCount]
+"""Stall reason (Nsight's spelling) → its samples, only reasons with at least one sample, most samples first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchConfiguration:
+    """How a kernel was launched.
+
+    Attributes:
+        grid: blocks in x, y, z.
+        block: threads in x, y, z.
+        registers_per_thread: None when unknown.
+        shared_static_bytes: per block; None when unknown.
+        shared_dynamic_bytes: per block; None when unknown.
+    """
+
+    grid: Dim3
+    block: Dim3
+    registers_per_thread: int | None
+    shared_static_bytes: int | None
+    shared_dynamic_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceReport:
+    """The GPU; every attribute is None when the profile does not say."""
+
+    name: str | None
+    compute_capability: tuple[int, int] | None
+    sm_count: int | None
+    sm_clock_hz: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleNote:
+    """A remark or an estimate of the profiler's own rules, kept apart from ours.
+
+    Attributes:
+        rule: the rule's name.
+        kind: ``ok``, ``info``, ``warning``, ``error`` or ``optimization``.
+        text: the remark.
+        speedup_percent: percent of run time NVIDIA thinks can be saved; None when it does not say.
+        speedup_is_global: of the whole kernel, not only of the part looked at; None when there is no estimate.
+    """
+
+    rule: str
+    kind: str
+    text: str
+    speedup_percent: float | None = None
+    speedup_is_global: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchReport:
+    """One measured launch of a kernel.
+
+    Attributes:
+        index: position in the profile, 0-based.
+        configuration: its launch configuration.
+        duration_ns: None when unknown.
+        total_samples: all stall samples.
+        latency_samples: samples without issue.
+        by_reason: per stall reason.
+        samples_truncated: the sampling buffer was full; the samples cover only the start.
+        failure: why it has no usable numbers; None when it has.
+        nvtx_ranges: outermost first.
+        call_stack: ``function (module)`` or ``function at file:line``, innermost first; host addresses are not kept.
+        rules: what NVIDIA's own rules said.
+    """
+
+    index: int
+    configuration: LaunchConfiguration
+    duration_ns: float | None
+    total_samples: int
+    latency_samples: int
+    by_reason: ReasonCounts
+    samples_truncated: bool
+    failure: str | None
+    nvtx_ranges: tuple[str, ...] = ()
+    call_stack: tuple[str, ...] = ()
+    rules: tuple[RuleNote, ...] = ()
+
+
+class FunctionRole(Enum):
+    """What a function is to its kernel."""
+
+    KERNEL = "kernel"
+    DEVICE_FUNCTION = "device_function"
+    """A section of its own in the same module."""
+    SUB_FUNCTION = "sub_function"
+    """A local function inside another function's section."""
+    OUTSIDE_MODULE = "outside_module"
+    """Code the module does not hold (the driver's printf, a system call)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRow:
+    """Samples of one function.
+
+    Attributes:
+        mangled_name: linkage name; ``<outside this module>`` for foreign code.
+        name: readable name.
+        role: what it is.
+        instruction_count: 0 for foreign code.
+        has_lines: a line table covers it.
+        samples: in its own instructions.
+        latency_samples: of these, without issue.
+        by_reason: per stall reason.
+        registers: per thread; None when unknown.
+    """
+
+    mangled_name: str
+    name: str
+    role: FunctionRole
+    instruction_count: int
+    has_lines: bool
+    samples: int
+    latency_samples: int
+    by_reason: ReasonCounts
+    registers: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineRow:
+    """Samples of one source line, over all functions it was compiled into.
+
+    Attributes:
+        file: as compiled; None for instructions without line information (one row per function).
+        line: 1-based; None likewise.
+        function: mangled name of the function whose body holds the line; where several do (templates), the one with most samples.
+        samples: of instructions whose innermost frame is this line (*self*).
+        latency_samples: of these, without issue.
+        inclusive_samples: of instructions with this line in any frame of their inline chain; at least ``samples``.
+        inclusive_latency_samples: of these, without issue.
+        called_samples: estimate of samples in functions *called* (not inlined) from this line, shared among the call sites by how often each
+            executed; not contained in ``inclusive_samples``.
+        by_reason: self samples per stall reason.
+        inclusive_by_reason: inclusive samples per stall reason.
+    """
+
+    file: str | None
+    line: int | None
+    function: str
+    samples: int
+    latency_samples: int
+    inclusive_samples: int
+    inclusive_latency_samples: int
+    called_samples: float
+    by_reason: ReasonCounts
+    inclusive_by_reason: ReasonCounts
+
+    @property
+    def source_line(self) -> SourceLine | None:
+        """The place; None for the row of a function without lines."""
+        if self.file is None or self.line is None:
+            return None
+        return SourceLine(file=self.file, line=self.line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRow:
+    """A natural loop of a function.
+
+    Attributes:
+        function: mangled name of the section it is in.
+        header_pc_offset: first instruction of the loop's header block.
+        last_pc_offset: highest instruction address in the loop.
+        depth: 1 for an outermost loop.
+        file: file of the loop's lines; None without line information.
+        first_line: smallest line of the loop in ``file``; None likewise.
+        last_line: largest; None likewise.
+        samples: of all instructions in the loop, inner loops included.
+        latency_samples: of these, without issue.
+    """
+
+    function: str
+    header_pc_offset: int
+    last_pc_offset: int
+    depth: int
+    file: str | None
+    first_line: int | None
+    last_line: int | None
+    samples: int
+    latency_samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionColumns:
+    """All instructions of a kernel's functions, in function order and address order within.
+
+    Attributes:
+        functions: mangled names of the sections.
+        function_index: int32[n] into ``functions``.
+        pc_offsets: int64[n], bytes from the section's start; for foreign code the absolute address.
+        texts: n disassembled instructions; empty strings where there is no disassembly.
+        chains: distinct inline chains.
+        chain_index: int32[n] into ``chains``; -1 without line.
+        reasons: the k stall reasons.
+        all_samples: int64[n, k].
+        latency_samples: int64[n, k].
+        executions: int64[n], warp-level executions summed over launches (``inst_executed``); -1 where not collected.
+        stall_cycles: uint8[n]; with the other control columns all zero / 7 where unknown (``has_control`` False).
+        yield_flag: uint8[n].
+        write_barrier: uint8[n], 7 = none.
+        read_barrier: uint8[n], 7 = none.
+        wait_mask: uint8[n].
+        has_control: bool[n].
+    """
+
+    functions: tuple[str, ...]
+    function_index: npt.NDArray[np.int32]
+    pc_offsets: npt.NDArray[np.int64]
+    texts: tuple[str, ...]
+    chains: tuple[InlineChain, ...]
+    chain_index: npt.NDArray[np.int32]
+    reasons: tuple[str, ...]
+    all_samples: npt.NDArray[np.int64]
+    latency_samples: npt.NDArray[np.int64]
+    executions: npt.NDArray[np.int64]
+    stall_cycles: npt.NDArray[np.uint8]
+    yield_flag: npt.NDArray[np.uint8]
+    write_barrier: npt.NDArray[np.uint8]
+    read_barrier: npt.NDArray[np.uint8]
+    wait_mask: npt.NDArray[np.uint8]
+    has_control: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelReport:
+    """Everything about one kernel, over all its launches in one profile.
+
+    Attributes:
+        name: readable name.
+        mangled_name: linkage name.
+        profile_path: the profile it was measured in; None when it came from no file.
+        measured_unix_s: when; None when unknown.
+        configuration: of its longest launch.
+        device: the GPU.
+        duration_ns: mean over launches; None when unknown.
+        duration_spread_ns: mean, min, max, standard deviation; None when unknown.
+        samples_spread: of total samples per launch; None without samples.
+        total_samples: over all launches.
+        latency_samples: of these, without issue.
+        by_reason: per stall reason.
+        samples_truncated: at least one launch filled the sampling buffer.
+        launches: in profile order.
+        functions: most samples first.
+        lines: most inclusive samples first.
+        loops: by function and address.
+        instructions: columns.
+        embedded_sources: path as compiled → text at the time of measuring, where the profile has it.
+    """
+
+    name: str
+    mangled_name: str
+    profile_path: Path | None
+    measured_unix_s: int | None
+    configuration: LaunchConfiguration
+    device: DeviceReport
+    duration_ns: float | None
+    duration_spread_ns: Spread | None
+    samples_spread: Spread | None
+    total_samples: int
+    latency_samples: int
+    by_reason: ReasonCounts
+    samples_truncated: bool
+    launches: tuple[LaunchReport, ...]
+    functions: tuple[FunctionRow, ...]
+    lines: tuple[LineRow, ...]
+    loops: tuple[LoopRow, ...]
+    instructions: InstructionColumns
+    embedded_sources: Mapping[str, str] = field(default_factory=dict)
+
+    def share_of(self, samples: int) -> Share:
+        """``samples`` as a share of all of the kernel's samples, with its 95 % interval."""
+        return measure_share(samples, self.total_samples)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was found in one or more profiles.
+
+    Attributes:
+        problems: what could not be read or is in doubt.
+        kernels: longest total time first; kernels without a duration last.
+    """
+
+    problems: tuple[Problem, ...]
+    kernels: tuple[KernelReport, ...]
