@@ -231,11 +231,14 @@ class Function:
     """One ``.text.<name>`` section, not yet disassembled.
 
     Attributes:
-        name: mangled name.
+        name: mangled name. Unique within the image: where linking left several local functions of one name (the slow paths of divisions),
+            the later ones have ``@`` and their section index appended.
         is_entry: a ``__global__`` kernel (STO_CUDA_ENTRY), not a device function.
         symbol_index: of its STT_FUNC symbol in ``.symtab``; None when the symbol is missing.
         section_index: of its section.
-        code: the section's bytes (a copy, a multiple of 16 long after cutting a ragged tail).
+        image: the image the function lies in; shared, not copied, because images reach 50 MB.
+        code_start: offset of the section in the image.
+        size_bytes: size of the section, a multiple of 16 (a ragged tail is cut).
         registers: per thread (EIATTR 0x2f, or sh_info in older images); None when not stored.
         barriers: CTA barriers used; None when not stored.
         frame_bytes: stack frame of this function; None when not stored.
@@ -250,7 +253,9 @@ class Function:
     is_entry: bool
     symbol_index: int | None
     section_index: int
-    code: bytes = field(repr=False)
+    image: bytes = field(repr=False)
+    code_start: int
+    size_bytes: int
     registers: int | None
     barriers: int | None
     frame_bytes: int | None
@@ -261,9 +266,9 @@ class Function:
     call_symbols: Mapping[int, str]
 
     @property
-    def size_bytes(self) -> int:
-        """Size of the section."""
-        return len(self.code)
+    def code(self) -> bytes:
+        """The section's bytes, a fresh copy."""
+        return self.image[self.code_start : self.code_start + self.size_bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +282,10 @@ class Cubin:
         sha256: hexadecimal digest of the image.
         image: the ELF bytes.
         functions: mangled name → function, in section order.
-        calls: (caller, callee) pairs of mangled names from ``.nv.callgraph``; sub-functions are not in it.
+        calls: (caller, callee) pairs of names of direct calls from ``.nv.callgraph``; callees may be outside the image, and sub-functions
+            are not in it.
+        indirect_calls: (caller, callee) pairs that may happen: the caller calls through a pointer of a prototype that the callee has, and
+            the callee's address is taken somewhere.
         has_lines: there is a ``.debug_line``.
         has_ptx_lines: there is a ``.nv_debug_line_sass`` with its PTX.
     """
@@ -289,5 +297,6 @@ class Cubin:
     image: bytes = field(repr=False)
     functions: Mapping[str, Function]
     calls: tuple[tuple[str, str], ...]
+    indirect_calls: tuple[tuple[str, str], ...] = ()
     has_lines: bool
     has_ptx_lines: bool
