@@ -1,0 +1,277 @@
+"""From paths as the compiler wrote them to files on this machine.
+
+A report names sources by the paths of the machine that compiled them. :class:`SourceLocator` finds the same file here, and prefers no answer
+to a wrong one: a marker on the wrong file misleads more than a missing marker.
+"""
+
+import os
+import re
+import threading
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_MAX_FILES = 200_000
+"""Files visited below the roots before the search for sources gives up."""
+
+_MAX_COMPARED_BYTES = 4 << 20
+"""Larger files are not read for a comparison with an embedded source."""
+
+_SIMILAR_RATIO = 0.5
+"""Lines in common from which on a file counts as a later or earlier edit of an embedded source."""
+
+_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "dist-packages"})
+"""Never searched; neither are folders whose name starts with a dot."""
+
+_FOREIGN_PREFIXES = (("usr",), ("opt",), ("library",), ("program files",), ("program files (x86)",), ("nix", "store"))
+"""Where compilers and libraries live: a file of the same bare name in a work folder is not taken for one of theirs."""
+
+_WINDOWS_ROOT = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledPath:
+    """A path taken apart, whichever system wrote it.
+
+    Attributes:
+        anchor: ``""`` for a relative path, ``/``, ``C:/``, or ``//`` for a network share.
+        parts: the components, without ``.`` and with ``..`` folded.
+        is_windows: written by a Windows compiler, so letter case does not count.
+    """
+
+    anchor: str
+    parts: tuple[str, ...]
+    is_windows: bool
+
+
+def parse_compiled_path(text: str) -> CompiledPath:
+    r"""Take a path apart, whichever system wrote it.
+
+    >>> parse_compiled_path("/home/me/./a/../k.cu").parts
+    ('home', 'me', 'k.cu')
+    >>> parse_compiled_path("D:\\src\\k.cu").anchor, parse_compiled_path("src/k.cu").anchor
+    ('D:/', '')
+    """
+    is_windows = _WINDOWS_ROOT.match(text) is not None or ("\\" in text and "/" not in text)
+    plain = text.replace("\\", "/") if is_windows else text
+    anchor = ""
+    if is_windows and plain[1:2] == ":":
+        anchor, plain = plain[0].upper() + ":/", plain[2:]
+    elif plain.startswith("/"):
+        anchor = "//" if is_windows and plain.startswith("//") else "/"
+    parts: list[str] = []
+    for part in plain.split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in ("", ".") and not (part == ".." and anchor):
+            parts.append(part)
+    return CompiledPath(anchor=anchor, parts=tuple(parts), is_windows=is_windows)
+
+
+class SourceLocator:
+    """Finds the files of this machine that compiled paths mean.
+
+    Asked in this order: the mappings, the path itself, the same relative path below a root, and the file below the roots that shares the
+    longest tail with the path. Answers are remembered; make a new locator when files have come or gone. May be used from several threads.
+
+    Args:
+        roots: folders to search, most important first; usually the current directory or the workspace folders.
+        mappings: prefix as compiled → folder here, tried in order; the user's own word, believed wherever the file exists.
+        max_files: files and folders visited below all roots together before the search ends; what lies deeper is not found.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        mappings: Sequence[tuple[str, str]] = (),
+        *,
+        max_files: int = DEFAULT_MAX_FILES,
+    ) -> None:
+        self._roots = tuple(Path(os.path.abspath(root)) for root in roots)  # noqa: PTH100 - resolve() would follow links
+        self._mappings = tuple((parse_compiled_path(source), Path(target)) for source, target in mappings)
+        self._max_files = max_files
+        self._index: dict[str, list[tuple[int, str]]] | None = None
+        self._index_is_whole = True
+        self._answers: dict[tuple[str, str | None], Path | None] = {}
+        self._lock = threading.Lock()
+
+    def locate(self, compiled_path: str, embedded_text: str | None = None) -> Path | None:
+        """The file here that ``compiled_path`` means.
+
+        Args:
+            compiled_path: as in the line table, of any system; ``C:\\…`` works everywhere.
+            embedded_text: the source as the profile carries it; decides between files that share an equally long tail.
+
+        Returns:
+            An absolute path, or None when there is no such file or no way to tell which of several it is.
+        """
+        key = (compiled_path, embedded_text)
+        with self._lock:
+            if key not in self._answers:
+                self._answers[key] = self._find(parse_compiled_path(compiled_path), embedded_text)
+            return self._answers[key]
+
+    def _find(self, path: CompiledPath, embedded_text: str | None) -> Path | None:
+        if not path.parts or any("\0" in part for part in path.parts):
+            return None
+        for source, target in self._mappings:
+            rest = _strip_prefix(path, source)
+            if rest is not None and _is_file(target.joinpath(*rest)):
+                return Path(os.path.abspath(target.joinpath(*rest)))  # noqa: PTH100
+        direct = self._find_as_written(path)
+        return direct if direct is not None else self._find_by_tail(path, embedded_text)
+
+    def _find_as_written(self, path: CompiledPath) -> Path | None:
+        if path.anchor == "//":
+            return None  # asking for a share a report names would send this user's credentials to a stranger's server
+        if path.anchor == "":
+            candidates = [root.joinpath(*path.parts) for root in self._roots]
+        elif path.is_windows == (os.name == "nt"):
+            candidates = [Path(path.anchor).joinpath(*path.parts)]
+        else:
+            candidates = []
+        return next((candidate for candidate in candidates if _is_file(candidate)), None)
+
+    def _find_by_tail(self, path: CompiledPath, embedded_text: str | None) -> Path | None:
+        named_alike = self._index_files().get(path.parts[-1].casefold(), [])
+        candidates = [found for found in named_alike if _is_file(self._roots[found[0]] / found[1])]
+        ranked = [(_count_common_tail(path, relative), root, relative) for root, relative in candidates]
+        longest = max((common for common, _, _ in ranked), default=0)
+        if longest == 0:
+            return None
+        best = [self._roots[root] / relative for common, root, relative in ranked if common == longest]
+        if embedded_text is not None:
+            return _choose_by_text(best, embedded_text, trusted=longest > 1)
+        if len(best) > 1:
+            return None
+        relative = next(relative for common, _, relative in ranked if common == longest)
+        is_certain = longest > 1 or longest == relative.count("/") + 1
+        return best[0] if is_certain or self._is_only_plausible(path) else None
+
+    def _is_only_plausible(self, path: CompiledPath) -> bool:
+        """Whether a single file that shares no more than its name may be taken: all were seen, and it is nobody's library header."""
+        lowered = tuple(part.casefold() for part in path.parts)
+        is_foreign = any(lowered[: len(prefix)] == prefix for prefix in _FOREIGN_PREFIXES) or any(
+            part in lowered for part in _SKIPPED_FOLDERS
+        )
+        return self._index_is_whole and not is_foreign
+
+    def _index_files(self) -> dict[str, list[tuple[int, str]]]:
+        """Folded file name → (root number, path below that root with ``/``), nearest to the roots first."""
+        if self._index is None:
+            self._index = {}
+            left = self._max_files
+            seen: set[str] = set()
+            for number, root in enumerate(self._roots):
+                left = self._index_root(number, root, left, seen)
+        return self._index
+
+    def _index_root(self, number: int, root: Path, left: int, seen: set[str]) -> int:
+        assert self._index is not None
+        folders = deque([""])
+        while folders:
+            below = folders.popleft()
+            folder = f"{root}/{below}" if below else str(root)  # a Path per folder would double the time
+            if folder in seen:
+                continue
+            seen.add(folder)
+            for entry in _list_folder(folder):
+                if left == 0:
+                    self._index_is_whole = False
+                    return 0
+                left -= 1
+                relative = f"{below}/{entry.name}" if below else entry.name
+                if _is_folder(entry):
+                    folders.append(relative)
+                    continue
+                self._index.setdefault(entry.name.casefold(), []).append((number, relative))
+        return left
+
+
+def _list_folder(folder: str) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(
+                (entry for entry in entries if not (entry.name in _SKIPPED_FOLDERS or entry.name.startswith("."))),
+                key=lambda entry: entry.name,
+            )
+    except OSError:
+        return []  # not readable, or gone since: then it holds nothing for us
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _strip_prefix(path: CompiledPath, prefix: CompiledPath) -> tuple[str, ...] | None:
+    """The parts of ``path`` behind ``prefix``; None when it does not start with it."""
+    if path.anchor != prefix.anchor or len(prefix.parts) >= len(path.parts):
+        return None
+    head = path.parts[: len(prefix.parts)]
+    if not all(_is_same(a, b, path.is_windows) for a, b in zip(head, prefix.parts, strict=True)):
+        return None
+    return path.parts[len(prefix.parts) :]
+
+
+def _is_same(one: str, other: str, ignore_case: bool) -> bool:
+    return one == other or ((ignore_case or os.name == "nt") and one.casefold() == other.casefold())
+
+
+def _count_common_tail(path: CompiledPath, relative: str) -> int:
+    common = 0
+    for one, other in zip(reversed(path.parts), reversed(relative.split("/")), strict=False):
+        if not _is_same(one, other, path.is_windows):
+            break
+        common += 1
+    return common
+
+
+def _choose_by_text(candidates: Sequence[Path], embedded_text: str, *, trusted: bool) -> Path | None:
+    """The one candidate whose text is the embedded one, or else clearly an edit of it; None when none or several are.
+
+    Args:
+        candidates: files with an equally long common tail.
+        embedded_text: what the file held when it was profiled.
+        trusted: the tail is long enough to believe a single candidate whatever it now holds.
+    """
+    wanted = _list_lines(embedded_text)
+    scored = [(_measure_similarity(wanted, _read_lines(path)), path) for path in candidates]
+    best_score = max(score for score, _ in scored)
+    best = [path for score, path in scored if score == best_score]
+    if len(best) > 1:
+        return None
+    return best[0] if best_score >= _SIMILAR_RATIO or (trusted and len(candidates) == 1) else None
+
+
+def _list_lines(text: str) -> Counter[str]:
+    return Counter(stripped for line in text.splitlines() if (stripped := line.strip()))
+
+
+def _read_lines(path: Path) -> Counter[str]:
+    try:
+        if path.stat().st_size > _MAX_COMPARED_BYTES:
+            return Counter()
+        return _list_lines(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return Counter()
+
+
+def _measure_similarity(one: Counter[str], other: Counter[str]) -> float:
+    """Lines in common over lines of the longer text, 1.0 for equal texts.
+
+    >>> _measure_similarity(Counter("ab"), Counter("abcd"))
+    0.5
+    """
+    longer = max(one.total(), other.total())
+    return (one & other).total() / longer if longer else 1.0

@@ -1,0 +1,151 @@
+"""Compiled paths find their files, and never a wrong one."""
+
+import os
+from pathlib import Path
+
+import pytest
+from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path
+
+
+def put(path: Path, text: str = "x\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "anchor", "parts"),
+    [
+        ("/home/me/k.cu", "/", ("home", "me", "k.cu")),
+        ("/../a//./b/../k.cu", "/", ("a", "k.cu")),
+        ("../src/k.cu", "", ("..", "src", "k.cu")),
+        ("C:\\Work\\k.cu", "C:/", ("Work", "k.cu")),
+        ("c:/Work/k.cu", "C:/", ("Work", "k.cu")),
+        ("src\\k.cu", "", ("src", "k.cu")),
+        ("\\\\server\\share\\k.cu", "//", ("server", "share", "k.cu")),
+        ("", "", ()),
+    ],
+)
+def test_paths_of_every_system_come_apart(text: str, anchor: str, parts: tuple[str, ...]) -> None:
+    path = parse_compiled_path(text)
+    assert (path.anchor, path.parts) == (anchor, parts)
+
+
+def test_mapping_wins_over_everything(tmp_path: Path) -> None:
+    mapped = put(tmp_path / "here" / "src" / "k.cu")
+    original = put(tmp_path / "there" / "src" / "k.cu")
+    locator = SourceLocator([tmp_path], [(str(tmp_path / "there"), str(tmp_path / "here"))])
+    assert locator.locate(str(original)) == mapped
+
+
+def test_mapping_whose_file_is_missing_is_passed_over(tmp_path: Path) -> None:
+    original = put(tmp_path / "there" / "k.cu")
+    locator = SourceLocator([], [(str(tmp_path / "there"), str(tmp_path / "nowhere"))])
+    assert locator.locate(str(original)) == original
+
+
+def test_mapping_ends_at_a_folder_border(tmp_path: Path) -> None:
+    put(tmp_path / "here" / "k.cu")
+    assert SourceLocator([], [("/build/pro", str(tmp_path / "here"))]).locate("/build/project/k.cu") is None
+
+
+def test_windows_mapping_ignores_case(tmp_path: Path) -> None:
+    mapped = put(tmp_path / "src" / "k.cu")
+    assert SourceLocator([], [("c:\\WORK", str(tmp_path))]).locate("C:\\Work\\src\\k.cu") == mapped
+
+
+def test_absolute_path_that_exists(tmp_path: Path) -> None:
+    there = put(tmp_path / "k.cu")
+    assert SourceLocator([]).locate(str(there)) == there
+
+
+def test_relative_path_below_a_root(tmp_path: Path) -> None:
+    there = put(tmp_path / "src" / "k.cu")
+    assert SourceLocator([tmp_path / "empty", tmp_path]).locate("./src/k.cu") == there
+
+
+def test_longest_tail_wins(tmp_path: Path) -> None:
+    put(tmp_path / "old" / "k.cu")
+    wanted = put(tmp_path / "clone" / "src" / "k.cu")
+    assert SourceLocator([tmp_path]).locate("/home/me/project/src/k.cu") == wanted
+    assert SourceLocator([tmp_path]).locate("D:\\project\\SRC\\K.cu") == wanted
+
+
+def test_letter_case_counts_for_paths_that_are_not_windows(tmp_path: Path) -> None:
+    if os.name == "nt":
+        pytest.skip("names are alike there")
+    put(tmp_path / "src" / "K.cu")
+    assert SourceLocator([tmp_path]).locate("/home/me/src/k.cu") is None
+
+
+def test_equal_tails_without_text_give_no_answer(tmp_path: Path) -> None:
+    put(tmp_path / "a" / "src" / "k.cu")
+    put(tmp_path / "b" / "src" / "k.cu")
+    assert SourceLocator([tmp_path]).locate("/home/me/src/k.cu") is None
+
+
+def test_embedded_text_decides_between_equal_tails(tmp_path: Path) -> None:
+    put(tmp_path / "a" / "src" / "k.cu", "int a;\nint b;\n")
+    wanted = put(tmp_path / "b" / "src" / "k.cu", "float c;\nfloat d;\nfloat f;\n")
+    locator = SourceLocator([tmp_path])
+    assert locator.locate("/home/me/src/k.cu", "float c;\r\nfloat d;\r\nfloat e;\r\n") == wanted
+    assert locator.locate("/home/me/src/k.cu", "nothing alike\n") is None
+
+
+def test_two_equal_copies_give_no_answer(tmp_path: Path) -> None:
+    put(tmp_path / "a" / "src" / "k.cu", "same\n")
+    put(tmp_path / "b" / "src" / "k.cu", "same\n")
+    assert SourceLocator([tmp_path]).locate("/home/me/src/k.cu", "same\n") is None
+
+
+def test_edited_file_in_the_same_place_is_still_the_file(tmp_path: Path) -> None:
+    wanted = put(tmp_path / "src" / "k.cu", "rewritten\n")
+    assert SourceLocator([tmp_path]).locate("/home/me/src/k.cu", "as it was\n") == wanted
+
+
+def test_bare_name_is_believed_only_where_it_must_be_it(tmp_path: Path) -> None:
+    at_root = put(tmp_path / "k.cu")
+    deeper = put(tmp_path / "clone" / "deep" / "other.cu")
+    cmath = put(tmp_path / "third_party" / "cmath")
+    locator = SourceLocator([tmp_path])
+    assert locator.locate("/home/me/project/k.cu") == at_root
+    assert locator.locate("/home/me/project/other.cu") == deeper
+    assert cmath.exists()
+    assert locator.locate("/usr/include/c++/11/cmath") is None
+    assert locator.locate("/home/me/other.cu", "no line in common") is None
+
+
+def test_bounded_search_does_not_guess(tmp_path: Path) -> None:
+    put(tmp_path / "a" / "k.cu")
+    put(tmp_path / "b" / "k.cu")
+    assert SourceLocator([tmp_path], max_files=1).locate("/home/me/project/k.cu") is None
+
+
+def test_hidden_and_package_folders_are_not_searched(tmp_path: Path) -> None:
+    for folder in (".git", ".venv", "node_modules", "__pycache__"):
+        put(tmp_path / folder / "src" / "k.cu")
+    assert SourceLocator([tmp_path]).locate("/home/me/src/k.cu") is None
+
+
+def test_overlapping_roots_count_a_file_once(tmp_path: Path) -> None:
+    wanted = put(tmp_path / "src" / "k.cu")
+    assert SourceLocator([tmp_path, tmp_path / "src", tmp_path]).locate("/home/me/src/k.cu") == wanted
+
+
+def test_links_in_circles_end(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
+    wanted = put(tmp_path / "src" / "k.cu")
+    assert SourceLocator([tmp_path]).locate("/home/me/src/k.cu") == wanted
+
+
+def test_pipes_are_not_opened(tmp_path: Path) -> None:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no pipes with names there")
+    (tmp_path / "src").mkdir()
+    os.mkfifo(tmp_path / "src" / "k.cu")
+    assert SourceLocator([tmp_path]).locate("/home/me/src/k.cu", "text") is None
+
+
+@pytest.mark.parametrize("text", ["", "/", ".", "..", "a\0b", "\\\\server\\share\\k.cu", "k" * 5000, "/" + "a/" * 3000])
+def test_odd_paths_find_nothing(tmp_path: Path, text: str) -> None:
+    assert SourceLocator([tmp_path]).locate(text) is None
