@@ -1,0 +1,133 @@
+"""Where a kernel's launches ran: address maps, and the refusal of samples that were not taken on this code."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin
+from gpa_lsp.errors import MismatchError
+from gpa_lsp.kernel.address_map import AddressMap, build_address_map
+from gpa_lsp.profile.model import Launch, Module, Profile
+
+_OVERRUN_BYTES = 4096
+"""How far behind the module's last function an address still counts as an overrun of that function and not as foreign code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedLaunch:
+    """One launch with its addresses understood.
+
+    Attributes:
+        launch: as read.
+        addresses: where the module's functions were during this launch.
+        executed_addresses: uint64[m], addresses of ``inst_executed``; empty where it was not collected.
+        executions: int64[m], warp-level executions of each.
+    """
+
+    launch: Launch
+    addresses: AddressMap
+    executed_addresses: npt.NDArray[np.uint64]
+    executions: npt.NDArray[np.int64]
+
+    def list_touched(self) -> npt.NDArray[np.uint64]:
+        """Addresses with a sample or an execution, ascending, unique."""
+        samples = self.launch.samples
+        sampled = samples.addresses if samples is not None else np.zeros(0, dtype=np.uint64)
+        return np.union1d(sampled, self.executed_addresses[self.executions > 0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedKernel:
+    """A kernel before anything of its code is decoded.
+
+    Attributes:
+        launches: all of one kernel; a module can be loaded anew between them, so each has its own addresses.
+        module: the loaded image; None when the profile has none.
+        cubin: the decoded image; None when there is none.
+        needed: mangled names of the functions with anything sampled or executed, the kernel included.
+    """
+
+    launches: tuple[PlacedLaunch, ...]
+    module: Module | None
+    cubin: Cubin | None
+    needed: tuple[str, ...]
+
+    @property
+    def mangled_name(self) -> str:
+        """Of the kernel."""
+        return self.launches[0].launch.mangled_name
+
+
+def place_kernel(group: tuple[Launch, ...], profile: Profile, cubins: Mapping[int, Cubin]) -> PlacedKernel:
+    """Understand the addresses of the launches of one kernel.
+
+    Args:
+        group: launches of one kernel, at least one.
+        profile: where their modules are.
+        cubins: decoded images by module id.
+
+    Raises:
+        MismatchError: the samples cannot have been taken on this cubin.
+    """
+    module_id = group[0].module_id
+    module = profile.modules.get(module_id) if module_id is not None else None
+    cubin = cubins.get(module_id) if module_id is not None else None
+    launches = tuple(_place_launch(launch, module, cubin) for launch in group)
+    needed = {group[0].mangled_name}
+    for placed in launches:
+        _refuse_misfit(placed, cubin)
+        located = placed.addresses.locate(placed.list_touched())
+        needed.update(placed.addresses.names[index] for index in np.unique(located[located >= 0]).tolist())
+    return PlacedKernel(launches=launches, module=module, cubin=cubin, needed=tuple(sorted(needed)))
+
+
+def _place_launch(launch: Launch, module: Module | None, cubin: Cubin | None) -> PlacedLaunch:
+    addresses, executions = _read_executions(launch)
+    return PlacedLaunch(
+        launch=launch,
+        addresses=build_address_map(launch, module, cubin),
+        executed_addresses=addresses,
+        executions=executions,
+    )
+
+
+def _read_executions(launch: Launch) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    metric = launch.metrics.get("inst_executed")
+    if metric is None or metric.over_time:
+        return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
+    pairs = [
+        (identifier, int(value))
+        for identifier, value in zip(metric.instance_ids, metric.instance_values, strict=True)
+        if isinstance(identifier, int) and not isinstance(value, str) and 0 <= value < 1 << 63
+    ]
+    addresses = np.array([pair[0] for pair in pairs], dtype=np.uint64)
+    return addresses, np.array([pair[1] for pair in pairs], dtype=np.int64)
+
+
+def _refuse_misfit(placed: PlacedLaunch, cubin: Cubin | None) -> None:
+    """Refuse samples that cannot have been taken on this code.
+
+    Two facts give a foreign cubin away: instructions start every 16 bytes, and nothing runs between the end of the kernel and the start of the
+    module's next function. Samples far outside the module are legitimate (driver code) and kept.
+    """
+    launch, names = placed.launch, placed.addresses.names
+    if cubin is None or launch.mangled_name not in names:
+        return
+    position = names.index(launch.mangled_name)
+    start, end = int(placed.addresses.starts[position]), int(placed.addresses.ends[position])
+    touched = placed.list_touched()
+    inside = touched[(touched >= start) & (touched < end)]
+    place = f"launch {launch.index}, kernel {launch.mangled_name}"
+    remedy = "the cubin and the samples are not of the same build; record the report again"
+    if np.any((inside - np.uint64(start)) % np.uint64(INSTRUCTION_BYTES)):
+        raise MismatchError("samples lie between instructions of the cubin", place=place, remedy=remedy)
+    following = int(placed.addresses.starts[position + 1]) if position + 1 < len(names) else end + _OVERRUN_BYTES
+    beyond = touched[(touched >= end) & (touched < following)]
+    if len(beyond):
+        reach = int(beyond.max()) - start
+        message = f"samples lie up to {reach} bytes into a kernel that the cubin says is {end - start} bytes long"
+        raise MismatchError(message, place=place, remedy=remedy)
+    if launch.samples is not None and launch.samples.total_samples and not len(inside):
+        raise MismatchError("no sample lies in the kernel that was measured", place=place, remedy=remedy)

@@ -1,0 +1,151 @@
+"""Lay the samples and execution counts of a placed kernel over its instructions, one function section at a time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.binary.control_code import decode_control_codes
+from gpa_lsp.binary.line_table import read_line_table
+from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, Function, Instructions, LineTable
+from gpa_lsp.errors import GpaError, Problem
+from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples
+from gpa_lsp.kernel.place import PlacedKernel, PlacedLaunch
+
+_Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""All samples and latency samples, int64[n, k] each."""
+
+
+def scatter_function(
+    name: str,
+    placed: PlacedKernel,
+    reasons: Sequence[str],
+    instructions: Instructions | None,
+    problems: list[Problem],
+) -> FunctionSamples:
+    """Sum the launches' samples of one function of the module.
+
+    Args:
+        name: mangled name.
+        placed: the kernel.
+        reasons: columns of the result.
+        instructions: the function's, when they were decoded.
+        problems: a line table that cannot be read is noted here; the function then has no lines.
+    """
+    function = placed.cubin.functions.get(name) if placed.cubin is not None else None
+    pc_offsets = _list_offsets(name, placed, function)
+    sums = (np.zeros((len(pc_offsets), len(reasons)), np.int64), np.zeros((len(pc_offsets), len(reasons)), np.int64))
+    executions = np.full(len(pc_offsets), -1, dtype=np.int64)
+    for launch in placed.launches:
+        span = _find_span(name, launch)
+        if span is not None:
+            start, end = span
+            samples = launch.launch.samples
+            if samples is not None:
+                inside = (samples.addresses >= start) & (samples.addresses < end)
+                _add_samples(launch, inside, (pc_offsets.astype(np.uint64) + start), reasons, sums)
+            _add_executions(launch, span, pc_offsets, executions)
+    return FunctionSamples(
+        name=name,
+        function=function,
+        instructions=instructions,
+        control=decode_control_codes(function.code) if function is not None else None,
+        lines=_read_lines(placed.cubin, name, problems),
+        pc_offsets=pc_offsets,
+        all_samples=sums[0],
+        latency_samples=sums[1],
+        executions=executions,
+    )
+
+
+def scatter_outside(placed: PlacedKernel, reasons: Sequence[str]) -> FunctionSamples | None:
+    """The samples no function of the module explains, by absolute address; None when there are none."""
+    parts: list[tuple[PlacedLaunch, npt.NDArray[np.bool_]]] = []
+    addresses: list[npt.NDArray[np.uint64]] = []
+    for launch in placed.launches:
+        samples = launch.launch.samples
+        if samples is not None:
+            outside = launch.addresses.locate(samples.addresses) < 0
+            parts.append((launch, outside))
+            addresses.append(samples.addresses[outside])
+    rows = np.unique(np.concatenate(addresses)) if addresses else np.zeros(0, dtype=np.uint64)
+    if len(rows) == 0:
+        return None
+    sums = (np.zeros((len(rows), len(reasons)), np.int64), np.zeros((len(rows), len(reasons)), np.int64))
+    for launch, outside in parts:
+        _add_samples(launch, outside, rows, reasons, sums)
+    return FunctionSamples(
+        name=OUTSIDE_MODULE,
+        function=None,
+        instructions=None,
+        control=None,
+        lines=None,
+        pc_offsets=rows.astype(np.int64),
+        all_samples=sums[0],
+        latency_samples=sums[1],
+        executions=np.full(len(rows), -1, dtype=np.int64),
+    )
+
+
+def _find_span(name: str, launch: PlacedLaunch) -> tuple[np.uint64, np.uint64] | None:
+    """First and one-past-last address of a function during a launch; None when it was not loaded."""
+    if name not in launch.addresses.names:
+        return None
+    position = launch.addresses.names.index(name)
+    return launch.addresses.starts[position], launch.addresses.ends[position]
+
+
+def _list_offsets(name: str, placed: PlacedKernel, function: Function | None) -> npt.NDArray[np.int64]:
+    """Every instruction of the section, or, without code, what was sampled or executed."""
+    if function is not None:
+        return np.arange(0, function.size_bytes, INSTRUCTION_BYTES, dtype=np.int64)
+    seen = [np.zeros(0, dtype=np.uint64)]
+    for launch in placed.launches:
+        span = _find_span(name, launch)
+        if span is not None:
+            touched = launch.list_touched()
+            seen.append(touched[(touched >= span[0]) & (touched < span[1])] - span[0])
+    return np.unique(np.concatenate(seen)).astype(np.int64)
+
+
+def _read_lines(cubin: Cubin | None, name: str, problems: list[Problem]) -> LineTable | None:
+    if cubin is None or not cubin.has_lines or name not in cubin.functions:
+        return None
+    try:
+        table = read_line_table(cubin, name)
+    except GpaError as error:
+        problems.append(Problem.from_error(error, kernel=name))
+        return None
+    return table if len(table.row_offsets) else None
+
+
+def _add_samples(
+    launch: PlacedLaunch,
+    chosen: npt.NDArray[np.bool_],
+    row_addresses: npt.NDArray[np.uint64],
+    reasons: Sequence[str],
+    sums: _Sums,
+) -> None:
+    """Add the chosen samples of a launch to the rows with their addresses; every chosen address has a row."""
+    samples = launch.launch.samples
+    if samples is None or not chosen.any():
+        return
+    rows = np.searchsorted(row_addresses, samples.addresses[chosen])
+    columns = [reasons.index(reason) for reason in samples.reasons]
+    sums[0][np.ix_(rows, columns)] += samples.all_samples[chosen]
+    sums[1][np.ix_(rows, columns)] += samples.latency_samples[chosen]
+
+
+def _add_executions(
+    launch: PlacedLaunch,
+    span: tuple[np.uint64, np.uint64],
+    pc_offsets: npt.NDArray[np.int64],
+    executions: npt.NDArray[np.int64],
+) -> None:
+    inside = (launch.executed_addresses >= span[0]) & (launch.executed_addresses < span[1])
+    offsets = (launch.executed_addresses[inside] - span[0]).astype(np.int64)
+    rows = np.searchsorted(pc_offsets, offsets)
+    known = rows < len(pc_offsets)
+    known[known] = pc_offsets[rows[known]] == offsets[known]
+    np.maximum.at(executions, rows[known], 0)
+    np.add.at(executions, rows[known], launch.executions[inside][known])

@@ -1,0 +1,74 @@
+"""The whole flow on one page: profiles in, report out. Computes nothing itself."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from gpa_lsp.errors import GpaError, InputError, Problem
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.profile.model import Launch
+from gpa_lsp.profile.read import PROFILE_SUFFIXES, read_profile
+from gpa_lsp.report.gather import gather_report
+from gpa_lsp.report.model import Report
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[str, int, int], None]
+
+
+def analyse(
+    paths: Sequence[Path],
+    *,
+    kernel_filter: str | None = None,
+    disassemble: bool = True,
+    progress: Progress | None = None,
+) -> Report:
+    """Read, decode, join and gather.
+
+    Args:
+        paths: profiles, or folders in which profiles are looked for.
+        kernel_filter: keep kernels whose mangled or readable name contains this; None keeps all.
+        disassemble: also produce instruction texts, which needs nvdisasm.
+        progress: told (what, done, total) as the work goes on.
+
+    Returns:
+        A report. An input that cannot be used becomes a problem in it, and the others go on.
+    """
+    problems: list[Problem] = []
+    kernels: list[Kernel] = []
+    files = list(_list_profiles(paths, problems))
+    for number, path in enumerate(files):
+        if progress is not None:
+            progress(f"reading {path.name}", number, len(files))
+        try:
+            profile = read_profile(path)
+        except GpaError as error:
+            problems.append(Problem.from_error(error.at(path) if isinstance(error, InputError) else error))
+            continue
+        problems.extend(profile.problems)
+        joined, met = join_profile(
+            profile, kernel_filter=_make_filter(kernel_filter), with_text=disassemble, progress=progress
+        )
+        kernels.extend(joined)
+        problems.extend(met)
+    return gather_report(kernels, problems)
+
+
+def _make_filter(text: str | None) -> Callable[[Launch], bool] | None:
+    if text is None:
+        return None
+    return lambda launch: text in launch.mangled_name or text in launch.demangled_name
+
+
+def _list_profiles(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(file for file in path.rglob("*") if file.name.endswith(PROFILE_SUFFIXES) and file.is_file())
+        if not found:
+            message = "no profile in this folder"
+            remedy = f"give a file, or a folder with files ending in {', '.join(PROFILE_SUFFIXES)}"
+            problems.append(Problem.from_error(InputError(message, path=path, remedy=remedy)))
+        yield from found

@@ -1,0 +1,176 @@
+"""From joined kernels to a :class:`~gpa_lsp.report.model.Report`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.figures import measure_spread
+from gpa_lsp.kernel.calls import estimate_called_samples
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.profile.model import HostFrame, Launch, RuleResult
+from gpa_lsp.report.count import count_reasons
+from gpa_lsp.report.functions import list_functions
+from gpa_lsp.report.instructions import build_instruction_columns
+from gpa_lsp.report.lines import list_lines
+from gpa_lsp.report.loops import list_loops
+from gpa_lsp.report.model import (
+    DeviceReport,
+    KernelReport,
+    LaunchConfiguration,
+    LaunchReport,
+    Report,
+    RuleNote,
+)
+
+
+def gather_report(kernels: Iterable[Kernel], problems: Sequence[Problem] = ()) -> Report:
+    """The report of some kernels, longest total time first.
+
+    Args:
+        kernels: joined kernels of any number of profiles.
+        problems: met on the way here; doubts about the kernels themselves (truncated sampling, failed launches) are added.
+    """
+    joined = list(kernels)
+    reports = [_gather_kernel(kernel) for kernel in joined]
+    doubts = [doubt for report in reports for doubt in _doubts(report)]
+    reports.sort(key=lambda report: (-_total_time_ns(report), report.mangled_name))
+    return Report(problems=(*problems, *doubts), kernels=tuple(reports))
+
+
+def _total_time_ns(report: KernelReport) -> float:
+    return sum(launch.duration_ns or 0.0 for launch in report.launches)
+
+
+def _gather_kernel(kernel: Kernel) -> KernelReport:
+    called = estimate_called_samples(kernel)
+    columns = build_instruction_columns(kernel)
+    launches = tuple(_gather_launch(launch) for launch in kernel.launches)
+    durations = [launch.duration_ns for launch in launches if launch.duration_ns is not None]
+    duration = measure_spread(durations)
+    lines = list_lines(columns, called)
+    return KernelReport(
+        name=kernel.name,
+        mangled_name=kernel.mangled_name,
+        profile_path=kernel.profile_path,
+        measured_unix_s=kernel.launches[0].created_unix_s,
+        configuration=max(launches, key=lambda launch: launch.duration_ns or 0.0).configuration,
+        device=_gather_device(kernel),
+        duration_ns=duration.mean if duration else None,
+        duration_spread_ns=duration,
+        samples_spread=measure_spread([launch.total_samples for launch in launches if launch.total_samples]),
+        total_samples=int(columns.all_samples.sum()),
+        latency_samples=int(columns.latency_samples.sum()),
+        by_reason=count_reasons(columns.reasons, columns.all_samples.sum(axis=0), columns.latency_samples.sum(axis=0)),
+        samples_truncated=any(launch.samples_truncated for launch in launches),
+        launches=launches,
+        functions=list_functions(kernel),
+        lines=lines,
+        loops=list_loops(kernel),
+        instructions=columns,
+        embedded_sources=_keep_sources(kernel, {line.file for line in lines if line.file is not None}),
+    )
+
+
+def _keep_sources(kernel: Kernel, files: set[str]) -> Mapping[str, str]:
+    """Of the profile's embedded sources, those with lines in this kernel."""
+    if kernel.module is None:
+        return {}
+    return {path: text for path, text in kernel.module.sources.items() if path in files}
+
+
+def _gather_device(kernel: Kernel) -> DeviceReport:
+    device = kernel.device
+    capability = device.compute_capability
+    if capability is None and kernel.module is not None:
+        capability = kernel.module.compute_capability
+    return DeviceReport(
+        name=device.name, compute_capability=capability, sm_count=device.sm_count, sm_clock_hz=device.sm_clock_hz
+    )
+
+
+def _gather_launch(launch: Launch) -> LaunchReport:
+    samples = launch.samples
+    total = latency = 0
+    by_reason = count_reasons((), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    if samples is not None:
+        all_sums, latency_sums = samples.all_samples.sum(axis=0), samples.latency_samples.sum(axis=0)
+        total, latency = int(all_sums.sum()), int(latency_sums.sum())
+        by_reason = count_reasons(samples.reasons, all_sums, latency_sums)
+    return LaunchReport(
+        index=launch.index,
+        configuration=LaunchConfiguration(
+            grid=launch.grid,
+            block=launch.block,
+            registers_per_thread=_read_count(launch, "launch__registers_per_thread"),
+            shared_static_bytes=_read_count(launch, "launch__shared_mem_per_block_static"),
+            shared_dynamic_bytes=_read_count(launch, "launch__shared_mem_per_block_dynamic"),
+        ),
+        duration_ns=launch.read_number("gpu__time_duration.sum"),
+        total_samples=total,
+        latency_samples=latency,
+        by_reason=by_reason,
+        samples_truncated=launch.samples_truncated,
+        failure=launch.failure,
+        nvtx_ranges=launch.nvtx_ranges,
+        call_stack=tuple(_describe_frame(frame) for frame in launch.call_stack),
+        rules=tuple(note for rule in launch.rules for note in _note_rule(rule)),
+    )
+
+
+def _read_count(launch: Launch, metric_name: str) -> int | None:
+    value = launch.read_number(metric_name)
+    return None if value is None else round(value)
+
+
+def _describe_frame(frame: HostFrame) -> str:
+    name = frame.function or "?"
+    if frame.file is not None:
+        return f"{name} at {frame.file}:{frame.line}" if frame.line else f"{name} at {frame.file}"
+    return f"{name} ({frame.module})" if frame.module else name
+
+
+def _note_rule(rule: RuleResult) -> list[RuleNote]:
+    """One note per message; the rule's estimate stands on its first one."""
+    speedup = max(rule.speedups, key=lambda estimate: estimate.percent, default=None)
+    notes = []
+    for position, message in enumerate(rule.messages):
+        own = speedup if position == 0 else None
+        text = f"{message.title}: {message.text}" if message.title else message.text
+        notes.append(
+            RuleNote(
+                rule=rule.name,
+                kind=message.kind,
+                text=text,
+                speedup_percent=own.percent if own else None,
+                speedup_is_global=own.is_global if own else None,
+            )
+        )
+    return notes
+
+
+def _doubts(report: KernelReport) -> list[Problem]:
+    found = [
+        _doubt(report, ProblemSeverity.WARNING, f"launch {launch.index} has no numbers: {launch.failure}", None)
+        for launch in report.launches
+        if launch.failure is not None
+    ]
+    if report.samples_truncated:
+        message = "the sampling buffer was full, so the samples cover only the first part of the kernel's run"
+        remedy = "record with a larger --sampling-buffer-size or a larger --sampling-interval"
+        found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))
+    if report.total_samples == 0 and all(launch.failure is None for launch in report.launches):
+        message = "the profile has no stall samples for this kernel"
+        remedy = "record with --set full, or with --section SourceCounters --section WarpStateStats"
+        found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))
+    elif report.total_samples and not any(row.has_lines for row in report.functions):
+        message = "the cubin has no line table, so the samples can be shown on instructions only"
+        remedy = "compile with -lineinfo"
+        found.append(_doubt(report, ProblemSeverity.NOTE, message, remedy))
+    return found
+
+
+def _doubt(report: KernelReport, severity: ProblemSeverity, message: str, remedy: str | None) -> Problem:
+    return Problem(
+        severity=severity, message=message, path=report.profile_path, remedy=remedy, kernel=report.mangled_name
+    )

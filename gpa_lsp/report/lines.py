@@ -1,0 +1,117 @@
+"""The per-line rows of a kernel's report: self, inclusive and called samples."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.locations import InlineChain
+from gpa_lsp.report.count import count_reasons
+from gpa_lsp.report.model import InstructionColumns, LineRow
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Sums of one line, by reason."""
+
+    self_all: npt.NDArray[np.int64]
+    self_latency: npt.NDArray[np.int64]
+    inclusive_all: npt.NDArray[np.int64]
+    inclusive_latency: npt.NDArray[np.int64]
+    called: float = 0.0
+    functions: dict[str, int] = field(default_factory=dict)
+
+
+def list_lines(columns: InstructionColumns, called_samples: npt.NDArray[np.float64]) -> tuple[LineRow, ...]:
+    """One row per source line with samples, most inclusive samples first, and one per function for samples without a line.
+
+    *Self* samples go to the innermost frame. *Inclusive* samples go to every distinct line of the inline chain, once per instruction even
+    where a line occurs twice in it (recursive templates), so a line's inclusive samples never exceed the kernel's.
+
+    Args:
+        columns: the kernel's instructions.
+        called_samples: float64[n], estimated samples of the functions each instruction calls; credited to every line of the call's chain.
+    """
+    size = len(columns.reasons)
+    chain_count = len(columns.chains)
+    all_by_chain = np.zeros((chain_count, size), dtype=np.int64)
+    latency_by_chain = np.zeros_like(all_by_chain)
+    called_by_chain = np.zeros(chain_count)
+    placed = columns.chain_index >= 0
+    np.add.at(all_by_chain, columns.chain_index[placed], columns.all_samples[placed])
+    np.add.at(latency_by_chain, columns.chain_index[placed], columns.latency_samples[placed])
+    np.add.at(called_by_chain, columns.chain_index[placed], called_samples[placed])
+    sums: dict[tuple[str, int], _Sums] = {}
+    for index in np.flatnonzero(all_by_chain.any(axis=1) | (called_by_chain > 0)).tolist():
+        chain_samples = (all_by_chain[index], latency_by_chain[index], float(called_by_chain[index]))
+        _add_chain(sums, columns.chains[index], chain_samples)
+    rows = [_make_row(columns, place, line) for place, line in sums.items()]
+    rows.extend(_rows_without_line(columns))
+    rows.sort(key=lambda row: (-row.inclusive_samples, -row.samples, row.file or "", row.line or 0, row.function))
+    return tuple(rows)
+
+
+def _add_chain(
+    sums: dict[tuple[str, int], _Sums],
+    chain: InlineChain,
+    samples: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], float],
+) -> None:
+    every, latency, called = samples
+    seen: set[tuple[str, int]] = set()
+    for frame in chain:
+        place = (frame.file, frame.line)
+        if place in seen:
+            continue
+        line = sums.get(place)
+        if line is None:
+            line = sums[place] = _Sums(*(np.zeros_like(every) for _ in range(4)))
+        if not seen:
+            line.self_all += every
+            line.self_latency += latency
+        seen.add(place)
+        line.inclusive_all += every
+        line.inclusive_latency += latency
+        line.called += called
+        name = frame.function or ""
+        line.functions[name] = line.functions.get(name, 0) + int(every.sum())
+
+
+def _make_row(columns: InstructionColumns, place: tuple[str, int], line: _Sums) -> LineRow:
+    function = min(line.functions, key=lambda name: (-line.functions[name], name))
+    return LineRow(
+        file=place[0],
+        line=place[1],
+        function=function,
+        samples=int(line.self_all.sum()),
+        latency_samples=int(line.self_latency.sum()),
+        inclusive_samples=int(line.inclusive_all.sum()),
+        inclusive_latency_samples=int(line.inclusive_latency.sum()),
+        called_samples=line.called,
+        by_reason=count_reasons(columns.reasons, line.self_all, line.self_latency),
+        inclusive_by_reason=count_reasons(columns.reasons, line.inclusive_all, line.inclusive_latency),
+    )
+
+
+def _rows_without_line(columns: InstructionColumns) -> list[LineRow]:
+    rows = []
+    for index, function in enumerate(columns.functions):
+        lost = (columns.function_index == index) & (columns.chain_index < 0)
+        every, latency = columns.all_samples[lost].sum(axis=0), columns.latency_samples[lost].sum(axis=0)
+        if not every.any():
+            continue
+        counts = count_reasons(columns.reasons, every, latency)
+        rows.append(
+            LineRow(
+                file=None,
+                line=None,
+                function=function,
+                samples=int(every.sum()),
+                latency_samples=int(latency.sum()),
+                inclusive_samples=int(every.sum()),
+                inclusive_latency_samples=int(latency.sum()),
+                called_samples=0.0,
+                by_reason=counts,
+                inclusive_by_reason=counts,
+            )
+        )
+    return rows
