@@ -272,6 +272,19 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndirectCalls:
+    """Calls through pointers to functions of one prototype: any of the callers may reach any of the callees.
+
+    Attributes:
+        callers: mangled names of the functions that call through such a pointer.
+        callees: mangled names of the functions of that prototype whose address is taken.
+    """
+
+    callers: tuple[str, ...]
+    callees: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cubin:
     """A device image for one architecture.
 
@@ -284,8 +297,7 @@ class Cubin:
         functions: mangled name → function, in section order.
         calls: (caller, callee) pairs of names of direct calls from ``.nv.callgraph``; callees may be outside the image, and sub-functions
             are not in it.
-        indirect_calls: (caller, callee) pairs that may happen: the caller calls through a pointer of a prototype that the callee has, and
-            the callee's address is taken somewhere.
+        indirect_calls: who may call whom through pointers, one entry per prototype.
         has_lines: there is a ``.debug_line``.
         has_ptx_lines: there is a ``.nv_debug_line_sass`` with its PTX.
     """
@@ -297,6 +309,6 @@ class Cubin:
     image: bytes = field(repr=False)
     functions: Mapping[str, Function]
     calls: tuple[tuple[str, str], ...]
-    indirect_calls: tuple[tuple[str, str], ...] = ()
+    indirect_calls: tuple[IndirectCalls, ...] = ()
     has_lines: bool
     has_ptx_lines: bool
