@@ -199,8 +199,42 @@ class SourceMarker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuleTableColumn:
+    """One column of a rule's table.
+
+    Attributes:
+        name: its heading.
+        values: top to bottom; text with the profiler's link markup already removed.
+    """
+
+    name: str
+    values: tuple[float | str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleTable:
+    """A table a rule prints under its message (Nsight Compute 2026.2 and later)."""
+
+    title: str
+    description: str
+    columns: tuple[RuleTableColumn, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """What one of NVIDIA's own rules said about a launch."""
+    """What one of NVIDIA's own rules said about a launch.
+
+    Attributes:
+        identifier: the rule's own name, e.g. ``CPIStall``.
+        name: as shown to people.
+        section: identifier of the report section it belongs to.
+        messages: in the rule's order; empty when the rule had nothing to say.
+        speedups: NVIDIA's estimates (2023.2 and later).
+        focus_metrics: metrics its word is based on.
+        markers: remarks on lines and instructions (2023.2 and later).
+        source_metrics: names of per-instruction metrics the rule tells to look at.
+        tables: tables under its messages.
+    """
 
     identifier: str
     name: str
@@ -209,6 +243,8 @@ class RuleResult:
     speedups: tuple[RuleSpeedup, ...] = ()
     focus_metrics: tuple[FocusMetric, ...] = ()
     markers: tuple[SourceMarker, ...] = ()
+    source_metrics: tuple[str, ...] = ()
+    tables: tuple[RuleTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

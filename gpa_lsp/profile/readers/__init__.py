@@ -1,1 +1,29 @@
-"""One file per profile format; each defines ``READER``."""
+"""The catalogue of profile formats: one file per format; each defines ``READER``.
+
+A reader module must be cheap to import (it is loaded to look at a file's head); what is heavy it imports when it reads.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpa_lsp.profile.model import Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """One profile format.
+
+    Attributes:
+        name: the format's name, as in :attr:`Profile.format_name`.
+        description: what people call it, for messages.
+        suffixes: file name endings by which such files are found in a workspace; content decides, not the suffix.
+        recognises: whether a file with this head (its first bytes, up to ``opening.HEAD_BYTES``) and this name is to be read by this reader.
+        read: reads the file; raises :class:`~gpa_lsp.errors.InputError` when it cannot be used.
+    """
+
+    name: str
+    description: str
+    suffixes: tuple[str, ...]
+    recognises: Callable[[bytes, Path], bool]
+    read: Callable[[Path], Profile]

@@ -1,0 +1,80 @@
+"""One result entry → one :class:`Launch`."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from gpa_lsp.profile.model import Device, Dim3, Launch, Metric
+from gpa_lsp.profile.ncu.host_context import read_call_stack, read_nvtx_ranges
+from gpa_lsp.profile.ncu.metrics import LazyMetrics, index_metrics
+from gpa_lsp.profile.ncu.rules import read_rule
+from gpa_lsp.profile.ncu.samples import is_truncated, read_samples
+from gpa_lsp.profile.ncu.schema import read_text
+from gpa_lsp.profile.ncu.session import find_device
+
+_DURATION_METRIC = "gpu__time_duration.sum"
+_NO_LAUNCH: Dim3 = (0, 0, 0)
+
+
+def read_launch(
+    result: Any, *, index: int, module_id: int | None, strings: list[str], devices: Mapping[int, Device]
+) -> tuple[Launch, list[str]]:
+    """Decode a result.
+
+    Args:
+        result: the decoded result message.
+        index: of the launch in the profile.
+        module_id: of the module its code is in; None when the report does not hold it.
+        strings: the report's string table.
+        devices: the session's devices by index.
+
+    Returns:
+        The launch, and a sentence for everything of it that had to be left out.
+    """
+    metrics, problems = index_metrics(list(result.metrics), strings)
+    samples, sample_problems = read_samples(metrics)
+    launch = Launch(
+        index=index,
+        mangled_name=read_text(result.mangled_name),
+        plain_name=read_text(result.plain_name),
+        demangled_name=read_text(result.demangled_name),
+        module_id=module_id,
+        grid=_read_dim3(result.grid),
+        block=_read_dim3(result.block),
+        device=find_device(metrics, devices),
+        created_unix_s=result.created_unix_s if result.HasField("created_unix_s") else None,
+        context_id=result.context_id if result.HasField("context_id") else None,
+        stream_id=result.stream_id if result.HasField("stream_id") else None,
+        metrics=metrics,
+        samples=samples,
+        samples_truncated=False,
+        function_addresses=_read_function_addresses(metrics),
+        nvtx_ranges=read_nvtx_ranges(result),
+        call_stack=read_call_stack(result),
+        rules=tuple(read_rule(rule) for rule in result.rules),
+    )
+    failure = _describe_failure(launch)
+    return replace(launch, samples_truncated=is_truncated(launch), failure=failure), problems + sample_problems
+
+
+def _read_dim3(dim3: Any) -> Dim3:
+    return dim3.x, dim3.y, dim3.z
+
+
+def _read_function_addresses(metrics: LazyMetrics) -> tuple[int, ...]:
+    """Addresses are the instances' values; the aggregate is their sum (up to 2024.2) or number, which says nothing."""
+    metric: Metric | None = metrics.get("launch__function_pcs")
+    if metric is None:
+        return ()
+    return tuple(sorted({value for value in metric.instance_values if isinstance(value, int) and value > 0}))
+
+
+def _describe_failure(launch: Launch) -> str | None:
+    duration = launch.metrics.get(_DURATION_METRIC)
+    has_no_duration = duration is not None and isinstance(duration.value, float) and math.isnan(duration.value)
+    if launch.grid == _NO_LAUNCH:
+        return "the profiler failed on this launch: the report holds neither its grid nor its counters"
+    if has_no_duration:
+        return "the profiler failed on this launch: its duration is not a number"
+    return None

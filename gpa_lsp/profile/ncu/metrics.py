@@ -1,0 +1,110 @@
+"""Metrics of one launch: thousands of them, each decoded when somebody asks for it."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from gpa_lsp.profile.model import Metric, MetricScalar
+from gpa_lsp.profile.ncu import schema
+
+_OVER_TIME = 1
+"""Correlation kind of metrics whose instances are GPU time stamps in ns (2023.2 and later)."""
+
+
+class LazyMetrics(Mapping[str, Metric]):
+    """Metric name → :class:`Metric`, decoded on each access and not kept.
+
+    Only the encoded bytes are held, so that a launch costs what it costs in the file, can be pickled to another process, and is never changed by
+    being read.
+    """
+
+    __slots__ = ("_encoded",)
+
+    def __init__(self, encoded: dict[str, bytes]) -> None:
+        self._encoded = encoded
+
+    def __getitem__(self, name: str) -> Metric:
+        return _decode_metric(name, self._encoded[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._encoded)
+
+    def __len__(self) -> int:
+        return len(self._encoded)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._encoded
+
+    def find_encoded(self, name: str) -> bytes:
+        """The bytes of a metric's message, for readers that take whole columns from it.
+
+        Raises:
+            KeyError: the launch has no such metric.
+        """
+        return self._encoded[name]
+
+    def __repr__(self) -> str:
+        return f"LazyMetrics({len(self)} metrics)"
+
+
+def index_metrics(encoded_metrics: list[bytes], strings: list[str]) -> tuple[LazyMetrics, list[str]]:
+    """Name the metrics of a launch.
+
+    Every message is decoded once to see that it can be, so that a later access never fails. Where a name occurs twice, the last one counts:
+    the two are usually equal, and where they were not, only the last agreed with the elapsed cycles (compute capability 9.0, 2025.1).
+
+    Args:
+        encoded_metrics: the messages, in file order.
+        strings: the report's string table.
+
+    Returns:
+        The metrics, and a sentence for each kind of metric that had to be left out.
+    """
+    encoded: dict[str, bytes] = {}
+    undecodable = nameless = 0
+    for data in encoded_metrics:
+        try:
+            name_id = schema.Metric.FromString(data).name_id
+        except DecodeError:
+            undecodable += 1
+            continue
+        if name_id >= len(strings):
+            nameless += 1
+            continue
+        encoded[strings[name_id]] = data
+    problems = []
+    if undecodable:
+        problems.append(f"{undecodable} metrics cannot be decoded and are left out")
+    if nameless:
+        problems.append(f"{nameless} metrics name no entry of the string table and are left out")
+    return LazyMetrics(encoded), problems
+
+
+def read_scalar(value: Any) -> MetricScalar | None:
+    """The content of a value message, whichever of the five encodings it uses; None when it is empty."""
+    kind = value.WhichOneof("kind")
+    if kind is None:
+        return None
+    content: MetricScalar | bytes = getattr(value, kind)
+    return schema.read_text(content) if isinstance(content, bytes) else content
+
+
+def _decode_metric(name: str, data: bytes) -> Metric:
+    message = schema.Metric.FromString(data)
+    values = (read_scalar(instance.value) for instance in message.instances)
+    return Metric(
+        name=name,
+        value=read_scalar(message.value) if message.HasField("value") else None,
+        instance_ids=tuple(_read_id(read_scalar(instance.correlation_id)) for instance in message.instances),
+        instance_values=tuple(0 if value is None else value for value in values),
+        over_time=message.correlation_kind == _OVER_TIME,
+    )
+
+
+def _read_id(content: MetricScalar | None) -> int | str:
+    # Never seen to be absent or a fraction; 0 is what protobuf means by absence.
+    if isinstance(content, float):
+        return int(content) if math.isfinite(content) else 0
+    return 0 if content is None else content

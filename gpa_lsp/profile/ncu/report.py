@@ -1,0 +1,148 @@
+"""A whole report: framing first, then sources and results entry by entry, so that one broken entry costs only itself."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from google.protobuf.message import DecodeError
+
+from gpa_lsp.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.profile.model import Launch, Profile
+from gpa_lsp.profile.ncu import schema
+from gpa_lsp.profile.ncu.container import Container, EntryPlace, read_container, read_entry
+from gpa_lsp.profile.ncu.launches import read_launch
+from gpa_lsp.profile.ncu.magic import REPORT_MAGIC, find_compression
+from gpa_lsp.profile.ncu.modules import ModuleKey, ModuleTable
+from gpa_lsp.profile.ncu.session import read_devices, read_tool_version
+from gpa_lsp.profile.opening import open_regular_file
+
+FORMAT_NAME = "ncu-report"
+
+
+def read_report(path: Path) -> Profile:
+    """Read a report.
+
+    Broken framing is an error; a source or result that cannot be decoded while the framing is sound becomes a problem, and the others are read.
+
+    Raises:
+        InputError: the file cannot be used; names the offset.
+        UnsupportedInputError: it is compressed in a way that is not read.
+    """
+    try:
+        with _open_report(path) as (stream, size_bytes):
+            return _Assembly(path, stream, read_container(stream, size_bytes)).build()
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror or error})", path=path, remedy="check the disk") from None
+    except InputError as error:
+        raise error.at(path) from None
+
+
+@contextmanager
+def _open_report(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    stream, size_bytes = open_regular_file(path)
+    with stream:
+        head = stream.read(16)
+        stream.seek(0)
+        compression = None if head.startswith(REPORT_MAGIC) else find_compression(head)
+        if compression is None:
+            yield stream, size_bytes
+        else:
+            from gpa_lsp.profile.ncu.compression import decompress  # loads five decompressors
+
+            with decompress(stream, size_bytes, compression) as report:
+                yield report
+
+
+class _Assembly:
+    """Builds one profile; collects problems on the way."""
+
+    def __init__(self, path: Path, stream: BinaryIO, container: Container) -> None:
+        self._path = path
+        self._stream = stream
+        self._container = container
+        self._problems: list[Problem] = []
+
+    def build(self) -> Profile:
+        container = self._container
+        table = ModuleTable()
+        for number, place in enumerate(container.sources):
+            source = self._decode(schema.Source, place, f"module {number}")
+            if source is not None:
+                table.add(place.process_id, source)
+        modules, module_ids, module_problems = table.build()
+        for message in module_problems:
+            self._note(message, ProblemSeverity.WARNING)
+        launches = self._read_launches(module_ids)
+        if container.unknown_entries:
+            count, place = len(container.unknown_entries), container.unknown_entries[0]
+            message = f"{count} entries of an unknown kind are passed over"
+            self._note(message, ProblemSeverity.WARNING, place=f"offset {place.offset:#x}")
+        return Profile(
+            path=self._path,
+            format_name=FORMAT_NAME,
+            tool_version=read_tool_version(container.sessions),
+            modules=modules,
+            launches=launches,
+            problems=tuple(self._problems),
+        )
+
+    def _read_launches(self, module_ids: dict[ModuleKey, int]) -> tuple[Launch, ...]:
+        strings = [schema.read_text(raw) for raw in self._container.strings]
+        devices = read_devices(self._container.sessions)
+        launches: list[Launch] = []
+        for number, place in enumerate(self._container.results):
+            result = self._decode(schema.Result, place, f"launch {number}")
+            if result is None:
+                continue
+            module_id = self._find_module(result, place, module_ids)
+            launch, messages = read_launch(
+                result, index=len(launches), module_id=module_id, strings=strings, devices=devices
+            )
+            for message in messages:
+                self._note(
+                    message, ProblemSeverity.WARNING, place=f"offset {place.offset:#x}", kernel=launch.mangled_name
+                )
+            launches.append(launch)
+        return tuple(launches)
+
+    def _find_module(self, result: Any, place: EntryPlace, module_ids: dict[ModuleKey, int]) -> int | None:
+        if not result.HasField("source"):
+            return None
+        source_id = result.source.source_id
+        module_id = module_ids.get((place.process_id, source_id))
+        if module_id is None:
+            kernel = schema.read_text(result.mangled_name)
+            message = f"the launch's module ({source_id}) is not in the report"
+            self._note(message, ProblemSeverity.WARNING, place=f"offset {place.offset:#x}", kernel=kernel)
+        return module_id
+
+    def _decode(self, message_class: Any, place: EntryPlace, what: str) -> Any:
+        data = read_entry(self._stream, place)
+        if data:
+            try:
+                return message_class.FromString(data)
+            except DecodeError:
+                pass
+        remedy = "the file is damaged there: copy it again or record it again"
+        self._note(
+            f"{what} cannot be decoded and is left out",
+            ProblemSeverity.ERROR,
+            place=f"offset {place.offset:#x}",
+            remedy=remedy,
+        )
+        return None
+
+    def _note(
+        self,
+        message: str,
+        severity: ProblemSeverity,
+        *,
+        place: str | None = None,
+        kernel: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        problem = Problem(
+            severity=severity, message=message, path=self._path, place=place, kernel=kernel, remedy=remedy
+        )
+        self._problems.append(problem)

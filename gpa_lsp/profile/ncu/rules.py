@@ -1,0 +1,114 @@
+"""What NVIDIA's own rules said about a launch: messages, estimated speedups, focus metrics, markers on lines and instructions, tables."""
+
+import re
+from typing import Any
+
+from gpa_lsp.profile.model import (
+    FocusMetric,
+    RuleMessage,
+    RuleResult,
+    RuleSpeedup,
+    RuleTable,
+    RuleTableColumn,
+    SourceMarker,
+)
+from gpa_lsp.profile.ncu.schema import read_text
+
+_KINDS = ("ok", "info", "warning", "error", "optimization")
+_GLOBAL_SCOPE = 2
+_SASS_MARKER = 0
+_MARKUP = re.compile(r"@(url|section|source):([^@\n]*)@")
+
+
+def read_rule(rule: Any) -> RuleResult:
+    """Decode one rule result.
+
+    Until 2023.1 optimization advice has kind ``warning``; ``optimization``, speedups and markers exist from 2023.2 on.
+    """
+    items = rule.body.items
+    return RuleResult(
+        identifier=read_text(rule.identifier),
+        name=read_text(rule.name),
+        section=read_text(rule.section),
+        messages=tuple(_read_message(item.message) for item in items if item.HasField("message")),
+        speedups=tuple(
+            RuleSpeedup(percent=item.speedup.percent, is_global=item.speedup.scope == _GLOBAL_SCOPE)
+            for item in items
+            if item.HasField("speedup")
+        ),
+        focus_metrics=tuple(_read_focus(focus) for item in items for focus in item.focus_metrics),
+        markers=tuple(_read_marker(marker) for marker in rule.markers),
+        source_metrics=tuple(
+            read_text(metric.name)
+            for item in items
+            if item.HasField("source_table")
+            for metric in item.source_table.metrics
+        ),
+        tables=tuple(_read_table(table) for item in items for table in item.tables),
+    )
+
+
+def strip_markup(text: str) -> str:
+    """Replace the profiler's links by the words they show.
+
+    >>> strip_markup("see the @section:Occupancy:Occupancy@ section or the @url:guide:https://example.org/a#b@")
+    'see the Occupancy section or the guide'
+    >>> strip_markup("@source:a.cu:15:a.cu, line 16@ of a@b.c")
+    'a.cu, line 16 of a@b.c'
+    """
+    return _MARKUP.sub(lambda match: _show_link(match[1], match[2]), text)
+
+
+def _show_link(kind: str, content: str) -> str:
+    # A url link is text:address, a section link identifier:text, a source link position:text (the position may itself have colons).
+    if kind == "url":
+        return content.partition(":")[0]
+    if kind == "section":
+        return content.partition(":")[2] or content
+    return content.rpartition(":")[2]
+
+
+def _read_kind(number: int) -> str:
+    return _KINDS[number] if number < len(_KINDS) else "info"
+
+
+def _read_message(message: Any) -> RuleMessage:
+    return RuleMessage(
+        kind=_read_kind(message.kind),
+        title=strip_markup(read_text(message.title)),
+        text=strip_markup(read_text(message.text)).strip(),
+    )
+
+
+def _read_focus(focus: Any) -> FocusMetric:
+    return FocusMetric(
+        name=read_text(focus.name),
+        value=focus.value,
+        severity=focus.severity,
+        advice=strip_markup(read_text(focus.advice)),
+    )
+
+
+def _read_marker(marker: Any) -> SourceMarker:
+    is_instruction = marker.kind == _SASS_MARKER
+    return SourceMarker(
+        address=marker.address if is_instruction else None,
+        file=None if is_instruction else read_text(marker.file),
+        line=None if is_instruction else marker.line,
+        text=strip_markup(read_text(marker.text)),
+        kind=_read_kind(marker.message_kind),
+    )
+
+
+def _read_table(table: Any) -> RuleTable:
+    return RuleTable(
+        title=strip_markup(read_text(table.heading.title)),
+        description=strip_markup(read_text(table.heading.description)),
+        columns=tuple(
+            RuleTableColumn(
+                name=read_text(column.name),
+                values=(*(strip_markup(read_text(text)) for text in column.texts), *column.numbers),
+            )
+            for column in table.columns
+        ),
+    )

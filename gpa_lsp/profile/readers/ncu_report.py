@@ -1,0 +1,30 @@
+"""Nsight Compute reports: ``.ncu-rep``, its predecessor ``.nsight-cuprof-report``, and compressed ones (``.ncu-repz``)."""
+
+from pathlib import Path
+
+from gpa_lsp.profile.model import Profile
+from gpa_lsp.profile.ncu.magic import REPORT_MAGIC, find_compression
+from gpa_lsp.profile.readers import Reader
+
+_SUFFIXES = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report")
+
+
+def _recognises(head: bytes, path: Path) -> bool:
+    # zlib's two magic bytes may begin a text file: they count under a report's name only.
+    is_compressed = find_compression(head) not in (None, "zlib")
+    return head.startswith(REPORT_MAGIC) or is_compressed or path.name.endswith(_SUFFIXES)
+
+
+def _read(path: Path) -> Profile:
+    from gpa_lsp.profile.ncu.report import read_report  # loads protobuf: only when a report is read
+
+    return read_report(path)
+
+
+READER = Reader(
+    name="ncu-report",
+    description="Nsight Compute report",
+    suffixes=_SUFFIXES,
+    recognises=_recognises,
+    read=_read,
+)

@@ -1,0 +1,86 @@
+"""The invariants of a :class:`Profile`, checked after every read, whatever the reader.
+
+A broken invariant is a :class:`Problem` beside the data, not an exception: the rest of the profile is still worth showing.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.profile.model import Launch, Module, Profile, StallSamples
+
+SAMPLE_COUNT_METRIC = "smsp__pcsamp_sample_count"
+"""Nsight Compute's own total of all stall samples of a launch (2021.2 and later)."""
+
+
+def check_profile(profile: Profile) -> tuple[Problem, ...]:
+    """Find every broken invariant of a profile.
+
+    * launches are numbered by position, and their module is in the profile;
+    * modules are filed under their own id, their functions ascend by address;
+    * sample columns have one shape; addresses ascend and are unique; reasons are sorted and unique;
+    * no count is negative, and latency samples are at most all samples;
+    * all samples add up to the profiler's own total, where it is stored.
+
+    Returns:
+        One problem per broken invariant and launch; empty for a sound profile.
+    """
+    found = [*_check_modules(profile)]
+    for position, launch in enumerate(profile.launches):
+        for message, severity in _check_launch(profile, position, launch):
+            place = f"launch {position}"
+            problem = Problem(
+                severity=severity, message=message, path=profile.path, place=place, kernel=launch.mangled_name
+            )
+            found.append(problem)
+    return tuple(found)
+
+
+def _check_modules(profile: Profile) -> Iterator[Problem]:
+    for module_id, module in profile.modules.items():
+        for message in _check_module(module_id, module):
+            place = f"module {module_id}"
+            yield Problem(severity=ProblemSeverity.WARNING, message=message, path=profile.path, place=place)
+
+
+def _check_module(module_id: int, module: Module) -> Iterator[str]:
+    if module.module_id != module_id:
+        yield f"the module is filed under another id than its own ({module.module_id})"
+    addresses = [function.address for function in module.functions]
+    if addresses != sorted(addresses):
+        yield "the functions are not in ascending order of their load addresses"
+
+
+def _check_launch(profile: Profile, position: int, launch: Launch) -> Iterator[tuple[str, ProblemSeverity]]:
+    if launch.index != position:
+        yield f"the launch is numbered {launch.index}", ProblemSeverity.WARNING
+    if launch.module_id is not None and launch.module_id not in profile.modules:
+        yield f"the profile holds no module {launch.module_id}", ProblemSeverity.ERROR
+    if list(launch.function_addresses) != sorted(set(launch.function_addresses)):
+        yield "the function addresses are not ascending and unique", ProblemSeverity.WARNING
+    if launch.samples is None:
+        return
+    for message in _check_samples(launch.samples):
+        yield message, ProblemSeverity.ERROR
+    counted = launch.read_number(SAMPLE_COUNT_METRIC)
+    total = launch.samples.total_samples
+    if counted is not None and int(counted) != total:
+        message = f"the stall samples add up to {total}, the profiler counted {int(counted)}"
+        yield message, ProblemSeverity.ERROR
+
+
+def _check_samples(samples: StallSamples) -> Iterator[str]:
+    shape = (len(samples.addresses), len(samples.reasons))
+    if samples.all_samples.shape != shape or samples.latency_samples.shape != shape:
+        yield "the sample columns do not have one row per address and one column per reason"
+        return
+    if np.any(samples.addresses[1:] <= samples.addresses[:-1]):
+        yield "the sampled addresses are not ascending and unique"
+    if list(samples.reasons) != sorted(set(samples.reasons)):
+        yield "the stall reasons are not sorted and unique"
+    if np.any(samples.all_samples < 0) or np.any(samples.latency_samples < 0):
+        yield "there are negative sample counts"
+    worse = int(np.count_nonzero(samples.latency_samples > samples.all_samples))
+    if worse:
+        yield f"{worse} counts of latency samples are larger than the count of all samples they are part of"
