@@ -1,0 +1,300 @@
+"""A report's parts from JSON values, each checked before it is believed."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.figures import Spread
+from gpa_lsp.locations import Frame, InlineChain
+from gpa_lsp.report.json_cursor import JsonCursor
+from gpa_lsp.report.json_rows import NO_BARRIER
+from gpa_lsp.report.model import (
+    DeviceReport,
+    Dim3,
+    FunctionRole,
+    FunctionRow,
+    InstructionColumns,
+    KernelReport,
+    LaunchConfiguration,
+    LaunchReport,
+    LineRow,
+    LoopRow,
+    ReasonCount,
+    ReasonCounts,
+    RuleNote,
+)
+
+_CAPABILITY = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
+_UNIX_TIME_LIMIT_S = 1 << 53
+_MAX_REASONS = 64
+"""Real profiles have about twenty; the columns take memory for every reason on every instruction."""
+
+
+def read_problem(at: JsonCursor) -> Problem:
+    """A ``problem`` object.
+
+    Raises:
+        InputError: it is not one.
+    """
+    return Problem(
+        severity=at.at("severity").choice(ProblemSeverity),
+        message=at.at("message").text(),
+        path=at.at("path").maybe(_read_path),
+        place=at.at("place").maybe(JsonCursor.text),
+        remedy=at.at("remedy").maybe(JsonCursor.text),
+        kernel=at.at("kernel").maybe(JsonCursor.text),
+    )
+
+
+def read_kernel(at: JsonCursor) -> KernelReport:
+    """A ``kernel`` object.
+
+    Raises:
+        InputError: it is not one.
+    """
+    samples = at.at("samples")
+    total = samples.at("total").count()
+    return KernelReport(
+        name=at.at("name").text(),
+        mangled_name=at.at("mangled_name").text(),
+        profile_path=at.at("profile_path").maybe(_read_path),
+        measured_unix_s=at.at("measured_unix_s").maybe(
+            lambda when: when.count(minimum=-_UNIX_TIME_LIMIT_S, maximum=_UNIX_TIME_LIMIT_S)
+        ),
+        configuration=_read_configuration(at.at("launch")),
+        device=_read_device(at.at("device")),
+        duration_ns=at.at("duration_ns").maybe(JsonCursor.number),
+        duration_spread_ns=at.at("duration_spread_ns").maybe(_read_spread),
+        samples_spread=at.at("samples_spread").maybe(_read_spread),
+        total_samples=total,
+        latency_samples=samples.at("latency").count(maximum=total),
+        by_reason=_read_reasons(samples.at("by_reason"), total),
+        samples_truncated=samples.at("truncated").flag(),
+        launches=tuple(_read_launch(launch) for launch in at.at("launches").items()),
+        functions=tuple(_read_function(row, total) for row in at.at("functions").items()),
+        lines=tuple(_read_line(row, total) for row in at.at("lines").items()),
+        loops=tuple(_read_loop(row, total) for row in at.at("loops").items()),
+        instructions=_read_instructions(at, total),
+        embedded_sources={path: text.text() for path, text in at.at("embedded_sources").entries()},
+    )
+
+
+def _read_path(at: JsonCursor) -> Path:
+    return Path(at.text())
+
+
+def _read_configuration(at: JsonCursor) -> LaunchConfiguration:
+    return LaunchConfiguration(
+        grid=_read_dim3(at.at("grid")),
+        block=_read_dim3(at.at("block")),
+        registers_per_thread=at.at("registers_per_thread").maybe(JsonCursor.count),
+        shared_static_bytes=at.at("shared_static_bytes").maybe(JsonCursor.count),
+        shared_dynamic_bytes=at.at("shared_dynamic_bytes").maybe(JsonCursor.count),
+    )
+
+
+def _read_dim3(at: JsonCursor) -> Dim3:
+    sizes = [size.count() for size in at.items()]
+    if len(sizes) != 3:
+        at.fail(f"has {len(sizes)} numbers, not 3")
+    return (sizes[0], sizes[1], sizes[2])
+
+
+def _read_device(at: JsonCursor) -> DeviceReport:
+    return DeviceReport(
+        name=at.at("name").maybe(JsonCursor.text),
+        compute_capability=at.at("compute_capability").maybe(_read_capability),
+        sm_count=at.at("sm_count").maybe(JsonCursor.count),
+        sm_clock_hz=at.at("sm_clock_hz").maybe(JsonCursor.number),
+    )
+
+
+def _read_capability(at: JsonCursor) -> tuple[int, int]:
+    found = _CAPABILITY.fullmatch(at.text())
+    if found is None:
+        at.fail('is no compute capability such as "8.6"')
+    return int(found[1]), int(found[2])
+
+
+def _read_spread(at: JsonCursor) -> Spread:
+    return Spread(
+        count=at.at("count").count(minimum=1),
+        mean=at.at("mean").number(),
+        minimum=at.at("minimum").number(),
+        maximum=at.at("maximum").number(),
+        standard_deviation=at.at("standard_deviation").maybe(JsonCursor.number),
+    )
+
+
+def _read_reasons(at: JsonCursor, limit: int) -> ReasonCounts:
+    """Counts that add up to at most ``limit`` samples."""
+    counts = {}
+    left = limit
+    for reason, entry in at.entries():
+        every = entry.at("all").count(maximum=left)
+        left -= every
+        counts[reason] = ReasonCount(all_samples=every, latency_samples=entry.at("latency").count(maximum=every))
+    return counts
+
+
+def _read_launch(at: JsonCursor) -> LaunchReport:
+    samples = at.at("samples")
+    total = samples.at("total").count()
+    return LaunchReport(
+        index=at.at("index").count(),
+        configuration=_read_configuration(at.at("launch")),
+        duration_ns=at.at("duration_ns").maybe(JsonCursor.number),
+        total_samples=total,
+        latency_samples=samples.at("latency").count(maximum=total),
+        by_reason=_read_reasons(samples.at("by_reason"), total),
+        samples_truncated=samples.at("truncated").flag(),
+        failure=at.at("failure").maybe(JsonCursor.text),
+        nvtx_ranges=tuple(name.text() for name in at.at("nvtx_ranges").items()),
+        call_stack=tuple(name.text() for name in at.at("call_stack").items()),
+        rules=tuple(_read_rule(note) for note in at.at("rules").items()),
+    )
+
+
+def _read_rule(at: JsonCursor) -> RuleNote:
+    return RuleNote(
+        rule=at.at("rule").text(),
+        kind=at.at("kind").text(),
+        text=at.at("text").text(),
+        speedup_percent=at.at("speedup_percent").maybe(JsonCursor.number),
+        speedup_is_global=at.at("speedup_is_global").maybe(JsonCursor.flag),
+    )
+
+
+def _read_function(at: JsonCursor, total: int) -> FunctionRow:
+    samples = at.at("samples").count(maximum=total)
+    return FunctionRow(
+        mangled_name=at.at("mangled_name").text(),
+        name=at.at("name").text(),
+        role=at.at("role").choice(FunctionRole),
+        instruction_count=at.at("instruction_count").count(),
+        has_lines=at.at("has_lines").flag(),
+        samples=samples,
+        latency_samples=at.at("latency_samples").count(maximum=samples),
+        by_reason=_read_reasons(at.at("by_reason"), samples),
+        registers=at.at("registers").maybe(JsonCursor.count),
+    )
+
+
+def _read_line(at: JsonCursor, total: int) -> LineRow:
+    inclusive = at.at("inclusive_samples").count(maximum=total)
+    samples = at.at("samples").count(maximum=inclusive)
+    called = at.at("called_samples").number()
+    if called < 0:
+        at.at("called_samples").fail("is negative")
+    return LineRow(
+        file=at.at("file").maybe(JsonCursor.text),
+        line=at.at("line").maybe(JsonCursor.count),
+        function=at.at("function").text(),
+        samples=samples,
+        latency_samples=at.at("latency_samples").count(maximum=samples),
+        inclusive_samples=inclusive,
+        inclusive_latency_samples=at.at("inclusive_latency_samples").count(maximum=inclusive),
+        called_samples=called,
+        by_reason=_read_reasons(at.at("by_reason"), samples),
+        inclusive_by_reason=_read_reasons(at.at("inclusive_by_reason"), inclusive),
+    )
+
+
+def _read_loop(at: JsonCursor, total: int) -> LoopRow:
+    samples = at.at("samples").count(maximum=total)
+    return LoopRow(
+        function=at.at("function").text(),
+        header_pc_offset=at.at("header_pc_offset").count(),
+        last_pc_offset=at.at("last_pc_offset").count(),
+        depth=at.at("depth").count(minimum=1),
+        file=at.at("file").maybe(JsonCursor.text),
+        first_line=at.at("first_line").maybe(JsonCursor.count),
+        last_line=at.at("last_line").maybe(JsonCursor.count),
+        samples=samples,
+        latency_samples=at.at("latency_samples").count(maximum=samples),
+    )
+
+
+def _read_instructions(kernel: JsonCursor, total: int) -> InstructionColumns:
+    """The columns; functions and chains are numbered in the order they first occur."""
+    reasons = tuple(reason.text() for reason in kernel.at("reasons").items())
+    number_of = {reason: number for number, reason in enumerate(reasons)}
+    if len(number_of) != len(reasons):
+        kernel.at("reasons").fail("names a reason twice")
+    if len(reasons) > _MAX_REASONS:
+        kernel.at("reasons").fail(f"has {len(reasons)} reasons, more than {_MAX_REASONS}")
+    rows = list(kernel.at("instructions").items())
+    functions: dict[str, int] = {}
+    chains: dict[InlineChain, int] = {}
+    every = np.zeros((len(rows), len(reasons)), dtype=np.int64)
+    latency = np.zeros_like(every)
+    chain_index = np.full(len(rows), -1, dtype=np.int32)
+    left = total
+    for position, row in enumerate(rows):
+        counts = _read_reasons(row.at("by_reason"), left)
+        left -= sum(count.all_samples for count in counts.values())
+        for reason, count in counts.items():
+            if reason not in number_of:
+                row.at("by_reason").fail(f"has the reason {reason[:40]!r}, which the kernel's reasons do not list")
+            every[position, number_of[reason]] = count.all_samples
+            latency[position, number_of[reason]] = count.latency_samples
+        chain = tuple(_read_frame(frame) for frame in row.at("inline").items())
+        if chain:
+            chain_index[position] = chains.setdefault(chain, len(chains))
+    if rows and left:
+        kernel.at("instructions").fail(f"has {total - left} samples, not the kernel's {total}")
+    control = np.array([_read_control(row.at("control")) for row in rows], dtype=np.uint8).reshape(len(rows), 6)
+    index = [functions.setdefault(row.at("function").text(), len(functions)) for row in rows]
+    return InstructionColumns(
+        functions=tuple(functions),
+        function_index=np.array(index, dtype=np.int32),
+        pc_offsets=np.array([row.at("pc_offset").count() for row in rows], dtype=np.int64),
+        texts=tuple(row.at("text").text() for row in rows),
+        chains=tuple(chains),
+        chain_index=chain_index,
+        reasons=reasons,
+        all_samples=every,
+        latency_samples=latency,
+        executions=np.array([_read_executions(row.at("executions")) for row in rows], dtype=np.int64),
+        has_control=control[:, 0].astype(np.bool_),
+        stall_cycles=control[:, 1].copy(),
+        yield_flag=control[:, 2].copy(),
+        write_barrier=control[:, 3].copy(),
+        read_barrier=control[:, 4].copy(),
+        wait_mask=control[:, 5].copy(),
+    )
+
+
+def _read_frame(at: JsonCursor) -> Frame:
+    return Frame(
+        file=at.at("file").text(), line=at.at("line").count(), function=at.at("function").maybe(JsonCursor.text)
+    )
+
+
+def _read_executions(at: JsonCursor) -> int:
+    executions = at.maybe(JsonCursor.count)
+    return -1 if executions is None else executions
+
+
+def _read_control(at: JsonCursor) -> Sequence[int]:
+    """Known, stall cycles, yield, write barrier, read barrier, wait mask."""
+    return at.maybe(_read_known_control) or (0, 0, 0, NO_BARRIER, NO_BARRIER, 0)
+
+
+def _read_known_control(at: JsonCursor) -> Sequence[int]:
+    write, read = (at.at(name).maybe(_read_barrier) for name in ("write_barrier", "read_barrier"))
+    return (
+        1,
+        at.at("stall_cycles").count(maximum=15),
+        at.at("yield").flag(),
+        NO_BARRIER if write is None else write,
+        NO_BARRIER if read is None else read,
+        at.at("wait_mask").count(maximum=255),
+    )
+
+
+def _read_barrier(at: JsonCursor) -> int:
+    return at.count(maximum=NO_BARRIER - 1)

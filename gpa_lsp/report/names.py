@@ -1,0 +1,127 @@
+"""Names of functions for people: demangled, and short enough for one line.
+
+A kernel of a template library has a name of two thousand characters. What a reader needs of it is which function it is; the whole name stays in
+the report beside the short one.
+"""
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+SHORT_NAME_CHARS = 60
+"""Longest name that is shown with its template arguments."""
+
+_ABI_TAG = re.compile(r"\[abi:[^\]]*\]")
+_ANONYMOUS = re.compile(r"(?:\(anonymous namespace\)|<unnamed>|\{anonymous\})::")
+_OPERATOR = re.compile(r"operator(?:\(\)|<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>)")
+_OPERATOR_END = re.compile(r"operator\W{0,3}$")
+_OPENING = "<([{"
+_CLOSING = ">)]}"
+
+
+@functools.lru_cache(maxsize=4096)
+def demangle(name: str) -> str:
+    """The readable form of a linkage name of C++ (Itanium or Microsoft) or Rust; any other name as it is.
+
+    Of a local function inside another's section (``$kernel$function``, ``$__internal_0_$function``) it is the function's own name.
+
+    >>> demangle("main"), demangle("$__internal_0_$__cuda_sm20_div_f64")
+    ('main', '__cuda_sm20_div_f64')
+    """
+    if name.startswith("$") and not name.endswith("$"):
+        name = name.rsplit("$", 1)[1]
+    try:
+        from pycxxfilt import demangle as demangle_with_llvm  # loaded late: reports whose names are plain do without it
+    except ImportError:
+        return name
+    try:
+        return demangle_with_llvm(name) or name
+    except (ValueError, UnicodeError):
+        return name  # a name with a NUL or a lone surrogate in it is nobody's linkage name
+
+
+@functools.lru_cache(maxsize=4096)
+def shorten_name(name: str, max_chars: int = SHORT_NAME_CHARS) -> str:
+    """A readable name without return type and parameters; where it is still long, without template arguments and then without namespaces.
+
+    Args:
+        name: demangled, in LLVM's or NVIDIA's spelling, or any other name.
+        max_chars: at least 8.
+
+    Returns:
+        At most ``max_chars`` characters.
+
+    >>> shorten_name("void scale<float>(float *, int)")
+    'scale<float>'
+    >>> shorten_name("void lib::Kernel<lib::Gemm<lib::Shape<64, 64>>>(T1::Params)", 20)
+    'lib::Kernel<…>'
+    """
+    plain = _ANONYMOUS.sub("", _ABI_TAG.sub("", name)).strip()
+    kept = _drop_return_type(_drop_parameters(plain))
+    if len(kept) > max_chars:
+        kept = _collapse_templates(kept)
+    if len(kept) > max_chars and "::" in kept:
+        kept = "…::" + kept.rsplit("::", 1)[1]
+    return kept if len(kept) <= max_chars else kept[: max_chars - 1] + "…"
+
+
+def shorten_distinctly(names: Iterable[str], max_chars: int = SHORT_NAME_CHARS) -> dict[str, str]:
+    """Short names that stay different where the names are: alike ones are numbered in the order given.
+
+    >>> shorten_distinctly(["void f<int>(int)", "void f<long>(long)", "void g(int)"], 5)["void f<long>(long)"]
+    'f<…>#2'
+    """
+    distinct = list(dict.fromkeys(names))
+    short = {name: shorten_name(name, max_chars) for name in distinct}
+    times = Counter(short.values())
+    seen: Counter[str] = Counter()
+    for name in distinct:
+        alike = short[name]
+        if times[alike] > 1:
+            seen[alike] += 1
+            short[name] = f"{alike}#{seen[alike]}"
+    return short
+
+
+def _mask_operators(text: str) -> str:
+    """The text with the brackets of operator names replaced, so that brackets pair up; same length."""
+    return _OPERATOR.sub(lambda found: "o" * len(found.group()), text)
+
+
+def _depths(text: str) -> list[int]:
+    """Bracket depth before each character; arrows and unpaired closing brackets do not count."""
+    depth = 0
+    depths = []
+    for position, character in enumerate(_mask_operators(text)):
+        depths.append(depth)
+        if character in _OPENING:
+            depth += 1
+        elif character in _CLOSING and depth and not (character == ">" and text[position - 1] == "-"):
+            depth -= 1
+    return depths
+
+
+def _drop_parameters(text: str) -> str:
+    masked, depths = _mask_operators(text), _depths(text)
+    for position, character in enumerate(masked):
+        if character == "(" and depths[position] == 0 and position > 0:
+            return text[:position].rstrip()
+    return text
+
+
+def _drop_return_type(text: str) -> str:
+    depths = _depths(text)
+    for position in range(len(text) - 1, -1, -1):
+        if text[position] == " " and depths[position] == 0 and not _OPERATOR_END.search(text[:position]):
+            return text[position + 1 :].lstrip("*&")
+    return text
+
+
+def _collapse_templates(text: str) -> str:
+    masked, depths = _mask_operators(text), _depths(text)
+    kept = []
+    for position, character in enumerate(masked):
+        if depths[position] == 0:
+            kept.append("<…>" if character == "<" else text[position])
+    return "".join(kept)
