@@ -1,0 +1,189 @@
+"""Which source line, through which inlined calls, each instruction of a function came from.
+
+At one address the last row counts: the compiler first emits the row of the call site and then, in its context, that of the inlined code.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.binary.allowance import DAMAGED, Allowance
+from gpa_lsp.binary.cubin import LINE_SECTION
+from gpa_lsp.binary.elf import ElfImage, StringTable, read_elf
+from gpa_lsp.binary.inline_chains import ChainTree, SequenceChains, build_chains
+from gpa_lsp.binary.line_program import LineUnit
+from gpa_lsp.binary.line_sequences import find_sequences
+from gpa_lsp.binary.model import Cubin, Function, LineTable
+from gpa_lsp.binary.source_path import join_source_path
+from gpa_lsp.errors import InputError
+
+FileNamer = Callable[[LineUnit, int], str]
+"""(unit, file number) → path."""
+
+_STRING_SECTION = ".debug_str"
+_PATHS_PER_BYTE = 64
+_INTERNAL_PREFIX = re.compile(r"\$__internal_\d+_\$")
+_NO_LINE = -1
+
+
+def read_line_table(cubin: Cubin, function: str) -> LineTable:
+    """Decode the line table of one function.
+
+    Args:
+        cubin: the image.
+        function: name of one of its functions.
+
+    Returns:
+        The rows, by address; empty when the image has no lines for the function. In the chains, the innermost frame carries the mangled name
+        of the inlined function and the outermost one that of the compiled function (or of the local function the code is in).
+
+    Raises:
+        InputError: there is no such function, or its line table is damaged.
+    """
+    wanted = find_function(cubin, function)
+    elf = read_elf(cubin.image, path=cubin.path)
+    section = elf.find_section(LINE_SECTION)
+    if section is None:
+        return empty_line_table()
+    strings = elf.find_section(_STRING_SECTION)
+    names = elf.read_strings(strings) if strings is not None else None
+    return decode_rows(elf, section, wanted, name_file=_file_namer(elf, section), names=names)
+
+
+def find_function(cubin: Cubin, name: str) -> Function:
+    """The function of that name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in cubin.functions:
+        raise InputError(
+            f"there is no function {name} in the image", path=cubin.path, remedy="use a mangled name that it contains"
+        )
+    return cubin.functions[name]
+
+
+def empty_line_table() -> LineTable:
+    """The table of a function without lines."""
+    return LineTable(row_offsets=np.empty(0, dtype=np.int64), row_chain=np.empty(0, dtype=np.int32), chains=())
+
+
+def decode_rows(
+    elf: ElfImage, section: int, function: Function, *, name_file: FileNamer, names: StringTable | None
+) -> LineTable:
+    """Decode the rows that a line section has for a function.
+
+    Args:
+        elf: the image.
+        section: index of the line section.
+        function: whose rows are wanted.
+        name_file: what a file number means.
+        names: ``.debug_str``; None when the image has none.
+
+    Raises:
+        InputError: the section is damaged.
+    """
+    tree = ChainTree()
+    row_count = 0
+    # Where one sequence ends another may start, whose row then counts: all ends come first.
+    ends: list[int] = []
+    offsets: list[npt.NDArray[np.int64]] = []
+    numbers: list[int] = []
+    for unit, rows in find_sequences(elf, section, function):
+        row_count += len(rows)
+        finder = SequenceChains(
+            rows,
+            tree,
+            file_name=cache(partial(name_file, unit)),
+            function_name=cache(partial(_read_name, names, unit)),
+            path=elf.path,
+            place=elf.place(section),
+        )
+        kept = _last_at_each_address(np.frombuffer(rows.addresses, dtype=np.int64))
+        offsets.append(np.frombuffer(rows.addresses, dtype=np.int64)[kept])
+        compiled = _compiled_functions(elf, function, offsets[-1])
+        numbers.extend(finder.number(row, name) for row, name in zip(kept.tolist(), compiled, strict=True))
+        if rows.end_address is not None:
+            ends.append(rows.end_address)
+    used, positions = np.unique(np.array(numbers, dtype=np.int32), return_inverse=True)
+    row_offsets, row_chain = _merge_rows(
+        np.concatenate([np.array(ends, dtype=np.int64), *offsets]),
+        np.concatenate([np.full(len(ends), _NO_LINE, dtype=np.int32), positions.astype(np.int32)]),
+    )
+    chains = build_chains(tree, used.tolist(), row_count=row_count, path=elf.path, place=elf.place(section))
+    return LineTable(row_offsets=row_offsets, row_chain=row_chain, chains=chains)
+
+
+def _merge_rows(
+    offsets: npt.NDArray[np.int64], chains: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """The rows by address, without those that change nothing."""
+    kept = _last_at_each_address(offsets)
+    offsets, chains = offsets[kept], chains[kept]
+    changes = np.ones(len(chains), dtype=np.bool_)
+    changes[1:] = chains[1:] != chains[:-1]
+    return offsets[changes], chains[changes]
+
+
+def _last_at_each_address(addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Indexes of the last row at each address, by ascending address.
+
+    >>> _last_at_each_address(np.array([0, 0, 32, 16])).tolist()
+    [1, 3, 2]
+    """
+    order = np.argsort(addresses, kind="stable")
+    last = np.ones(len(order), dtype=np.bool_)
+    last[:-1] = np.diff(addresses[order]) != 0
+    return order[last]
+
+
+def _compiled_functions(elf: ElfImage, function: Function, offsets: npt.NDArray[np.int64]) -> list[str]:
+    """The function or local function that was compiled to each offset."""
+    own = elf.section_names[function.section_index].removeprefix(".text.")
+    subs = function.sub_functions
+    if not subs:
+        return [own] * len(offsets)
+    starts = np.array([sub.start_offset for sub in subs])
+    ends = starts + np.array([sub.size_bytes for sub in subs])
+    number = np.searchsorted(starts, offsets, side="right") - 1
+    number[(number >= 0) & (offsets >= ends[number])] = -1
+    names = [*(strip_local_prefix(sub.name, own) for sub in subs), own]
+    return [names[index] for index in number.tolist()]
+
+
+def strip_local_prefix(symbol: str, kernel: str) -> str:
+    """The mangled name of a local function, without what the compiler puts in front of it to make it unique.
+
+    >>> strip_local_prefix("$_Z4kernPf$_Z3recfi", "_Z4kernPf"), strip_local_prefix("$__internal_0_$__cuda_sm20_div_s64", "k")
+    ('_Z3recfi', '__cuda_sm20_div_s64')
+    """
+    return _INTERNAL_PREFIX.sub("", symbol.removeprefix(f"${kernel}$"), count=1)
+
+
+def _file_namer(elf: ElfImage, section: int) -> FileNamer:
+    allowance = Allowance(_PATHS_PER_BYTE * int(elf.sections[section]["size"]), path=elf.path, place=elf.place(section))
+
+    def name_file(unit: LineUnit, number: int) -> str:
+        if not 0 < number <= len(unit.files):
+            raise InputError(
+                f"file {number} is not in the table of {len(unit.files)}",
+                path=elf.path,
+                place=f"{elf.place(section)} offset 0x{unit.start:x}",
+                remedy=DAMAGED,
+            )
+        name, directory = unit.files[number - 1]
+        folder = unit.directories[directory - 1] if 0 < directory <= len(unit.directories) else ""
+        allowance.spend(len(folder) + len(name))
+        return join_source_path(folder, name)
+
+    return name_file
+
+
+def _read_name(names: StringTable | None, unit: LineUnit, offset: int) -> str | None:
+    """The name of an inlined function."""
+    if names is None or unit.names_base is None:
+        return None
+    return names.read(unit.names_base + offset)
