@@ -1,6 +1,5 @@
 """The whole flow on one page: profiles in, report out. Computes nothing itself."""
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -8,11 +7,9 @@ from gpa_lsp.errors import GpaError, InputError, Problem
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import Launch
-from gpa_lsp.profile.read import PROFILE_SUFFIXES, read_profile
+from gpa_lsp.profile.read import list_suffixes, read_profile
 from gpa_lsp.report.gather import gather_report
 from gpa_lsp.report.model import Report
-
-logger = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 
@@ -62,13 +59,14 @@ def _make_filter(text: str | None) -> Callable[[Launch], bool] | None:
 
 
 def _list_profiles(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
+    suffixes = list_suffixes()
     for path in paths:
         if not path.is_dir():
             yield path
             continue
-        found = sorted(file for file in path.rglob("*") if file.name.endswith(PROFILE_SUFFIXES) and file.is_file())
+        found = sorted(file for file in path.rglob("*") if file.name.endswith(suffixes) and file.is_file())
         if not found:
             message = "no profile in this folder"
-            remedy = f"give a file, or a folder with files ending in {', '.join(PROFILE_SUFFIXES)}"
+            remedy = f"give a file, or a folder with files ending in {', '.join(suffixes)}"
             problems.append(Problem.from_error(InputError(message, path=path, remedy=remedy)))
         yield from found

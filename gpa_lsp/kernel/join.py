@@ -3,7 +3,6 @@
 One pass per profile, so that everything that must be disassembled is known before the disassembler is started once.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from gpa_lsp.arch.lookup import find_architecture
@@ -17,8 +16,6 @@ from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.place import PlacedKernel, place_kernel
 from gpa_lsp.kernel.scatter import scatter_function, scatter_outside
 from gpa_lsp.profile.model import Launch, Profile
-
-logger = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 

@@ -109,8 +109,9 @@ def _read_executions(launch: Launch) -> tuple[npt.NDArray[np.uint64], npt.NDArra
 def _refuse_misfit(placed: PlacedLaunch, cubin: Cubin | None) -> None:
     """Refuse samples that cannot have been taken on this code.
 
-    Two facts give a foreign cubin away: instructions start every 16 bytes, and nothing runs between the end of the kernel and the start of the
-    module's next function. Samples far outside the module are legitimate (driver code) and kept.
+    Three facts give a foreign cubin away: instructions start every 16 bytes; nothing runs between the end of the kernel and the start of the
+    module's next function; and a launch gets at least the registers its kernel was compiled for (more where a callee needs more, or below the
+    allocation's minimum of 16). Samples far outside the module are legitimate (driver code) and kept.
     """
     launch, names = placed.launch, placed.addresses.names
     if cubin is None or launch.mangled_name not in names:
@@ -128,6 +129,13 @@ def _refuse_misfit(placed: PlacedLaunch, cubin: Cubin | None) -> None:
     if len(beyond):
         reach = int(beyond.max()) - start
         message = f"samples lie up to {reach} bytes into a kernel that the cubin says is {end - start} bytes long"
+        raise MismatchError(message, place=place, remedy=remedy)
+    launched, compiled = (
+        launch.read_number("launch__registers_per_thread"),
+        cubin.functions[launch.mangled_name].registers,
+    )
+    if launched is not None and compiled is not None and launched < compiled:
+        message = f"launched with {launched:.0f} registers a thread, but the cubin's kernel needs {compiled}"
         raise MismatchError(message, place=place, remedy=remedy)
     if launch.samples is not None and launch.samples.total_samples and not len(inside):
         raise MismatchError("no sample lies in the kernel that was measured", place=place, remedy=remedy)

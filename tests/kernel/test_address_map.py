@@ -41,7 +41,12 @@ def test_functions_of_one_name_are_told_apart_by_symbol_index():
 def test_a_single_address_without_table_is_the_kernels():
     cubin = make_cubin([make_function("kernel", 8)])
     launch = make_launch("kernel", function_addresses=(0x4000,))
-    assert locate(build_address_map(launch, None, cubin), 0x3FF0, 0x4000, 0x407F, 0x4080) == [None, "kernel", "kernel", None]
+    assert locate(build_address_map(launch, None, cubin), 0x3FF0, 0x4000, 0x407F, 0x4080) == [
+        None,
+        "kernel",
+        "kernel",
+        None,
+    ]
 
 
 def test_several_addresses_without_names_are_told_apart_by_size():
