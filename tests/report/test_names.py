@@ -1,9 +1,10 @@
 """Names are demangled and shortened without losing which function is meant."""
 
 import pytest
-from gpa_lsp.report.names import demangle, shorten_distinctly, shorten_name
 from hypothesis import given
 from hypothesis import strategies as st
+
+from gpa_lsp.report.names import demangle, shorten_distinctly, shorten_name
 
 
 @pytest.mark.parametrize(

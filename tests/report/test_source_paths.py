@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gpa_lsp.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.locations import Frame
 from gpa_lsp.report.model import DeviceReport, LoopRow, Report, RuleNote
 from gpa_lsp.report.schema import SCHEMA_NAME, read_schema
 from gpa_lsp.report.store import is_saved_report, read_report, write_report
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from tests.report_builder import OUTSIDE, Row, build_kernel, build_report
 
 LISTING = """
