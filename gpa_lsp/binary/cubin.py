@@ -13,14 +13,12 @@ a function's symbol is its run-time address.
 
 import hashlib
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from gpa_lsp.binary.call_table import read_call_table
-from gpa_lsp.binary.elf import FUNCTION_SYMBOL, RELOCATABLE, ElfImage, StringTable, read_elf
+from gpa_lsp.binary.elf import RELOCATABLE, ElfImage, read_elf
 from gpa_lsp.binary.elf_attributes import (
     UNKNOWN_STACK,
     Attribute,
@@ -29,6 +27,7 @@ from gpa_lsp.binary.elf_attributes import (
     read_symbol_attributes,
 )
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, Function, SubFunction
+from gpa_lsp.binary.symbols import Symbols
 from gpa_lsp.errors import UnsupportedInputError
 
 CUDA_MACHINE = 190
@@ -43,8 +42,6 @@ _TEXT_PREFIX = ".text."
 _INFO_PREFIX = ".nv.info."
 _SHARED_PREFIX = ".nv.shared."
 _PROGRAM_BITS = 1
-_ENTRY_FLAG = 0x10
-_SYMBOL_TYPE_MASK = 0xF
 _OWN_SYMBOL_MASK = 0xFFFFFF
 _REGISTER_SHIFT = 24
 _BARRIER_SHIFT = 20
@@ -110,40 +107,6 @@ def read_architecture(elf: ElfImage) -> int:
     return (elf.flags >> 8 if elf.abi_version >= _NEW_ABI else elf.flags) & 0xFF
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Symbols:
-    """The symbol table of an image with its names.
-
-    Attributes:
-        table: structured array of :data:`~gpa_lsp.binary.elf.SYMBOL_DTYPE`.
-        strings: what the ``name`` column points into.
-    """
-
-    table: npt.NDArray[np.void]
-    strings: StringTable
-
-    @classmethod
-    def of(cls, elf: ElfImage) -> "Symbols":
-        """The symbols of an image."""
-        return cls(table=elf.read_symbols(), strings=elf.symbol_names())
-
-    def name(self, index: int) -> str:
-        """The name of a symbol; the index must be valid."""
-        return self.strings.read(int(self.table[index]["name"]))
-
-    def is_function(self, index: int) -> bool:
-        """Whether there is such a symbol, and it is a function."""
-        return 0 < index < len(self.table) and int(self.table[index]["info"]) & _SYMBOL_TYPE_MASK == FUNCTION_SYMBOL
-
-    def functions_by_section(self) -> dict[int, list[int]]:
-        """Section index → indexes of the function symbols defined in it, ascending."""
-        chosen = np.flatnonzero((self.table["info"] & _SYMBOL_TYPE_MASK) == FUNCTION_SYMBOL)
-        grouped: dict[int, list[int]] = defaultdict(list)
-        for index, section in zip(chosen.tolist(), self.table["section"][chosen].tolist(), strict=True):
-            grouped[section].append(index)
-        return grouped
-
-
 class _FunctionReader:
     """Gathers what the tables of one image say about each ``.text.`` section.
 
@@ -196,7 +159,7 @@ class _FunctionReader:
             registers = int(section["info"]) >> _REGISTER_SHIFT or None
         return Function(
             name=name,
-            is_entry=own is not None and bool(int(self.symbols.table[own]["other"]) & _ENTRY_FLAG),
+            is_entry=own is not None and self.symbols.is_entry(own),
             symbol_index=own,
             section_index=index,
             image=self.image,

@@ -9,7 +9,6 @@ Every offset, size and index of the file is checked before it is used.
 Source: System V ABI, ELF-64 object file format; the CUDA particulars are in :mod:`gpa_lsp.binary.cubin`.
 """
 
-import mmap
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.binary.allowance import DAMAGED, Allowance
+from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.errors import InputError, UnsupportedInputError
 
 ELF_MAGIC = b"\x7fELF"
@@ -120,7 +120,7 @@ class ElfImage:
         section_names: one per section.
     """
 
-    data: bytes | mmap.mmap = field(repr=False)
+    data: bytes | FileBytes = field(repr=False)
     path: Path | None
     kind: int
     machine: int
@@ -196,7 +196,7 @@ class ElfImage:
         return rows
 
 
-def read_elf(data: bytes | mmap.mmap, *, path: Path | None = None) -> ElfImage:
+def read_elf(data: bytes | FileBytes, *, path: Path | None = None) -> ElfImage:
     """Read the section table of a 64-bit little-endian ELF file.
 
     Args:
@@ -234,13 +234,28 @@ def read_elf(data: bytes | mmap.mmap, *, path: Path | None = None) -> ElfImage:
     )
 
 
+def measure_elf(data: bytes | FileBytes) -> int:
+    """Offset behind the last byte that belongs to an ELF file which may have something else behind it.
+
+    Raises:
+        InputError: as :func:`read_elf`.
+    """
+    sections = read_elf(data).sections
+    header = _HEADER.unpack(data[:HEADER_BYTES])
+    ends: list[int] = [HEADER_BYTES, header[5] + header[9] * header[10], header[6] + sections.nbytes]
+    has_bits = sections["type"] != NO_BITS
+    starts, sizes = sections["offset"][has_bits].tolist(), sections["size"][has_bits].tolist()
+    ends.extend(start + size for start, size in zip(starts, sizes, strict=True))
+    return min(max(ends), len(data))
+
+
 def _read_rows(data: bytes, dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
     """The whole rows in ``data``; a part of a row at the end is cut."""
     return np.frombuffer(data, dtype=dtype, count=len(data) // dtype.itemsize)
 
 
 def _read_section_table(
-    data: bytes | mmap.mmap, *, start: int, entry_bytes: int, count: int, path: Path | None
+    data: bytes | FileBytes, *, start: int, entry_bytes: int, count: int, path: Path | None
 ) -> npt.NDArray[np.void]:
     if start == 0:
         return np.empty(0, dtype=SECTION_DTYPE)
@@ -275,7 +290,7 @@ def _read_section_table(
 
 
 def _read_section_names(
-    data: bytes | mmap.mmap, sections: npt.NDArray[np.void], index: int, *, path: Path | None
+    data: bytes | FileBytes, sections: npt.NDArray[np.void], index: int, *, path: Path | None
 ) -> tuple[str, ...]:
     if len(sections) == 0:
         return ()

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from gpa_lsp.binary import tool_location
 from gpa_lsp.binary.tool_location import find_tool, require_tool
 from gpa_lsp.errors import MissingToolError

@@ -1,0 +1,142 @@
+"""Fat binaries: several device images, and PTX, for several architectures in one block.
+
+A block is ``u32 magic, u16 version, u16 header size, u64 content size``, then entries, each with its own header (kind, sizes, architecture,
+flags) and payload. Host programs hold one block per translation unit, one behind the other, in a section. Payloads may be compressed with
+Zstandard (CUDA 12.8 and later, read here) or LZ4 (before that and for ``-compress-mode=speed``, left to NVIDIA's cuobjdump).
+
+Source: blocks written by fatbinary of CUDA 13.0 in all its compression modes, compared with what was put in and with cuobjdump.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from gpa_lsp.binary.allowance import DAMAGED
+from gpa_lsp.binary.file_bytes import FileBytes
+from gpa_lsp.errors import InputError, UnsupportedInputError
+
+FATBIN_MAGIC = struct.pack("<I", 0xBA55ED50)
+
+_BLOCK_HEAD = struct.Struct("<IHHQ")
+_ENTRY_HEAD = struct.Struct("<HHIQIIHHIIIQQQ")
+_SMALLEST_ENTRY_BYTES = _ENTRY_HEAD.size
+_COMPRESSED_LZ4 = 0x2000
+_COMPRESSED_ZSTANDARD = 0x8000
+_LARGEST_WINDOW_BYTES = 1 << 27
+
+
+class EntryKind(IntEnum):
+    """The kinds of entry that are told apart; there are others (intermediate code for link-time optimisation)."""
+
+    PTX = 1
+    CUBIN = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FatbinEntry:
+    """One entry of a block, not yet unpacked.
+
+    Attributes:
+        kind: see :class:`EntryKind`.
+        sm: architecture number, e.g. 90.
+        start: offset of the payload in the data.
+        stored_bytes: size of the payload as stored.
+        unpacked_bytes: size of the payload after decompression.
+        is_zstandard: compressed with Zstandard.
+        is_lz4: compressed with LZ4.
+    """
+
+    kind: int
+    sm: int
+    start: int
+    stored_bytes: int
+    unpacked_bytes: int
+    is_zstandard: bool
+    is_lz4: bool
+
+
+def read_fatbin_entries(
+    data: bytes | FileBytes, *, start: int = 0, end: int | None = None, path: Path | None = None
+) -> Iterator[FatbinEntry]:
+    """List the entries of all blocks in a stretch of a file.
+
+    Args:
+        data: the file.
+        start: first offset to look at.
+        end: offset behind the last one; None means the end of the data.
+        path: the file, for errors.
+
+    Raises:
+        InputError: a block or an entry is longer than what holds it.
+    """
+    stop = len(data) if end is None else end
+    block = data.find(FATBIN_MAGIC, start, stop)
+    while block >= 0:
+        if block + _BLOCK_HEAD.size > stop:
+            raise _damaged("the block's header is cut off", block, path)
+        _, _, head_bytes, content_bytes = _BLOCK_HEAD.unpack(data[block : block + _BLOCK_HEAD.size])
+        first = block + max(head_bytes, _BLOCK_HEAD.size)
+        if first + content_bytes > stop:
+            raise _damaged(f"the block claims {content_bytes} bytes, more than there are", block, path)
+        yield from _read_entries(data, first, first + content_bytes, path)
+        block = data.find(FATBIN_MAGIC, first + content_bytes, stop)
+
+
+def unpack_entry(data: bytes | FileBytes, entry: FatbinEntry, *, path: Path | None = None) -> bytes:
+    """The payload of an entry, decompressed.
+
+    Raises:
+        UnsupportedInputError: it is compressed with LZ4.
+        InputError: it does not decompress to the size that it claims.
+    """
+    stored = bytes(data[entry.start : entry.start + entry.stored_bytes])
+    if entry.is_lz4:
+        raise UnsupportedInputError(
+            "the entry is compressed with LZ4",
+            path=path,
+            place=f"offset 0x{entry.start:x}",
+            remedy="extract it with cuobjdump -xelf all",
+        )
+    if not entry.is_zstandard:
+        return stored
+    # Imported here because most images are not compressed and the start-up of a small report counts.
+    import zstandard
+
+    try:
+        decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES)
+        with decompressor.stream_reader(stored) as reader:
+            unpacked: bytes = reader.read(entry.unpacked_bytes)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise _damaged(f"the entry does not decompress ({error})", entry.start, path) from error
+    if len(unpacked) != entry.unpacked_bytes:
+        raise _damaged(
+            f"the entry decompresses to {len(unpacked)} bytes instead of {entry.unpacked_bytes}", entry.start, path
+        )
+    return unpacked
+
+
+def _read_entries(data: bytes | FileBytes, position: int, stop: int, path: Path | None) -> Iterator[FatbinEntry]:
+    while position + _SMALLEST_ENTRY_BYTES <= stop:
+        head = _ENTRY_HEAD.unpack(data[position : position + _ENTRY_HEAD.size])
+        kind, _, head_bytes, padded_bytes, compressed_bytes = head[:5]
+        sm, flags, unpacked_bytes = head[8], head[11], head[13]
+        payload = position + head_bytes
+        if head_bytes < _SMALLEST_ENTRY_BYTES or payload + padded_bytes > stop or compressed_bytes > padded_bytes:
+            raise _damaged("an entry is longer than its block", position, path)
+        is_compressed = bool(flags & (_COMPRESSED_LZ4 | _COMPRESSED_ZSTANDARD))
+        yield FatbinEntry(
+            kind=kind,
+            sm=sm,
+            start=payload,
+            stored_bytes=compressed_bytes if is_compressed else padded_bytes,
+            unpacked_bytes=unpacked_bytes if is_compressed else padded_bytes,
+            is_zstandard=bool(flags & _COMPRESSED_ZSTANDARD),
+            is_lz4=bool(flags & _COMPRESSED_LZ4),
+        )
+        position = payload + padded_bytes
+
+
+def _damaged(message: str, offset: int, path: Path | None) -> InputError:
+    return InputError(message, path=path, place=f"fat binary at offset 0x{offset:x}", remedy=DAMAGED)
