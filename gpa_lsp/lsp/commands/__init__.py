@@ -1,1 +1,44 @@
-"""One file per command the editor can ask the server to execute; each defines ``COMMAND``."""
+"""One file per command the editor can ask the server to execute; each defines ``COMMAND``.
+
+A command must do something in every client: one that cannot open documents gets a message instead.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gpa_lsp.lsp.session import Snapshot
+
+
+class Desk(Protocol):
+    """What a command may do."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is known."""
+        ...
+
+    def reload(self) -> None:
+        """Read every profile again."""
+        ...
+
+    def show_document(self, title: str, markdown: str) -> None:
+        """Open a text in the editor, or say where it lies when the editor cannot be asked to."""
+        ...
+
+    def show_message(self, text: str) -> None:
+        """Say a sentence."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command.
+
+    Attributes:
+        name: starts with ``gpaLsp.``; the same for all clients.
+        run: (desk, the request's arguments) → the result, plain JSON. Arguments come from the client unchecked.
+    """
+
+    name: str
+    run: Callable[[Desk, Sequence[Any]], Any]

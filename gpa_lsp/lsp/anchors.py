@@ -1,0 +1,104 @@
+"""On which line of a text a kernel is defined, so that its lens stands where the person looks for it."""
+
+import re
+from collections.abc import Mapping
+
+from gpa_lsp.report.names import shorten_name
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_CUDA_MARK = re.compile(r"\b__global__\b")
+_CALL_SHAPE = re.compile(r"[\s\w:&*]*?\b(\w+)\s*(?:<[^;{}()]*>)?\s*\(")
+_BODY = re.compile(r"[{;]")
+_QUALIFIERS = frozenset(
+    {"__launch_bounds__", "__cluster_dims__", "__block_size__", "__maxnreg__", "__attribute__", "alignas", "__declspec"}
+)
+_PLAIN_DEFINITION = re.compile(
+    r"^[ \t]*(?:async[ \t]+)?(?:def|function|(?:attributes\(\w+\)[ \t]*)?subroutine)[ \t]+(\w+!?)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_MAX_HEADER = 4000
+"""Characters behind ``__global__`` in which the name and the body must follow."""
+
+
+def find_definitions(text: str) -> Mapping[str, tuple[int, ...]]:
+    """Functions that can be kernels: name → 1-based lines of their definitions, ascending.
+
+    CUDA C++ ``__global__`` functions with a body (a declaration is none), and the ``def``, ``function`` and ``subroutine`` of Python, Julia
+    and Fortran. Found by their look, not by parsing: macros that make kernels are not seen.
+
+    >>> find_definitions("template <int N>\\n__global__ void __launch_bounds__(N)\\nscale(float *x) {\\n}\\n")
+    {'scale': (2,)}
+    """
+    found: dict[str, list[int]] = {}
+    if "__global__" in text:
+        plain = _COMMENT.sub(_blank_out, text)
+        for mark in _CUDA_MARK.finditer(plain):
+            name = _read_kernel_name(plain, mark.end())
+            if name is not None:
+                found.setdefault(name, []).append(plain.count("\n", 0, mark.start()) + 1)
+    else:
+        for match in _PLAIN_DEFINITION.finditer(text):
+            found.setdefault(match[1], []).append(text.count("\n", 0, match.start(1)) + 1)
+    return {name: tuple(sorted(lines)) for name, lines in found.items()}
+
+
+def _blank_out(comment: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", comment[0])
+
+
+def _read_kernel_name(text: str, position: int) -> str | None:
+    """The name behind a ``__global__``; None when no body follows."""
+    end = min(position + _MAX_HEADER, len(text))
+    while (match := _CALL_SHAPE.match(text, position, end)) is not None:
+        behind = _skip_parentheses(text, match.end() - 1, end)
+        if behind is None:
+            return None
+        if match[1] not in _QUALIFIERS:
+            body = _BODY.search(text, behind, end)
+            return match[1] if body is not None and body[0] == "{" else None
+        position = behind
+    return None
+
+
+def _skip_parentheses(text: str, position: int, end: int) -> int | None:
+    depth = 0
+    for index in range(position, end):
+        if text[index] == "(":
+            depth += 1
+        elif text[index] == ")":
+            depth -= 1
+            if depth == 0:
+                return index + 1
+    return None
+
+
+def find_plain_name(readable_name: str) -> str:
+    """A function's own name without result, namespaces, template arguments and parameters.
+
+    >>> find_plain_name("void ns::scale<(int)3, std::pair<int, int>>(float*, int)")
+    'scale'
+    >>> find_plain_name("_silu_kernel")
+    '_silu_kernel'
+    """
+    whole = shorten_name(readable_name, max_chars=len(readable_name) + 8)
+    return whole.partition("<")[0].rpartition("::")[2]
+
+
+def choose_anchor(definitions: Mapping[str, tuple[int, ...]], readable_name: str, first_line: int | None) -> int | None:
+    """The line for a kernel's lens.
+
+    Args:
+        definitions: of the text as it is now.
+        readable_name: the kernel's.
+        first_line: the topmost line of the kernel's body, as it is numbered now; None when it is gone.
+
+    Returns:
+        Of the definitions with the kernel's name the last one above its body, else the only one, else ``first_line``.
+    """
+    lines = definitions.get(find_plain_name(readable_name), ())
+    if first_line is None:
+        return lines[0] if len(lines) == 1 else None
+    above = [line for line in lines if line <= first_line]
+    if above:
+        return above[-1]
+    return first_line

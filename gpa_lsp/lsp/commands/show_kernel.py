@@ -1,0 +1,27 @@
+"""``gpaLsp.showKernel``: a page about one kernel. Its lens runs this."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.stall_table import describe_kernel
+from gpa_lsp.report.names import shorten_name
+
+
+def show_kernel(desk: Desk, arguments: Sequence[Any]) -> str | None:
+    """Show the kernel whose mangled name is the first argument.
+
+    Returns:
+        The page's Markdown, for clients that would rather show it themselves; None when there is no such kernel.
+    """
+    wanted = arguments[0] if arguments else None
+    for shown in desk.snapshot.visible:
+        if shown.kernel.report.mangled_name == wanted:
+            page = describe_kernel(shown)
+            desk.show_document(shorten_name(shown.kernel.report.name), page)
+            return page
+    desk.show_message("no loaded profile has this kernel any more")
+    return None
+
+
+COMMAND = Command(name="gpaLsp.showKernel", run=show_kernel)

@@ -1,0 +1,46 @@
+"""``gpaLsp.showReport``: a page with every kernel that is shown, longest first."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.session import Snapshot, VisibleKernel
+from gpa_lsp.lsp.stall_table import draw_table, find_top_reason
+from gpa_lsp.render.numbers import format_count, format_duration_ns
+from gpa_lsp.report.names import shorten_name
+
+
+def show_report(desk: Desk, arguments: Sequence[Any]) -> str:
+    """Show all kernels.
+
+    Returns:
+        The page's Markdown.
+    """
+    del arguments
+    page = describe_all(desk.snapshot)
+    desk.show_document("kernels", page)
+    return page
+
+
+def describe_all(snapshot: Snapshot) -> str:
+    """The page."""
+    if not snapshot.visible:
+        return "# No profile\n\nNo profile was found in the workspace, or none of them could be read.\n"
+    rows = [_make_row(shown) for shown in snapshot.visible]
+    return f"# Kernels\n\n{draw_table(('kernel', 'time', 'samples', 'mostly', 'profile'), rows)}\n"
+
+
+def _make_row(shown: VisibleKernel) -> tuple[str, str, str, str, str]:
+    report = shown.kernel.report
+    name = shorten_name(report.name)
+    reason = find_top_reason(report.by_reason) or ""
+    return (
+        name,
+        format_duration_ns(report.duration_ns),
+        format_count(report.total_samples),
+        reason,
+        shown.profile.path.name,
+    )
+
+
+COMMAND = Command(name="gpaLsp.showReport", run=show_report)

@@ -1,0 +1,181 @@
+"""Which profiles lie in the workspace.
+
+The server looks by itself: Neovim on Linux does not watch files for its servers, and profiles often arrive over NFS, sshfs or from a
+container, where inotify is silent. A look is cheap because a folder is listed again only when its own modification time moved: an untouched
+workspace costs one ``stat`` per folder and one per profile. A library built on inotify would need a dependency and a watch per folder of
+``build/``, and would still need this code on the file systems that send no events.
+"""
+
+import os
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PASSED_OVER = frozenset(
+    {".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox", ".nox",
+     ".cache", ".idea", ".vscode", ".cargo", "site-packages"}
+)  # fmt: skip
+"""Folders no profile of the user's is in, and that can hold a hundred thousand files."""
+
+MAX_FOLDERS = 20_000
+"""Folders looked at per root; beyond it the rest is not searched and the user is told."""
+
+_RACY_NS = 2_000_000_000
+"""A folder listed within this time after its last change is listed again: file systems stamp times as coarsely as that (FAT 2 s, NFS 1 s)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What a file looked like: two equal stamps mean the same content.
+
+    Attributes:
+        size_bytes: length.
+        modified_ns: modification time since 1970.
+        inode: tells a file from another one renamed into its place.
+    """
+
+    size_bytes: int
+    modified_ns: int
+    inode: int
+
+
+@dataclass(slots=True)
+class _Folder:
+    modified_ns: int
+    listed_ns: int
+    profiles: tuple[str, ...]
+    folders: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Root:
+    pattern: re.Pattern[str]
+    max_depth: int
+    folders: dict[str, _Folder] = field(default_factory=dict)
+    full: bool = False
+
+
+class ProfileFinder:
+    """Finds the files that match the globs under some folders, again and again.
+
+    Args:
+        roots: workspace folders.
+        globs: patterns as in :class:`~gpa_lsp.lsp.settings.Settings`.
+        max_depth: folders below a root that are entered.
+    """
+
+    def __init__(self, roots: Iterable[Path], globs: Sequence[str], *, max_depth: int = 32) -> None:
+        self._roots: dict[str, _Root] = {}
+        relative = [glob for glob in globs if not glob.startswith(("/", "~")) and not Path(glob).is_absolute()]
+        for root in roots:
+            self._roots[os.fspath(root)] = _Root(pattern=compile_globs(relative), max_depth=max_depth)
+        for glob in globs:
+            if glob not in relative:
+                folder, rest = split_glob(os.fspath(Path(glob).expanduser()))
+                self._roots.setdefault(folder, _Root(pattern=compile_globs([rest]), max_depth=max_depth))
+
+    def look(self) -> dict[Path, Stamp]:
+        """The profiles there are now. Blocks on the file system: call it off the event loop."""
+        found: dict[Path, Stamp] = {}
+        for root_path, root in self._roots.items():
+            for profile in self._walk(root_path, root):
+                stamp = read_stamp(profile)
+                if stamp is not None:
+                    found[Path(profile)] = stamp
+        return found
+
+    @property
+    def unsearched(self) -> tuple[str, ...]:
+        """Roots with more than :data:`MAX_FOLDERS` folders: some were not looked at."""
+        return tuple(path for path, root in self._roots.items() if root.full)
+
+    def _walk(self, root_path: str, root: _Root) -> Iterable[str]:
+        pending = [(root_path, "", 0)]
+        seen: dict[str, _Folder] = {}
+        root.full = False
+        while pending:
+            path, relative, depth = pending.pop()
+            if len(seen) >= MAX_FOLDERS:
+                root.full = True
+                break
+            folder = _list_folder(path, relative, root)
+            if folder is None:
+                continue
+            seen[path] = folder
+            yield from (f"{path}/{name}" for name in folder.profiles)
+            if depth < root.max_depth:
+                pending.extend((f"{path}/{name}", f"{relative}{name}/", depth + 1) for name in reversed(folder.folders))
+        root.folders = seen
+
+
+def _list_folder(path: str, relative: str, root: _Root) -> _Folder | None:
+    """A folder's profiles and sub-folders: from memory when it did not change; None when it cannot be read."""
+    try:
+        modified_ns = Path(path).stat().st_mtime_ns
+        known = root.folders.get(path)
+        if known is not None and known.modified_ns == modified_ns and known.listed_ns - modified_ns > _RACY_NS:
+            return known
+        profiles: list[str] = []
+        folders: list[str] = []
+        listed_ns = time.time_ns()
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in PASSED_OVER:
+                        folders.append(entry.name)
+                elif root.pattern.fullmatch(relative + entry.name):
+                    profiles.append(entry.name)
+    except OSError:
+        return None
+    return _Folder(
+        modified_ns=modified_ns, listed_ns=listed_ns, profiles=tuple(sorted(profiles)), folders=tuple(sorted(folders))
+    )
+
+
+def read_stamp(path: str | Path) -> Stamp | None:
+    """A file's stamp; None when it is gone or no regular file (a pipe would block its reader for ever)."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    if status.st_mode & 0o170000 != 0o100000:
+        return None
+    return Stamp(size_bytes=status.st_size, modified_ns=status.st_mtime_ns, inode=status.st_ino)
+
+
+def split_glob(glob: str) -> tuple[str, str]:
+    """The folder before the first wildcard, and the rest.
+
+    >>> split_glob("/scratch/run*/**/*.ncu-rep")
+    ('/scratch', 'run*/**/*.ncu-rep')
+    """
+    parts = Path(glob).parts
+    plain = 0
+    while plain < len(parts) - 1 and not re.search(r"[*?\[]", parts[plain]):
+        plain += 1
+    return os.fspath(Path(*parts[:plain])), "/".join(parts[plain:])
+
+
+def compile_globs(globs: Iterable[str]) -> re.Pattern[str]:
+    """A pattern for paths relative to a root, with ``/`` between their parts.
+
+    >>> pattern = compile_globs(["**/*.ncu-rep", "out/*.json"])
+    >>> [bool(pattern.fullmatch(path)) for path in ("a.ncu-rep", "x/y/a.ncu-rep", "out/a.json", "out/x/a.json")]
+    [True, True, True, False]
+    """
+    return re.compile("|".join(f"(?:{_translate_glob(glob)})" for glob in globs) or r"(?!)")
+
+
+def _translate_glob(glob: str) -> str:
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]/]+\])", glob.removeprefix("./"))
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(
+        words.get(part) or (_translate_set(part) if index % 2 else re.escape(part)) for index, part in enumerate(parts)
+    )
+
+
+def _translate_set(part: str) -> str:
+    body = part[1:-1].replace("\\", "\\\\")
+    return f"[^{body[1:]}]" if body.startswith("!") else f"[{body}]"

@@ -1,0 +1,191 @@
+"""One open document with the measurements that belong to its lines as they are now. Features answer from it and from nothing else."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpa_lsp.lsp.anchors import choose_anchor, find_definitions
+from gpa_lsp.lsp.line_map import LineMap, map_lines, split_lines
+from gpa_lsp.lsp.positions import Positions, UnitCounter
+from gpa_lsp.lsp.session import MeasuredFile, Snapshot, VisibleKernel
+from gpa_lsp.lsp.settings import Settings
+
+if TYPE_CHECKING:
+    from gpa_lsp.report.model import LineRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotLine:
+    """What one kernel says of one line of the document.
+
+    Attributes:
+        shown: the kernel and its profile.
+        row: samples of the line.
+        file: the measured file the line stands in.
+        share_ratio: of the kernel's samples, those with this line anywhere in their inline chain, and the estimate of those in functions
+            called from it.
+        is_edited: other lines of the document changed since the measurement.
+    """
+
+    shown: VisibleKernel
+    row: "LineRow"
+    file: MeasuredFile
+    share_ratio: float
+    is_edited: bool
+
+    @property
+    def is_mostly_called(self) -> bool:
+        """More of the line's cost lies in functions it calls than in itself."""
+        return self.row.called_samples > self.row.inclusive_samples
+
+    @property
+    def hottest(self) -> tuple[int, ...]:
+        """Indices of the line's hottest instructions in the kernel's columns."""
+        return self.shown.kernel.hottest.get((self.row.file or "", self.row.line or 0), ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelAnchor:
+    """A kernel and the line its lens stands on.
+
+    Attributes:
+        line: 1-based, in the document now.
+        shown: the kernel and its profile.
+        is_edited: the document changed since the measurement.
+    """
+
+    line: int
+    shown: VisibleKernel
+    is_edited: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentView:
+    """A document and its measurements.
+
+    Attributes:
+        uri: as the client writes it.
+        local_path: links resolved.
+        positions: translates lines for the client.
+        hot_lines: current line → what the kernels say of it, hottest first; every line with samples.
+        anchors: kernels whose body is in this document, by line and then longest first.
+        settings: the options.
+        snapshot: where it comes from.
+    """
+
+    uri: str
+    local_path: str
+    positions: Positions
+    hot_lines: Mapping[int, tuple[HotLine, ...]]
+    anchors: tuple[KernelAnchor, ...]
+    settings: Settings
+    snapshot: Snapshot
+
+    def find_hottest_lines(self) -> tuple[tuple[int, HotLine], ...]:
+        """Lines at or above the user's threshold with their hottest kernel, hottest first."""
+        above = [
+            (line, lines[0])
+            for line, lines in self.hot_lines.items()
+            if lines[0].share_ratio >= self.settings.min_share_ratio
+        ]
+        return tuple(sorted(above, key=lambda found: (-found[1].share_ratio, found[0])))
+
+
+def build_view(
+    snapshot: Snapshot, *, uri: str, local_path: str, text: str, units: UnitCounter, settings: Settings
+) -> DocumentView | None:
+    """The view of a document; None when no profile mentions it.
+
+    Args:
+        snapshot: what is known.
+        uri: as the client writes it.
+        local_path: the document's file, links resolved.
+        text: as the editor holds it now.
+        units: counts columns for the client.
+        settings: the options.
+    """
+    kernels = snapshot.by_file.get(local_path, ())
+    if not kernels:
+        return None
+    lines = split_lines(text)
+    finder = _LineFinder(lines)
+    return DocumentView(
+        uri=uri,
+        local_path=local_path,
+        positions=Positions(lines=lines, units=units),
+        hot_lines=_collect_hot_lines(kernels, local_path, finder),
+        anchors=_place_anchors(kernels, local_path, text, finder),
+        settings=settings,
+        snapshot=snapshot,
+    )
+
+
+class _LineFinder:
+    """Maps measured lines to the document's, comparing each distinct measured text once."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._maps: dict[int, LineMap] = {}
+        self._maps_by_text: dict[tuple[str, ...], LineMap] = {}
+
+    def find(self, file: MeasuredFile, measured_line: int) -> int | None:
+        if file.lines is None:
+            return measured_line if measured_line <= len(self._lines) else None
+        return self._map(file, file.lines).find_current(measured_line)
+
+    def is_edited(self, file: MeasuredFile) -> bool:
+        return file.lines is not None and not self._map(file, file.lines).unchanged
+
+    def _map(self, file: MeasuredFile, measured: tuple[str, ...]) -> LineMap:
+        known = self._maps.get(id(file))  # by identity first: hashing a text for each of its lines would be quadratic
+        if known is None:
+            known = self._maps_by_text.get(measured) or map_lines(measured, self._lines)
+            self._maps[id(file)] = self._maps_by_text[measured] = known
+        return known
+
+
+def _collect_hot_lines(
+    kernels: Sequence[VisibleKernel], local_path: str, finder: _LineFinder
+) -> Mapping[int, tuple[HotLine, ...]]:
+    found: dict[int, list[HotLine]] = {}
+    for shown in kernels:
+        total = shown.kernel.report.total_samples
+        files = {path: file for path, file in shown.profile.files.items() if file.local_path == local_path}
+        for row in shown.kernel.report.lines:
+            file = files.get(row.file) if row.file is not None else None
+            if file is None or not row.line or not (row.inclusive_samples or row.called_samples):
+                continue
+            line = finder.find(file, row.line)
+            if line is not None:
+                cost_samples = row.inclusive_samples + row.called_samples
+                hot = HotLine(
+                    shown=shown,
+                    row=row,
+                    file=file,
+                    share_ratio=min(1.0, cost_samples / total) if total else 0.0,
+                    is_edited=finder.is_edited(file),
+                )
+                found.setdefault(line, []).append(hot)
+    return {line: tuple(sorted(hot, key=_order_by_heat)) for line, hot in sorted(found.items())}
+
+
+def _order_by_heat(hot: HotLine) -> tuple[float, str]:
+    return (-hot.share_ratio, hot.shown.kernel.report.mangled_name)
+
+
+def _place_anchors(
+    kernels: Sequence[VisibleKernel], local_path: str, text: str, finder: _LineFinder
+) -> tuple[KernelAnchor, ...]:
+    definitions = find_definitions(text)
+    anchors: list[KernelAnchor] = []
+    for shown in kernels:
+        if shown.kernel.first_line is None:
+            continue
+        compiled_path, measured_line = shown.kernel.first_line
+        file = shown.profile.files.get(compiled_path)
+        if file is None or file.local_path != local_path:
+            continue
+        line = choose_anchor(definitions, shown.kernel.report.name, finder.find(file, measured_line))
+        if line is not None:
+            anchors.append(KernelAnchor(line=line, shown=shown, is_edited=finder.is_edited(file)))
+    return tuple(sorted(anchors, key=lambda anchor: anchor.line))

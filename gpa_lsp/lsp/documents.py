@@ -1,0 +1,120 @@
+"""The open documents: their views, kept until the text or the knowledge changes, and what was pushed to the client about them."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from gpa_lsp.lsp.document_view import DocumentView, build_view
+from gpa_lsp.lsp.features import PushFeature
+from gpa_lsp.lsp.positions import UnitCounter
+from gpa_lsp.lsp.session import Snapshot
+from gpa_lsp.lsp.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _OpenDocument:
+    local_path: str
+    text: str
+    version: int | None
+    view: DocumentView | None = None
+    is_view_current: bool = False
+    pushed: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+class Documents:
+    """What the client has open.
+
+    Args:
+        units: counts columns for the client.
+        push_features: what is sent without being asked for, by name.
+        send: sends (method, params).
+        guard: calls a feature and returns a default should it fail: (name, function, default).
+    """
+
+    def __init__(
+        self,
+        *,
+        units: UnitCounter,
+        push_features: Mapping[str, PushFeature],
+        send: Callable[[str, Any], None],
+        guard: Callable[[str, Callable[[], Any], Any], Any],
+    ) -> None:
+        self._units = units
+        self._push_features = push_features
+        self._send = send
+        self._guard = guard
+        self._open: dict[str, _OpenDocument] = {}
+        self._snapshot = Snapshot()
+        self._settings = Settings()
+
+    def open(self, uri: str, path: str, text: str, version: int | None) -> None:
+        """The client opened a document.
+
+        Args:
+            uri: as the client writes it.
+            path: its file.
+            text: its content.
+            version: the client's number for this content.
+        """
+        self._open[uri] = _OpenDocument(local_path=os.path.realpath(path), text=text, version=version)
+        self.push(uri)
+
+    def change(self, uri: str, text: str, version: int | None) -> None:
+        """The document's text is another one now. Nothing is pushed yet: the person is typing."""
+        document = self._open.get(uri)
+        if document is not None:
+            document.text, document.version, document.is_view_current = text, version, False
+
+    def close(self, uri: str) -> None:
+        """The client closed a document: what was pushed is taken back."""
+        document = self._open.pop(uri, None)
+        if document is None:
+            return
+        for name, items in document.pushed.items():
+            if items:
+                feature = self._push_features[name]
+                self._send(feature.method, feature.wrap(uri, None, ()))
+
+    def take(self, snapshot: Snapshot, settings: Settings) -> None:
+        """There is new knowledge, or there are new settings."""
+        self._snapshot, self._settings = snapshot, settings
+        for uri, document in self._open.items():
+            document.is_view_current = False
+            self.push(uri)
+
+    def view(self, uri: str) -> DocumentView | None:
+        """The view of an open document; None for one that is not open, or that no profile mentions."""
+        document = self._open.get(uri)
+        if document is None:
+            return None
+        if not document.is_view_current:
+            document.view = build_view(
+                self._snapshot,
+                uri=uri,
+                local_path=document.local_path,
+                text=document.text,
+                units=self._units,
+                settings=self._settings,
+            )
+            document.is_view_current = True
+        return document.view
+
+    def push(self, uri: str) -> None:
+        """Send what the client is not asked for, where it differs from what was sent before."""
+        document = self._open.get(uri)
+        if document is None:
+            return
+        for name, feature in self._push_features.items():
+            items = self._guard(name, partial(self._list_items, uri, feature), ())
+            if items != document.pushed.get(name, ()):
+                document.pushed[name] = items
+                self._send(feature.method, feature.wrap(uri, document.version, items))
+
+    def _list_items(self, uri: str, feature: PushFeature) -> tuple[Any, ...]:
+        view = self.view(uri)
+        return feature.list_items(view) if view is not None else ()

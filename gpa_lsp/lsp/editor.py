@@ -1,0 +1,176 @@
+"""The client as an object: what it can do, and how to ask it without ever waiting for an answer that does not come."""
+
+import asyncio
+import logging
+import tempfile
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any, Protocol
+
+from lsprotocol import types
+
+logger = logging.getLogger(__name__)
+
+_ANSWER_LIMIT_S = 5.0
+"""Some clients never answer some requests; nothing of ours may hang on that."""
+
+
+class Wire(Protocol):
+    """Sends to the client."""
+
+    def notify(self, method: str, params: Any = None) -> None:
+        """Send a notification."""
+        ...
+
+    def send_request_async(self, method: str, params: Any = None) -> Awaitable[Any]:
+        """Send a request; the answer may never come."""
+        ...
+
+
+class Editor:
+    """One connected client.
+
+    Args:
+        wire: sends to it.
+        capabilities: what it said it can do.
+    """
+
+    def __init__(self, wire: Wire, capabilities: types.ClientCapabilities) -> None:
+        self._wire = wire
+        self._capabilities = capabilities
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._bars: dict[int | str, ProgressBar] = {}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.is_leaving = False
+        """The client asked us to shut down: nothing more is sent."""
+
+    def can(self, path: str) -> bool:
+        """Whether a capability is set.
+
+        Args:
+            path: its place in the client's capabilities, e.g. ``window.work_done_progress``.
+        """
+        value: Any = self._capabilities
+        for name in path.split("."):
+            value = getattr(value, name, None)
+            if value is None:
+                return False
+        return bool(value)
+
+    def notify(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        if not self.is_leaving:
+            self._wire.notify(method, params)
+
+    async def ask(self, method: str, params: Any = None) -> Any:
+        """Send a request; None when there is no answer in time, or an error."""
+        if self.is_leaving:
+            return None
+        try:
+            return await asyncio.wait_for(self._wire.send_request_async(method, params), _ANSWER_LIMIT_S)
+        except TimeoutError:
+            logger.warning("the client did not answer %s", method)
+        except Exception as error:
+            logger.warning("the client refused %s: %s", method, error)
+        return None
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Let something run beside; its errors are logged."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finish)
+
+    def _finish(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("background work failed", exc_info=error)
+
+    def warn(self, text: str) -> None:
+        """Tell the user that something is missing."""
+        self._show(types.MessageType.Warning, text)
+
+    def inform(self, text: str) -> None:
+        """Tell the user something asked for."""
+        self._show(types.MessageType.Info, text)
+
+    def _show(self, kind: types.MessageType, text: str) -> None:
+        self.notify(types.WINDOW_SHOW_MESSAGE, types.ShowMessageParams(type=kind, message=f"gpa-lsp: {text}"))
+
+    def show_document(self, title: str, markdown: str) -> None:
+        """Open a text beside the sources; where the client cannot be asked to, say in which file it is."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True)
+        name = "".join(character if character.isalnum() or character in "-_." else "_" for character in title)[:80]
+        path = Path(self._folder.name) / f"{name}.md"
+        path.write_text(markdown, encoding="utf-8")
+        if self.can("window.show_document.support"):
+            params = types.ShowDocumentParams(uri=path.as_uri(), take_focus=True)
+            self.start(self.ask(types.WINDOW_SHOW_DOCUMENT, params))
+        else:
+            self.inform(f"{title} is in {path}")
+
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> "ProgressBar":
+        """Show a progress bar, where the client can."""
+        bar = ProgressBar(self, title)
+        if self.can("window.work_done_progress"):
+            self.start(bar.show(lambda: self._bars.update({bar.token: bar})))
+        bar.cancel = cancel
+        return bar
+
+    def cancel_progress(self, token: int | str) -> None:
+        """The user clicked "cancel"."""
+        bar = self._bars.get(token)
+        if bar is not None and bar.cancel is not None:
+            bar.cancel()
+
+    def drop_progress(self, token: int | str) -> None:
+        """The bar is gone."""
+        self._bars.pop(token, None)
+
+    def leave(self) -> None:
+        """Send nothing more, and clean up."""
+        self.is_leaving = True
+        for task in self._tasks:
+            task.cancel()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+class ProgressBar:
+    """Work done progress; silent until the client has agreed to show it."""
+
+    def __init__(self, editor: Editor, title: str) -> None:
+        self.token: int | str = str(uuid.uuid4())
+        self.cancel: Callable[[], None] | None = None
+        self._editor = editor
+        self._title = title
+        self._is_shown = False
+        self._has_ended = False
+
+    async def show(self, register: Callable[[], None]) -> None:
+        """Ask the client for a bar."""
+        params = types.WorkDoneProgressCreateParams(token=self.token)
+        register()
+        await self._editor.ask(types.WINDOW_WORK_DONE_PROGRESS_CREATE, params)
+        if not self._has_ended:
+            self._is_shown = True
+            self._send(types.WorkDoneProgressBegin(title=self._title, cancellable=True, percentage=0))
+
+    def report(self, text: str, ratio: float | None) -> None:
+        """Show what is being done."""
+        if self._is_shown:
+            percentage = None if ratio is None else max(0, min(100, round(ratio * 100)))
+            self._send(types.WorkDoneProgressReport(message=text, percentage=percentage, cancellable=True))
+
+    def end(self, text: str) -> None:
+        """Take the bar away."""
+        self._has_ended = True
+        self._editor.drop_progress(self.token)
+        if self._is_shown:
+            self._is_shown = False
+            self._send(types.WorkDoneProgressEnd(message=text))
+
+    def _send(self, value: Any) -> None:
+        self._editor.notify(types.PROGRESS, types.ProgressParams(token=self.token, value=value))

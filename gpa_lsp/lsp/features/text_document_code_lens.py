@@ -1,0 +1,49 @@
+"""``textDocument/codeLens``: one complete lens per kernel, above its definition.
+
+Complete, because Neovim 0.12 asks twice and loses lenses whose resolving is under way; at column 0, because editors indent a lens by its
+start; with a command of the server's own, because a lens without one cannot be clicked and a command of the client's exists in one editor only.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from lsprotocol import types
+
+from gpa_lsp.lsp.document_view import DocumentView, KernelAnchor
+from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.stall_table import describe_kernel_briefly
+
+_MAX_PER_LINE = 4
+"""A template has a kernel per instantiation; more lenses than this would hide the code."""
+
+
+def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[types.CodeLens]:
+    """The lenses of the document's kernels."""
+    del params
+    lenses: list[types.CodeLens] = []
+    for line, anchors in groupby(view.anchors, key=lambda anchor: anchor.line):
+        start = view.positions.find_start(line)
+        span = types.Range(start=start, end=start)
+        lenses.extend(types.CodeLens(range=span, command=command) for command in _list_commands(tuple(anchors)))
+    return lenses
+
+
+def _list_commands(anchors: Sequence[KernelAnchor]) -> Iterator[types.Command]:
+    shown = anchors if len(anchors) <= _MAX_PER_LINE else anchors[: _MAX_PER_LINE - 1]
+    for anchor in shown:
+        kernel = anchor.shown.kernel
+        title = describe_kernel_briefly(anchor.shown) + (" · before your edits" if anchor.is_edited else "")
+        yield types.Command(title=title, command="gpaLsp.showKernel", arguments=[kernel.report.mangled_name])
+    if len(shown) < len(anchors):
+        yield types.Command(
+            title=f"and {len(anchors) - len(shown)} more kernels", command="gpaLsp.showReport", arguments=[]
+        )
+
+
+FEATURE = RequestFeature(
+    method=types.TEXT_DOCUMENT_CODE_LENS,
+    answer=answer_code_lens,
+    options=types.CodeLensOptions(resolve_provider=False),
+    refresh_method=types.WORKSPACE_CODE_LENS_REFRESH,
+    refresh_capability="workspace.code_lens.refresh_support",
+)

@@ -1,0 +1,233 @@
+"""Looks for profiles again and again, has them read, and hands out snapshots."""
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from gpa_lsp.errors import ToolError
+from gpa_lsp.lsp.analysis import analyse_profiles
+from gpa_lsp.lsp.discovery import ProfileFinder, Stamp
+from gpa_lsp.lsp.profile_watch import ProfileWatch
+from gpa_lsp.lsp.session import LoadedProfile, MeasuredFile, MeasuredKernel, Snapshot
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.worker import FilesFound, Job, KernelRead, Message, ProfileFailed, ProfileRead, Progress
+
+logger = logging.getLogger(__name__)
+
+_BATCH = 8
+"""Profiles per worker process; between two batches the workspace is looked at again."""
+
+Result = TypeVar("Result")
+
+
+class ProgressDisplay(Protocol):
+    """A progress bar of the client's."""
+
+    def report(self, text: str, ratio: float | None) -> None:
+        """Show what is being done, and how much of all is done (0 to 1; None when unknown)."""
+        ...
+
+    def end(self, text: str) -> None:
+        """Take the bar away."""
+        ...
+
+
+class Audience(Protocol):
+    """Who hears of what the loader does."""
+
+    def take_snapshot(self, snapshot: Snapshot) -> None:
+        """There is a new state of knowledge."""
+        ...
+
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
+        """Long work begins; ``cancel`` ends it."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Something the user must know."""
+        ...
+
+
+@dataclass(slots=True)
+class _Arriving:
+    """A profile whose messages are coming in."""
+
+    files: Mapping[str, MeasuredFile]
+    kernels: list[MeasuredKernel]
+
+
+class ProfileLoader:
+    """Keeps the snapshot in step with the profiles in the workspace.
+
+    Args:
+        audience: who hears of it.
+    """
+
+    def __init__(self, audience: Audience) -> None:
+        self._audience = audience
+        self._watch = ProfileWatch()
+        self._snapshot = Snapshot()
+        self._settings = Settings()
+        self._roots: tuple[Path, ...] = ()
+        self._max_depth = 0
+        self._finder = ProfileFinder((), ())
+        self._wake = asyncio.Event()
+        self._analysis: asyncio.Task[None] | None = None
+        self._told_unsearched: tuple[str, ...] = ()
+
+    def configure(self, roots: tuple[Path, ...], settings: Settings, *, max_depth: int = 32) -> None:
+        """Look in other places, or with other settings; what was read is read again if it would be read differently."""
+        read_differently = (roots, settings.path_mappings) != (self._roots, self._settings.path_mappings)
+        self._roots, self._settings, self._max_depth = roots, settings, max_depth
+        if read_differently:
+            self.reload()
+        else:
+            self._look_afresh()
+
+    def reload(self) -> None:
+        """Read every profile again."""
+        self.cancel()
+        self._watch.forget_all()
+        self._look_afresh()
+
+    def _look_afresh(self) -> None:
+        self._finder = ProfileFinder(self._roots, self._settings.profile_globs, max_depth=self._max_depth)
+        self._wake.set()
+
+    def cancel(self) -> None:
+        """Stop the reading that goes on, if any."""
+        if self._analysis is not None:
+            self._analysis.cancel()
+
+    async def run(self) -> None:
+        """Look, read, wait, for ever. Cancelling the task ends the worker process."""
+        while True:
+            self._wake.clear()
+            try:
+                await self._step()
+            except Exception:  # the next look may go better; without it the server would fall silent
+                logger.exception("looking for profiles failed")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.poll_seconds):
+                    await self._wake.wait()
+
+    async def _step(self) -> None:
+        finder = self._finder
+        found = await call_in_thread(finder.look)
+        if finder.unsearched != self._told_unsearched:
+            self._told_unsearched = finder.unsearched
+            for root in finder.unsearched:
+                self._audience.warn(
+                    f"{root} has too many folders to search all of them for profiles; set gpaLsp.profileGlobs"
+                )
+        due = self._watch.observe(found, time.time_ns())
+        gone = [path for path in self._snapshot.profiles if path not in found]
+        if gone:
+            self._publish(self._snapshot.without_profiles(gone))
+        if due:
+            await self._read(due[:_BATCH], found)
+            self._wake.set()
+
+    async def _read(self, paths: tuple[Path, ...], found: Mapping[Path, Stamp]) -> None:
+        """Read some profiles, in a task of its own so that it can be cancelled without ending the loop."""
+        self._analysis = asyncio.create_task(self._analyse(paths, found))
+        try:
+            await self._analysis
+        except asyncio.CancelledError:
+            if not self._analysis.cancelled() or _is_cancelling():
+                self._analysis.cancel()
+                raise
+        finally:
+            self._analysis = None
+
+    async def _analyse(self, paths: tuple[Path, ...], found: Mapping[Path, Stamp]) -> None:
+        left = list(paths)
+        display = self._audience.start_progress("Reading profiles", lambda: self._set_aside(left, found))
+        job = Job(profiles=paths, roots=self._roots, path_mappings=self._settings.path_mappings)
+        arriving: dict[Path, _Arriving] = {}
+        try:
+            async with aclosing(analyse_profiles(job)) as messages:
+                async for message in messages:
+                    self._take(message, arriving, found)
+                    if isinstance(message, Progress):
+                        done = len(paths) - len(left) + (message.done / message.total if message.total else 0.0)
+                        display.report(f"{message.profile.name}: {message.step}", done / len(paths))
+                    elif isinstance(message, ProfileRead | ProfileFailed):
+                        left.remove(message.profile)
+        except ToolError as error:
+            if left:
+                self._fail(left[0], found[left[0]], f"{left[0]}: {error}")
+        finally:
+            display.end(f"{len(paths) - len(left)} of {len(paths)} profiles read")
+
+    def _take(self, message: Message, arriving: dict[Path, _Arriving], found: Mapping[Path, Stamp]) -> None:
+        if isinstance(message, FilesFound):
+            arriving[message.profile] = _Arriving({file.compiled_path: file for file in message.files}, [])
+        elif isinstance(message, KernelRead):
+            arriving[message.profile].kernels.append(message.kernel)
+        elif isinstance(message, ProfileFailed):
+            self._fail(message.profile, found[message.profile], message.reason)
+        elif isinstance(message, ProfileRead):
+            arrived = arriving.pop(message.profile)
+            for remark in message.remarks:
+                logger.info("%s", remark)
+            self._watch.mark_loaded(message.profile, found[message.profile])
+            profile = LoadedProfile(path=message.profile, files=arrived.files, kernels=tuple(arrived.kernels))
+            self._publish(self._snapshot.with_profile(profile))
+
+    def _fail(self, path: Path, stamp: Stamp, reason: str) -> None:
+        if not self._watch.mark_failed(path, stamp, time.time_ns()):
+            logger.info("%s; it may still be written to and is tried again", reason)
+            return
+        self._audience.warn(reason)
+        if path in self._snapshot.profiles:
+            self._publish(self._snapshot.without_profiles([path]))
+
+    def _set_aside(self, paths: list[Path], found: Mapping[Path, Stamp]) -> None:
+        """The user's cancel: these profiles are not read until they change, or all are reloaded."""
+        for path in paths:
+            self._watch.mark_loaded(path, found[path])
+        self.cancel()
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._audience.take_snapshot(snapshot)
+
+
+def _is_cancelling() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def call_in_thread(function: Callable[[], Result]) -> Result:
+    """Run something that blocks on the file system, in a daemon thread: a dead network drive must not keep the server from ending, and
+    the threads of an executor are waited for at exit.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Result] = loop.create_future()
+
+    def deliver(result: Result | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        try:
+            outcome: tuple[Result | None, BaseException | None] = (function(), None)
+        except BaseException as error:
+            outcome = (None, error)
+        with contextlib.suppress(RuntimeError):  # the loop has ended; nobody waits any more
+            loop.call_soon_threadsafe(deliver, *outcome)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await future

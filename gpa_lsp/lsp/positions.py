@@ -1,0 +1,72 @@
+"""The only place that knows that editors count lines from 0 and columns in code units of an encoding they negotiate.
+
+Everywhere else a line is 1-based and a column does not exist.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from lsprotocol import types
+
+
+class UnitCounter(Protocol):
+    """Counts the code units (UTF-8, UTF-16 or UTF-32) the client measures columns in."""
+
+    def client_num_units(self, string: str, /) -> int:
+        """Code units of ``string`` in the negotiated encoding."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positions:
+    """Translates lines of one document into the client's positions.
+
+    Attributes:
+        lines: the document's lines without their ends.
+        units: counts columns.
+    """
+
+    lines: tuple[str, ...]
+    units: UnitCounter
+
+    def find_start(self, line: int) -> types.Position:
+        """Column 0 of a 1-based line: where a code lens is drawn without being indented."""
+        return types.Position(line=line - 1, character=0)
+
+    def find_end(self, line: int) -> types.Position:
+        """Behind the last character of a line that is not white space, so that hints stand close to the code."""
+        return types.Position(line=line - 1, character=self._count_units(self.lines[line - 1].rstrip()))
+
+    def find_text(self, line: int) -> types.Range:
+        """A line without its indentation and the white space behind it."""
+        text = self.lines[line - 1]
+        indentation = len(text) - len(text.lstrip())
+        end = self.find_end(line)
+        start = types.Position(line=line - 1, character=min(self._count_units(text[:indentation]), end.character))
+        return types.Range(start=start, end=end)
+
+    def _count_units(self, text: str) -> int:
+        return len(text) if text.isascii() else self.units.client_num_units(text)
+
+
+def read_line(position: types.Position) -> int:
+    """The 1-based line of a client's position."""
+    return position.line + 1
+
+
+def read_lines(span: types.Range) -> tuple[int, int]:
+    """First and last 1-based line a client's range touches; a range that ends at column 0 does not touch that line.
+
+    >>> read_lines(types.Range(types.Position(0, 0), types.Position(2, 0)))
+    (1, 2)
+    """
+    last = span.end.line + 1
+    if span.end.character == 0 and span.end.line > span.start.line:
+        last -= 1
+    return span.start.line + 1, last
+
+
+def span_line(line: int) -> types.Range:
+    """A 1-based line of a document whose text is not at hand, as an empty range at its start."""
+    start = types.Position(line=max(line - 1, 0), character=0)
+    return types.Range(start=start, end=start)

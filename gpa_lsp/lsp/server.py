@@ -1,0 +1,291 @@
+"""The language server: pygls on one side, features and the loader on the other. The only module that speaks pygls."""
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, PyglsError
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol
+from pygls.protocol.json_rpc import JsonRPCNotification
+from pygls.uris import to_fs_path
+from pygls.workspace import PositionCodec
+
+import gpa_lsp.lsp.commands
+import gpa_lsp.lsp.features
+from gpa_lsp import __version__
+from gpa_lsp.lsp.commands import Command
+from gpa_lsp.lsp.documents import Documents
+from gpa_lsp.lsp.editor import Editor, ProgressBar, Wire
+from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature
+from gpa_lsp.lsp.loader import ProfileLoader, call_in_thread
+from gpa_lsp.lsp.positions import UnitCounter
+from gpa_lsp.lsp.session import Snapshot
+from gpa_lsp.lsp.settings import Settings, read_settings
+from gpa_lsp.registry import load_catalogue
+
+logger = logging.getLogger(__name__)
+
+_PUSH_DELAY_S = 0.3
+"""After the last keystroke; the client moves what it has by itself until then."""
+
+_REFRESH_DELAY_S = 0.05
+"""Profiles often come in numbers; the client is asked to ask again once for all of them."""
+
+_LONE_FILE_DEPTH = 3
+"""Without a workspace folder profiles are looked for beside the document, but not in all of somebody's home."""
+
+
+class _Protocol(LanguageServerProtocol):
+    """pygls' protocol, which leaves a request with malformed params unanswered and its own requests waiting for ever on a malformed answer."""
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            message_id = data.get("id")
+            if not isinstance(message_id, int | str):
+                raise
+            if "method" in data:
+                self._send_response(message_id, error=error.to_response_error())
+            else:
+                self._handle_response(message_id, error=error.to_response_error())
+            return JsonRPCNotification(method="$/malformed", jsonrpc=self.VERSION, params=None)
+
+
+class _PyglsServer(LanguageServer):
+    """Errors go to the log: the features' own are told to the user by :class:`Server`, and the client's own mistakes are not the user's."""
+
+    def report_server_error(self, error: Exception, source: type[PyglsError] | type[JsonRpcException]) -> None:
+        logger.error("%s: %s", source.__name__, error)
+
+
+class Server:
+    """One session with one client."""
+
+    def __init__(self) -> None:
+        # Full texts on each change: incremental ones are applied by pygls with str.splitlines, which breaks lines at form feeds.
+        self.pygls = _PyglsServer(
+            "gpa-lsp", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full, protocol_cls=_Protocol
+        )
+        self.was_shut_down = False
+        self._features: dict[str, Feature] = load_catalogue(gpa_lsp.lsp.features, "FEATURE", Feature)
+        self._commands: dict[str, Command] = load_catalogue(gpa_lsp.lsp.commands, "COMMAND", Command)
+        self._snapshot = Snapshot()
+        self._settings = Settings()
+        self._lone_folder: Path | None = None
+        self._pushes: dict[str, asyncio.TimerHandle] = {}
+        self._broken: set[str] = set()
+        self._refresh: asyncio.TimerHandle | None = None
+        self._editor = self._meet_client(types.ClientCapabilities(), PositionCodec())
+        self._loader = ProfileLoader(self)
+        self._loading: asyncio.Task[None] | None = None
+        self._register()
+
+    def _register(self) -> None:
+        for method, handler in (
+            (types.INITIALIZE, self._initialize),
+            (types.INITIALIZED, self._start),
+            (types.SHUTDOWN, self._shut_down),
+            (types.TEXT_DOCUMENT_DID_OPEN, self._open),
+            (types.TEXT_DOCUMENT_DID_CHANGE, self._change),
+            (types.TEXT_DOCUMENT_DID_CLOSE, self._close),
+            (types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._change_configuration),
+            (types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, lambda params: self._configure_loader()),
+            (types.WINDOW_WORK_DONE_PROGRESS_CANCEL, lambda params: self._editor.cancel_progress(params.token)),
+        ):
+            self.pygls.feature(method)(partial(handler))  # pygls hangs attributes on it, which bound methods refuse
+        for name, feature in self._features.items():
+            if isinstance(feature, RequestFeature):
+                self.pygls.feature(feature.method, feature.options)(self._make_handler(name, feature))
+        for command in self._commands.values():
+            self.pygls.command(command.name)(self._make_command(command))
+
+    def _make_handler(self, name: str, feature: RequestFeature) -> Callable[[Any], Any]:
+        def answer(params: Any) -> Any:
+            view = self._documents.view(params.text_document.uri)
+            return feature.answer(view, params) if view is not None else None
+
+        return lambda params: self._guard(name, lambda: answer(params), None)
+
+    def _make_command(self, command: Command) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            return self._guard(command.name, lambda: command.run(self, arguments), None)
+
+        return run
+
+    def _guard(self, name: str, function: Callable[[], Any], default: Any) -> Any:
+        """Call a feature or command; one that fails is logged each time and shown once, and takes no other with it."""
+        try:
+            return function()
+        except Exception:
+            logger.exception("%s failed", name)
+            if name not in self._broken:
+                self._broken.add(name)
+                self._editor.warn(f"{name} failed; see the log of the language server")
+            return default
+
+    # The life of the session
+
+    def _initialize(self, params: types.InitializeParams) -> None:
+        self._editor = self._meet_client(params.capabilities, self.pygls.workspace.position_codec)
+        self._take_settings(params.initialization_options)
+
+    def _meet_client(self, capabilities: types.ClientCapabilities, units: UnitCounter) -> Editor:
+        editor = Editor(cast(Wire, self.pygls.protocol), capabilities)
+        pushing = {name: feature for name, feature in self._features.items() if isinstance(feature, PushFeature)}
+        self._documents = Documents(units=units, push_features=pushing, send=editor.notify, guard=self._guard)
+        return editor
+
+    async def _start(self, params: Any) -> None:
+        del params
+        await self._fetch_settings()
+        self._configure_loader()
+        self._editor.start(call_in_thread(_warm_up))
+        self._loading = asyncio.get_running_loop().create_task(self._loader.run())
+
+    def _shut_down(self, params: Any) -> None:
+        del params
+        self.was_shut_down = True
+        if self._loading is not None:
+            self._loading.cancel()
+        self._editor.leave()
+
+    # Settings
+
+    def _take_settings(self, raw: object) -> None:
+        self._settings, complaints = read_settings(raw, self._settings)
+        for complaint in complaints:
+            self._editor.warn(complaint)
+
+    async def _fetch_settings(self) -> None:
+        if not self._editor.can("workspace.configuration"):
+            return
+        item = types.ConfigurationItem(section="gpaLsp")
+        answer = await self._editor.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items=[item]))
+        if isinstance(answer, list | tuple) and answer:
+            self._take_settings(answer[0])
+
+    async def _change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
+        sent = params.settings
+        if isinstance(sent, dict) and "gpaLsp" in sent:
+            self._take_settings(sent["gpaLsp"])
+        else:
+            await self._fetch_settings()
+        self._configure_loader()
+        self.take_snapshot(self._snapshot)
+
+    def _configure_loader(self) -> None:
+        folders = [to_fs_path(uri) for uri in self.pygls.workspace.folders]
+        roots = [Path(folder) for folder in folders if folder is not None]
+        root = self.pygls.workspace.root_path
+        if not roots and root is not None:
+            roots = [Path(root)]
+        if roots:
+            self._loader.configure(tuple(roots), self._settings)
+        else:
+            lone = () if self._lone_folder is None else (self._lone_folder,)
+            self._loader.configure(lone, self._settings, max_depth=_LONE_FILE_DEPTH)
+
+    # Documents
+
+    def _open(self, params: types.DidOpenTextDocumentParams) -> None:
+        document = params.text_document
+        path = to_fs_path(document.uri)
+        if path is None:
+            return
+        self._documents.open(document.uri, path, document.text, document.version)
+        if self._lone_folder is None:
+            self._lone_folder = Path(path).parent
+            if not self.pygls.workspace.folders and self.pygls.workspace.root_path is None:
+                self._configure_loader()
+
+    def _change(self, params: types.DidChangeTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        text = self.pygls.workspace.get_text_document(uri).source
+        self._documents.change(uri, text, params.text_document.version)
+        if (waiting := self._pushes.pop(uri, None)) is not None:
+            waiting.cancel()
+        self._pushes[uri] = asyncio.get_running_loop().call_later(_PUSH_DELAY_S, self._documents.push, uri)
+
+    def _close(self, params: types.DidCloseTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        if (waiting := self._pushes.pop(uri, None)) is not None:
+            waiting.cancel()
+        self._documents.close(uri)
+
+    # What the loader tells (its Audience)
+
+    def take_snapshot(self, snapshot: Snapshot) -> None:
+        """There is a new state of knowledge: show it."""
+        self._snapshot = snapshot
+        self._documents.take(snapshot, self._settings)
+        if self._refresh is None:
+            self._refresh = asyncio.get_running_loop().call_later(_REFRESH_DELAY_S, self._ask_to_refresh)
+
+    def _ask_to_refresh(self) -> None:
+        self._refresh = None
+        for feature in self._features.values():
+            if (
+                isinstance(feature, RequestFeature)
+                and feature.refresh_method
+                and self._editor.can(feature.refresh_capability)
+            ):
+                self._editor.start(self._editor.ask(feature.refresh_method))
+
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressBar:
+        """Long work begins."""
+        return self._editor.start_progress(title, cancel)
+
+    def warn(self, text: str) -> None:
+        """Something the user must know."""
+        self._editor.warn(text)
+
+    # What commands may do (their Desk)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is known."""
+        return self._snapshot
+
+    def reload(self) -> None:
+        """Read every profile again."""
+        self._loader.reload()
+
+    def show_document(self, title: str, markdown: str) -> None:
+        """Open a text in the editor."""
+        self._editor.show_document(title, markdown)
+
+    def show_message(self, text: str) -> None:
+        """Say a sentence."""
+        self._editor.inform(text)
+
+
+def _warm_up() -> None:
+    """Import what the first results need while they are being made."""
+    import gpa_lsp.render.findings  # noqa: F401
+
+
+def serve_client() -> int:
+    """Serve one client over stdin and stdout until it leaves.
+
+    Returns:
+        The process' exit status: 0 after an orderly shutdown, 1 when the client was simply gone.
+    """
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    server = Server()
+    server.pygls.start_io(stdout=_claim_stdout())
+    return 0 if server.was_shut_down else 1
+
+
+def _claim_stdout() -> BinaryIO:
+    """The wire; whatever else prints from now on goes to the log."""
+    wire = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return wire

@@ -1,0 +1,140 @@
+"""What the server knows at one moment: the :class:`Snapshot`. Handlers read it and never change it; loading a profile makes a new one.
+
+These objects cross the pipe from the worker process, so they hold nothing that cannot be pickled, and this module imports nothing heavy.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
+    from gpa_lsp.report.model import KernelReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredFile:
+    """A source file a profile mentions and this machine has.
+
+    Attributes:
+        compiled_path: as the compiler wrote it.
+        local_path: the file here, links resolved.
+        lines: the text that was measured, without line ends: the profile's own copy, or else what the file held when the profile was loaded.
+            None when it could not be read; then lines are taken as they are.
+        is_embedded: the text is the profile's own copy.
+        saved_since: the file was saved after the measurement and the profile has no copy, so that lines may have moved before we looked.
+    """
+
+    compiled_path: str
+    local_path: str
+    lines: tuple[str, ...] | None
+    is_embedded: bool
+    saved_since: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredKernel:
+    """A kernel with what the editor asks for beside its report.
+
+    Attributes:
+        report: the kernel's report, without embedded sources (they are in the files).
+        measured_ns: when, since 1970; the profile's own modification time where it does not say.
+        hottest: (file as compiled, line) → indices into the instruction columns, most samples first, a few at most. Every frame of an inline
+            chain counts.
+        first_line: (file as compiled, line) of the topmost line of the kernel's own body; None without lines.
+    """
+
+    report: "KernelReport"
+    measured_ns: int
+    hottest: Mapping[tuple[str, int], tuple[int, ...]]
+    first_line: tuple[str, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedProfile:
+    """One profile as it was read.
+
+    Attributes:
+        path: the file.
+        files: its sources found on this machine, by path as compiled.
+        kernels: in report order.
+    """
+
+    path: Path
+    files: Mapping[str, MeasuredFile]
+    kernels: tuple[MeasuredKernel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleKernel:
+    """A kernel that is shown, with the profile it comes from."""
+
+    profile: LoadedProfile
+    kernel: MeasuredKernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All loaded profiles, and which of their kernels are shown: the newest measurement of each.
+
+    Attributes:
+        generation: grows with every snapshot.
+        profiles: by path.
+        visible: shown kernels, longest first.
+        by_file: local path → shown kernels with lines in that file, longest first.
+    """
+
+    generation: int = 0
+    profiles: Mapping[Path, LoadedProfile] = field(default_factory=dict)
+    visible: tuple[VisibleKernel, ...] = ()
+    by_file: Mapping[str, tuple[VisibleKernel, ...]] = field(default_factory=dict)
+
+    def with_profile(self, profile: LoadedProfile) -> "Snapshot":
+        """This snapshot with a profile added, or read again."""
+        return self._rebuild({**self.profiles, profile.path: profile})
+
+    def without_profiles(self, paths: Iterable[Path]) -> "Snapshot":
+        """This snapshot without some profiles."""
+        gone = set(paths)
+        return self._rebuild({path: profile for path, profile in self.profiles.items() if path not in gone})
+
+    def _rebuild(self, profiles: Mapping[Path, LoadedProfile]) -> "Snapshot":
+        visible = _choose_newest(profiles.values())
+        by_file: dict[str, list[VisibleKernel]] = {}
+        for shown in visible:
+            compiled_paths = {path for path, _ in shown.kernel.hottest}
+            for local_path in sorted(
+                {shown.profile.files[path].local_path for path in compiled_paths if path in shown.profile.files}
+            ):
+                by_file.setdefault(local_path, []).append(shown)
+        return Snapshot(
+            generation=self.generation + 1,
+            profiles=profiles,
+            visible=visible,
+            by_file={path: tuple(kernels) for path, kernels in by_file.items()},
+        )
+
+
+def _choose_newest(profiles: Iterable[LoadedProfile]) -> tuple[VisibleKernel, ...]:
+    """The newest measurement of each kernel. Kernels of one name whose bodies stand in different files are different kernels."""
+    newest: dict[tuple[str, str | None], VisibleKernel] = {}
+    for profile in sorted(profiles, key=lambda profile: str(profile.path)):
+        for kernel in profile.kernels:
+            key = (kernel.report.mangled_name, _find_home(profile, kernel))
+            known = newest.get(key)
+            if known is None or kernel.measured_ns > known.kernel.measured_ns:
+                newest[key] = VisibleKernel(profile=profile, kernel=kernel)
+    return tuple(sorted(newest.values(), key=_order_by_time))
+
+
+def _find_home(profile: LoadedProfile, kernel: MeasuredKernel) -> str | None:
+    if kernel.first_line is None:
+        return None
+    compiled_path = kernel.first_line[0]
+    return profile.files[compiled_path].local_path if compiled_path in profile.files else compiled_path
+
+
+def _order_by_time(shown: VisibleKernel) -> tuple[float, str]:
+    report = shown.kernel.report
+    total_ns = sum(launch.duration_ns or 0.0 for launch in report.launches)
+    return (-total_ns, report.mangled_name)

@@ -1,0 +1,244 @@
+"""What the editor says about a line or a kernel, as Markdown that reads as well where it is shown as it is (Neovim, Helix).
+
+Pure functions from measurements to text: no protocol, no positions.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from gpa_lsp.lsp.document_view import HotLine
+from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.render.numbers import (
+    format_count,
+    format_dim3,
+    format_duration_ns,
+    format_percent,
+    format_share,
+    format_whole_percent,
+)
+from gpa_lsp.report.names import shorten_name
+
+if TYPE_CHECKING:
+    from gpa_lsp.report.model import InstructionColumns, KernelReport, ReasonCounts
+
+_MAX_REASONS = 8
+_MAX_KERNELS = 3
+_MAX_LINES = 20
+_NO_BARRIER = 7
+
+
+def find_top_reason(counts: "ReasonCounts") -> str | None:
+    """The stall reason with most samples, chosen as in findings everywhere; None when there is no stall."""
+    from gpa_lsp.render.findings import (
+        choose_reasons,
+    )  # loaded late: it needs numpy, which initialize must not wait for
+
+    reasons = choose_reasons(counts)
+    return reasons[0].name if reasons else None
+
+
+def label_line(line: HotLine) -> str:
+    """The few words that fit at a line's end, e.g. ``41 % long_scoreboard``."""
+    share = format_whole_percent(line.share_ratio)
+    if line.is_mostly_called:
+        return f"≈{share} in called functions"
+    reason = find_top_reason(line.row.inclusive_by_reason)
+    return share if reason is None else f"{share} {reason}"
+
+
+def summarise_line(line: HotLine) -> str:
+    """One sentence about a line, without full stop."""
+    name = shorten_name(line.shown.kernel.report.name)
+    text = f"{format_whole_percent(line.share_ratio)} of the samples of {name}"
+    if line.is_mostly_called:
+        return f"about {text}, mostly in functions called from here"
+    reason = find_top_reason(line.row.inclusive_by_reason)
+    return text if reason is None else f"{text}, mostly {reason}: {describe_stall_reason(reason).description}"
+
+
+def describe_line(lines: Sequence[HotLine]) -> str:
+    """The hover of a line.
+
+    Args:
+        lines: what the kernels say of it, hottest first; not empty.
+    """
+    parts = [_describe_one(lines[0])]
+    parts.extend(
+        f"also {label_line(line)} of `{shorten_name(line.shown.kernel.report.name)}`"
+        for line in lines[1 : 1 + _MAX_KERNELS]
+    )
+    if len(lines) > 1 + _MAX_KERNELS:
+        parts.append(f"and {len(lines) - 1 - _MAX_KERNELS} more kernels")
+    return "\n\n".join(parts)
+
+
+def _describe_one(line: HotLine) -> str:
+    row, report = line.row, line.shown.kernel.report
+    reason = find_top_reason(row.inclusive_by_reason)
+    parts = [
+        f"**{format_share(report.share_of(row.inclusive_samples))}** of the samples of `{shorten_name(report.name)}`"
+    ]
+    if reason is not None:
+        parts.append(f"mostly **{reason}**: {describe_stall_reason(reason).description}")
+    parts.append(_draw_reasons(row.inclusive_by_reason, row.inclusive_samples, "of line"))
+    parts.append(_sum_up(line))
+    parts.append(draw_instructions(report.instructions, line.hottest, report.total_samples))
+    parts.append(_name_source(line))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
+    rows = [
+        (
+            reason,
+            format_count(count.all_samples),
+            format_count(count.latency_samples),
+            _format_part(count.all_samples, total),
+        )
+        for reason, count in list(counts.items())[:_MAX_REASONS]
+    ]
+    others = list(counts.values())[_MAX_REASONS:]
+    if others:
+        samples = sum(count.all_samples for count in others)
+        quiet = sum(count.latency_samples for count in others)
+        rows.append((f"{len(others)} others", format_count(samples), format_count(quiet), _format_part(samples, total)))
+    return draw_table(("stall reason", "samples", "not issued", whole), rows) if rows else ""
+
+
+def _format_part(samples: int, total: int) -> str:
+    return format_percent(samples / total if total else 0.0)
+
+
+def draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table whose cells are padded, so that it is one as plain text too; the first column is text, the others are numbers.
+
+    >>> print(draw_table(("reason", "samples"), [("wait", "12")]))
+    | reason | samples |
+    | :----- | ------: |
+    | wait   |      12 |
+    """
+    table = [[cell.replace("|", "\\|") for cell in row] for row in (heads, *rows)]
+    widths = [max(3, *(len(row[column]) for row in table)) for column in range(len(heads))]
+    rule = ["-" * (width - 1) + ":" if column else ":" + "-" * (width - 1) for column, width in enumerate(widths)]
+    return "\n".join("| " + " | ".join(_pad(cells, widths)) + " |" for cells in (table[0], rule, *table[1:]))
+
+
+def _pad(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+    pairs = enumerate(zip(cells, widths, strict=True))
+    return [cell.rjust(width) if column else cell.ljust(width) for column, (cell, width) in pairs]
+
+
+def _sum_up(line: HotLine) -> str:
+    row = line.row
+    parts = [
+        f"{format_count(row.samples)} on the line itself",
+        f"{format_count(row.inclusive_samples)} with code inlined into it",
+    ]
+    if row.called_samples >= 0.5:
+        parts.append(f"about {format_count(row.called_samples)} more in functions it calls")
+    return f"{', '.join(parts)}; {format_count(line.shown.kernel.report.total_samples)} samples in all"
+
+
+def draw_instructions(columns: "InstructionColumns", indices: Sequence[int], total: int) -> str:
+    """The hottest instructions with their share of the kernel's samples, stall reason and control code; empty when there are none."""
+    if not indices:
+        return ""
+    rows = [_draw_instruction(columns, index, total) for index in indices]
+    width = max(len(text) for text, _ in rows)
+    listing = "\n".join(f"{text.ljust(width)}  // {remark}" for text, remark in rows)
+    return f"hottest instructions\n\n```\n{listing}\n```"
+
+
+def _draw_instruction(columns: "InstructionColumns", index: int, total: int) -> tuple[str, str]:
+    samples = columns.all_samples[index]
+    stalls = [position for position, reason in enumerate(columns.reasons) if describe_stall_reason(reason).is_stall]
+    top = max(stalls, key=lambda position: int(samples[position]), default=None)
+    remark = _format_part(int(samples.sum()), total)
+    if top is not None and samples[top]:
+        remark += f" {columns.reasons[top]}"
+    control = describe_control(columns, index)
+    text = columns.texts[index] or "(no disassembly)"
+    return f"/*{int(columns.pc_offsets[index]):04x}*/ {text}", f"{remark}; {control}" if control else remark
+
+
+def describe_control(columns: "InstructionColumns", index: int) -> str:
+    """What the compiler told the scheduler about an instruction, in words; empty when it is not known."""
+    if not columns.has_control[index]:
+        return ""
+    words = [f"stall {int(columns.stall_cycles[index])}"]
+    if columns.yield_flag[index]:
+        words.append("yield")
+    waits = [str(barrier) for barrier in range(6) if int(columns.wait_mask[index]) >> barrier & 1]
+    if waits:
+        words.append(f"waits for barrier {' and '.join(waits)}")
+    if columns.write_barrier[index] != _NO_BARRIER:
+        words.append(f"its result sets barrier {int(columns.write_barrier[index])}")
+    if columns.read_barrier[index] != _NO_BARRIER:
+        words.append(f"its operands set barrier {int(columns.read_barrier[index])}")
+    return ", ".join(words)
+
+
+def _name_source(line: HotLine) -> str:
+    """Where the numbers come from, and how far they can be trusted on this line."""
+    shown = line.shown
+    when = datetime.fromtimestamp(shown.kernel.measured_ns / 1e9, tz=UTC).astimezone()
+    device = shown.kernel.report.device.name
+    text = f"{shown.profile.path.name}, measured {when:%Y-%m-%d %H:%M}" + (f" on {device}" if device else "")
+    if line.is_edited:
+        text += ", before your edits; this line is as it was"
+    elif line.file.saved_since:
+        text += "; the file was saved after that, so lines may have moved"
+    if shown.kernel.report.samples_truncated:
+        text += "; the sampling buffer was full, so only the first part of the run was sampled"
+    return f"_{text}_"
+
+
+def describe_kernel_briefly(shown: VisibleKernel) -> str:
+    """One line for a lens: name, time, samples, top reason."""
+    report = shown.kernel.report
+    parts = [shorten_name(report.name)]
+    if report.duration_ns is not None:
+        launches = len(report.launches)
+        time = format_duration_ns(report.duration_ns)
+        parts.append(f"{time} (mean of {launches} launches)" if launches > 1 else time)
+    parts.append(f"{format_count(report.total_samples)} samples")
+    reason = find_top_reason(report.by_reason)
+    if reason is not None:
+        ratio = report.by_reason[reason].all_samples / report.total_samples
+        parts.append(f"{format_whole_percent(ratio)} {reason}")
+    return " · ".join(parts)
+
+
+def describe_kernel(shown: VisibleKernel) -> str:
+    """A page about a kernel."""
+    report = shown.kernel.report
+    parts = [f"# {shorten_name(report.name)}", describe_kernel_briefly(shown), _describe_launch(report)]
+    parts.append(_draw_reasons(report.by_reason, report.total_samples, "of kernel"))
+    lines = [
+        (
+            f"{row.file}:{row.line}" if row.file else row.function,
+            format_count(row.inclusive_samples),
+            format_count(row.samples),
+            find_top_reason(row.inclusive_by_reason) or "",
+        )
+        for row in report.lines[:_MAX_LINES]
+    ]
+    if lines:
+        parts.extend(["## Hottest lines", draw_table(("line", "with inlined code", "itself", "mostly"), lines)])
+    rules = [rule for launch in report.launches for rule in launch.rules if rule.kind in ("warning", "optimization")]
+    if rules:
+        parts.append("## What NVIDIA's rules said")
+        parts.extend(dict.fromkeys(f"**{rule.rule}**: {rule.text}" for rule in rules))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _describe_launch(report: "KernelReport") -> str:
+    launch = report.configuration
+    parts = [f"grid {format_dim3(launch.grid)}", f"block {format_dim3(launch.block)}"]
+    if launch.registers_per_thread is not None:
+        parts.append(f"{launch.registers_per_thread} registers per thread")
+    if report.device.name:
+        parts.append(report.device.name)
+    return " · ".join(parts)

@@ -1,0 +1,181 @@
+"""The process that reads profiles for the server: ``python -P -m gpa_lsp.lsp.worker``.
+
+A job comes in on stdin, messages go out on stdout, both pickled with their length in front. The process ends with its job, when the server
+closes its stdin (also by dying), and takes the tools it started with it.
+
+A process and not a pool: a running job can only be cancelled by killing it, which breaks ``concurrent.futures`` pools; its memory goes back
+to the system when the job is done; and stdin is a death watch that works on every platform, even when the server is killed.
+"""
+
+import contextlib
+import os
+import pickle
+import signal
+import struct
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpa_lsp.errors import GpaError, ProblemSeverity
+from gpa_lsp.lsp.session import MeasuredFile, MeasuredKernel
+
+if TYPE_CHECKING:
+    from gpa_lsp.report.source_paths import SourceLocator
+
+FRAME_HEADER = struct.Struct("<Q")
+"""In front of every message: its length in bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What to read.
+
+    Attributes:
+        profiles: in this order.
+        roots: workspace folders sources are looked for in.
+        path_mappings: as in the settings.
+    """
+
+    profiles: tuple[Path, ...]
+    roots: tuple[Path, ...]
+    path_mappings: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a profile is: ``done`` of ``total`` steps, and what is being done."""
+
+    profile: Path
+    step: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesFound:
+    """A profile's sources on this machine; comes before its kernels."""
+
+    profile: Path
+    files: tuple[MeasuredFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRead:
+    """One kernel. Kernels come one by one so that the server never unpickles for long between two requests."""
+
+    profile: Path
+    kernel: MeasuredKernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRead:
+    """The end of a profile: everything of it was sent.
+
+    Attributes:
+        profile: which.
+        remarks: what was in doubt, a line each, for the log.
+    """
+
+    profile: Path
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFailed:
+    """The end of a profile that could not be read; ``reason`` is a line for people."""
+
+    profile: Path
+    reason: str
+
+
+Message = Progress | FilesFound | KernelRead | ProfileRead | ProfileFailed
+
+
+def write_frame(stream: BinaryIO, message: object) -> None:
+    """Send one message."""
+    body = pickle.dumps(message, protocol=5)
+    stream.write(FRAME_HEADER.pack(len(body)) + body)
+    stream.flush()
+
+
+def run_job(job: Job, send: Callable[[Message], None]) -> None:
+    """Read the profiles of a job one after the other; whatever is wrong with one of them does not keep the next from being read."""
+    from gpa_lsp.report.source_paths import SourceLocator
+
+    locator = SourceLocator(job.roots, job.path_mappings)
+    for profile in job.profiles:
+        try:
+            _read_profile(profile, locator, send)
+        except GpaError as error:
+            send(ProfileFailed(profile=profile, reason=str(error)))
+        except MemoryError:
+            send(ProfileFailed(profile=profile, reason=f"{profile}: there is not enough memory to read it"))
+        except Exception as error:  # a bug of ours in one profile must not hide the others
+            sys.excepthook(*sys.exc_info())
+            send(
+                ProfileFailed(
+                    profile=profile,
+                    reason=f"{profile}: internal error ({type(error).__name__}: {error}); please report it",
+                )
+            )
+
+
+def _read_profile(profile: Path, locator: "SourceLocator", send: Callable[[Message], None]) -> None:
+    from gpa_lsp.lsp.measuring import find_files, measure_kernel
+    from gpa_lsp.pipeline import analyse
+
+    def tell(step: str, done: int, total: int) -> None:
+        send(Progress(profile=profile, step=step, done=done, total=total))
+
+    modified_ns = profile.stat().st_mtime_ns
+    report = analyse([profile], progress=tell)
+    failures = [problem for problem in report.problems if problem.severity is ProblemSeverity.ERROR]
+    if failures and not report.kernels:
+        send(ProfileFailed(profile=profile, reason=str(failures[0])))
+        return
+    send(FilesFound(profile=profile, files=find_files(report, locator, modified_ns)))
+    for kernel in report.kernels:
+        send(KernelRead(profile=profile, kernel=measure_kernel(kernel, modified_ns)))
+    send(ProfileRead(profile=profile, remarks=tuple(str(problem) for problem in report.problems)))
+
+
+def _die_with_parent() -> None:
+    """Wait until the server closes our stdin, which it only does by ending, and end too."""
+    with contextlib.suppress(OSError):
+        os.read(0, 1)
+    if os.name == "posix" and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)  # nvdisasm is in our group
+    os._exit(1)
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Read the job from stdin and do it."""
+    del arguments
+    wire = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever prints by mistake goes to the log, not between the messages
+    (length,) = FRAME_HEADER.unpack(_read_exactly(FRAME_HEADER.size))
+    job = pickle.loads(_read_exactly(length))
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(5)  # typing comes first
+    run_job(job, lambda message: write_frame(wire, message))
+    wire.close()
+    return 0
+
+
+def _read_exactly(count: int) -> bytes:
+    """From the descriptor itself: a buffered stdin would be locked by the death watch when the interpreter ends."""
+    parts = b""
+    while len(parts) < count:
+        part = os.read(0, count - len(parts))
+        if not part:
+            raise SystemExit(1)
+        parts += part
+    return parts
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,199 @@
+"""A client with nothing between the test and the wire: JSON-RPC over the real server's stdin and stdout.
+
+It answers the server's own requests (progress, refresh, configuration) and keeps every notification.
+"""
+
+import itertools
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+ALL_CAPABILITIES: dict[str, Any] = {
+    "window": {"workDoneProgress": True, "showDocument": {"support": True}},
+    "workspace": {
+        "configuration": True,
+        "inlayHint": {"refreshSupport": True},
+        "codeLens": {"refreshSupport": True},
+    },
+    "general": {"positionEncodings": ["utf-16"]},
+}
+
+
+class RawClient:
+    """One server process and the messages to and from it."""
+
+    def __init__(
+        self, *, environment: dict[str, str] | None = None, settings: Any = None, answers: bool = True
+    ) -> None:
+        self.started_s = time.perf_counter()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gpa_lsp.lsp"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
+        )
+        self.settings = settings
+        self.answers = answers
+        self.notifications: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
+        self.errors = ""
+        self._ids = itertools.count(1)
+        self._responses: dict[Any, dict[str, Any]] = {}
+        self._arrived = threading.Condition()
+        self._outgoing: queue.Queue[bytes] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        threading.Thread(target=self._read_errors, daemon=True).start()
+
+    def send_bytes(self, body: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.process.stdin.flush()
+
+    def send(self, **message: Any) -> None:
+        self.send_bytes(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    def notify(self, method: str, params: Any) -> None:
+        self.send(method=method, params=params)
+
+    def request(self, method: str, params: Any, timeout_s: float = 20.0) -> Any:
+        """The result; raises AssertionError with the error, or when none comes in time."""
+        response = self.request_whole(method, params, timeout_s)
+        assert "error" not in response, response
+        return response["result"]
+
+    def request_whole(self, method: str, params: Any, timeout_s: float = 20.0) -> dict[str, Any]:
+        message_id = next(self._ids)
+        self.send(id=message_id, method=method, params=params)
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: message_id in self._responses, timeout_s), (method, self.errors)
+            return self._responses.pop(message_id)
+
+    def initialize(self, folder: Path | None, capabilities: Any = None, **more: Any) -> dict[str, Any]:
+        uri = folder.as_uri() if folder is not None else None
+        result: dict[str, Any] = self.request(
+            "initialize",
+            {
+                "processId": os.getpid(),
+                "rootUri": uri,
+                "workspaceFolders": [{"uri": uri, "name": "workspace"}] if uri else None,
+                "capabilities": ALL_CAPABILITIES if capabilities is None else capabilities,
+                **more,
+            },
+        )
+        self.notify("initialized", {})
+        return result
+
+    def open(self, path: Path, text: str | None = None, language: str = "cuda-cpp") -> str:
+        uri = path.as_uri()
+        text = path.read_text() if text is None else text
+        self.notify(
+            "textDocument/didOpen",
+            {"textDocument": {"uri": uri, "languageId": language, "version": 1, "text": text}},
+        )
+        return uri
+
+    def change(self, uri: str, version: int, text: str) -> None:
+        self.notify(
+            "textDocument/didChange",
+            {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]},
+        )
+
+    def wait_for(self, method: str, accept: Any = lambda params: True, timeout_s: float = 20.0) -> Any:
+        """Params of the first notification of a method, already here or to come, that is accepted."""
+
+        def find() -> Any:
+            return next((n for n in self.notifications if n["method"] == method and accept(n["params"])), None)
+
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: find() is not None, timeout_s), (
+                method,
+                self.notifications,
+                self.errors,
+            )
+            return find()["params"]
+
+    def wait_for_diagnostics(self, uri: str, accept: Any = lambda items: bool(items), timeout_s: float = 20.0) -> Any:
+        params = self.wait_for(
+            "textDocument/publishDiagnostics", lambda p: p["uri"] == uri and accept(p["diagnostics"]), timeout_s
+        )
+        return params["diagnostics"]
+
+    def forget(self) -> None:
+        with self._arrived:
+            self.notifications.clear()
+
+    def messages(self) -> list[str]:
+        with self._arrived:
+            return [n["params"]["message"] for n in self.notifications if n["method"] == "window/showMessage"]
+
+    def shut_down(self, timeout_s: float = 10.0) -> int:
+        """An orderly end; returns the exit status."""
+        self.request("shutdown", None, timeout_s)
+        self.notify("exit", None)
+        return self.process.wait(timeout_s)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert stream is not None
+            try:
+                stream.close()
+            except BrokenPipeError:
+                pass
+
+    def _read(self) -> None:
+        stream = self.process.stdout
+        assert stream is not None
+        try:
+            while (header := stream.readline()) != b"":
+                length = int(header.split(b":")[1])
+                while stream.readline() not in (b"\r\n", b""):
+                    pass
+                self._take(json.loads(stream.read(length)))
+        except ValueError:
+            return  # closed by kill()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "method" in message and "id" in message:
+            if self.answers:
+                self._answer(message)
+        with self._arrived:
+            if "method" not in message:
+                self._responses[message.get("id")] = message
+            elif "id" in message:
+                self.requests.append(message)
+            else:
+                self.notifications.append(message)
+            self._arrived.notify_all()
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        results = {
+            "workspace/configuration": [self.settings],
+            "window/showDocument": {"success": True},
+        }
+        self.send(id=message["id"], result=results.get(message["method"]))
+
+    def wait_for_request(self, method: str, timeout_s: float = 20.0) -> Any:
+        def find() -> Any:
+            return next((r for r in self.requests if r["method"] == method), None)
+
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: find() is not None, timeout_s), (method, self.errors)
+            return find()["params"]
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        try:
+            for line in self.process.stderr:
+                self.errors += line.decode(errors="replace")
+        except ValueError:
+            return
