@@ -1,0 +1,63 @@
+"""A number of a table with its origin: :class:`Figure`, or :class:`Unknown` with the reason there is none.
+
+Both have ``.value``, so that a figure every table must know reads ``architecture.occupancy.max_warps_per_sm.value`` (an ``int``), and one
+that may be missing reads the same and is None where it is.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Status(StrEnum):
+    """How far a value can be trusted."""
+
+    MEASURED = "measured"
+    """Somebody ran it on this architecture, or read it off code made for it."""
+    DOCUMENTED = "documented"
+    """The vendor, or data the vendor provided, says so."""
+    ASSUMED = "assumed"
+    """Carried over from a neighbour, proposed, or from a source that was not checked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure(Generic[T]):
+    """A value and where it comes from.
+
+    Attributes:
+        value: the value, in the unit its name ends with.
+        sources: keys into ``Architecture.sources``; never empty.
+        status: how far it can be trusted.
+        note: what else the reader must know; None when nothing.
+        spread: lowest and highest value the sources give; None where they agree or where there is one.
+
+    >>> Figure(value=64, sources=("guide",), status=Status.DOCUMENTED).value
+    64
+    """
+
+    value: T
+    sources: tuple[str, ...]
+    status: Status
+    note: str | None = None
+    spread: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """No value, on purpose.
+
+    Attributes:
+        why: the reason, one sentence without full stop.
+
+    >>> Unknown(why="no such instruction").value is None
+    True
+    """
+
+    why: str
+
+    @property
+    def value(self) -> None:
+        """None: so that a reader asks for ``.value`` alike, whether it is known or not."""
+        return
