@@ -17,10 +17,9 @@ from gpa_lsp.binary.line_program import (
     END_SEQUENCE,
     SET_ADDRESS_HEAD,
     LineRows,
-    LineUnit,
-    read_units,
     run_sequence,
 )
+from gpa_lsp.binary.line_units import LineUnit, read_units
 from gpa_lsp.binary.model import Function
 from gpa_lsp.errors import InputError
 

@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from gpa_lsp.binary.allowance import DAMAGED, Allowance
 from gpa_lsp.binary.cubin import LINE_SECTION
-from gpa_lsp.binary.elf import ElfImage, StringTable, read_elf
+from gpa_lsp.binary.elf import ElfImage, read_elf
 from gpa_lsp.binary.inline_chains import ChainTree, SequenceChains, build_chains
-from gpa_lsp.binary.line_program import LineUnit
 from gpa_lsp.binary.line_sequences import find_sequences
+from gpa_lsp.binary.line_units import LineUnit
 from gpa_lsp.binary.model import Cubin, Function, LineTable
 from gpa_lsp.binary.source_path import join_source_path
+from gpa_lsp.binary.string_table import StringTable
 from gpa_lsp.errors import InputError
 
 FileNamer = Callable[[LineUnit, int], str]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.binary.elf import FUNCTION_SYMBOL, ElfImage, StringTable
+from gpa_lsp.binary.elf import FUNCTION_SYMBOL, ElfImage
+from gpa_lsp.binary.string_table import StringTable
 
 _SYMBOL_TYPE_MASK = 0xF
 _ENTRY_FLAG = 0x10
