@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gpa_lsp.binary.allowance import Allowance
 from gpa_lsp.binary.call_table import read_call_table
 from gpa_lsp.binary.elf import RELOCATABLE, ElfImage, read_elf
 from gpa_lsp.binary.elf_attributes import (
@@ -47,6 +48,7 @@ _REGISTER_SHIFT = 24
 _BARRIER_SHIFT = 20
 _BARRIER_MASK = 0x7F
 _NEW_ABI = 8
+_NAMES_PER_BYTE = 8
 _BRANCH_TARGET_RELOCATIONS = (58, 75)
 """R_CUDA_ABS47_34 and R_CUDA_ABS55_16_34, which patch the target of a call or jump. The others against functions (56, 57, 112, 113) patch
 the halves of an address in a pair of moves: a return address or a function pointer."""
@@ -125,14 +127,17 @@ class _FunctionReader:
         self.info_of: dict[int, int] = {}
         self.shared_of: dict[int, int] = {}
         self.relocations_of: dict[int, list[int]] = defaultdict(list)
-        targets = elf.sections["info"].tolist()
+        # As lists, because numbers out of a list cost a tenth of those out of a structured array.
+        self.offsets: list[int] = elf.sections["offset"].tolist()
+        self.sizes: list[int] = elf.sections["size"].tolist()
+        self.infos: list[int] = elf.sections["info"].tolist()
         for index, name in enumerate(elf.section_names):
             if name.startswith(_INFO_PREFIX):
-                self.info_of[targets[index]] = index
+                self.info_of[self.infos[index]] = index
             elif name.startswith(_SHARED_PREFIX):
-                self.shared_of[targets[index]] = int(elf.sections[index]["size"])
-            elif name.startswith((".rel.text.", ".rela.text.")):
-                self.relocations_of[targets[index]].append(index)
+                self.shared_of[self.infos[index]] = self.sizes[index]
+            elif name.startswith((".rel.text.", ".rela.text.")) and self.sizes[index]:
+                self.relocations_of[self.infos[index]].append(index)
         self.names = _name_functions(elf)
         self.own_symbols = {index: own for index in self.names if (own := self._find_own_symbol(index)) is not None}
         self.name_of_own = {own: self.names[index] for index, own in self.own_symbols.items()}
@@ -148,22 +153,21 @@ class _FunctionReader:
         return {name: self._read_function(index, name) for index, name in self.names.items()}
 
     def _read_function(self, index: int, name: str) -> Function:
-        section = self.elf.sections[index]
         own = self.own_symbols.get(index)
-        size = int(section["size"]) // INSTRUCTION_BYTES * INSTRUCTION_BYTES
+        size = self.sizes[index] // INSTRUCTION_BYTES * INSTRUCTION_BYTES
         place = self.elf.place(index)
         info = self.elf.section_bytes(self.info_of[index]) if index in self.info_of else None
         stack = self._attribute(Attribute.MIN_STACK_SIZE, own)
         registers = self._attribute(Attribute.REGISTER_COUNT, own)
         if registers is None and self.elf.abi_version < _NEW_ABI:
-            registers = int(section["info"]) >> _REGISTER_SHIFT or None
+            registers = self.infos[index] >> _REGISTER_SHIFT or None
         return Function(
             name=name,
             is_entry=own is not None and self.symbols.is_entry(own),
             symbol_index=own,
             section_index=index,
             image=self.image,
-            code_start=int(section["offset"]),
+            code_start=self.offsets[index],
             size_bytes=size,
             registers=registers,
             barriers=self._count_barriers(index, info),
@@ -180,7 +184,7 @@ class _FunctionReader:
 
     def _find_own_symbol(self, index: int) -> int | None:
         """The section names its symbol in the low bits of ``sh_info``; where that is damaged, the name decides."""
-        noted = int(self.elf.sections[index]["info"]) & _OWN_SYMBOL_MASK
+        noted = self.infos[index] & _OWN_SYMBOL_MASK
         here = self.symbols_in.get(index, [])
         if noted in here:
             return noted
@@ -218,7 +222,7 @@ class _FunctionReader:
                 callee = self.name_symbol(int(row["symbol"]))
                 if callee is not None:
                     found[int(row["offset"]) // INSTRUCTION_BYTES * INSTRUCTION_BYTES] = callee
-        return dict(sorted(found.items()))
+        return dict(sorted(found.items())) if found else found
 
 
 def _name_functions(elf: ElfImage) -> dict[int, str]:
@@ -226,9 +230,11 @@ def _name_functions(elf: ElfImage) -> dict[int, str]:
     names: dict[int, str] = {}
     taken: set[str] = set()
     kinds = elf.sections["type"].tolist()
+    allowance = Allowance(_NAMES_PER_BYTE * len(elf.data), path=elf.path, place="section names")
     for index, section_name in enumerate(elf.section_names):
         if kinds[index] != _PROGRAM_BITS or not section_name.startswith(_TEXT_PREFIX):
             continue
+        allowance.spend(len(section_name))
         name = section_name[len(_TEXT_PREFIX) :]
         while name in taken:
             name = f"{name}@{index}"

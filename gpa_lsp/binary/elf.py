@@ -59,6 +59,8 @@ _PLAIN_DTYPE = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4")])
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _EXTENDED_INDEX = 0xFFFF
+_MOST_OVERLAP = 4
+"""Sections may share bytes (the PTX of both copies of the code does); reading them all must not cost many times the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +244,8 @@ def _read_section_table(
             place=place,
             remedy=DAMAGED,
         )
+    if int(sections["size"][has_bits].sum(dtype=np.float64)) > _MOST_OVERLAP * len(data):
+        raise InputError("the sections share the same bytes many times", path=path, place=place, remedy=DAMAGED)
     return sections
 
 
