@@ -3,7 +3,7 @@
 Pure functions from measurements to text: no protocol, no positions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -31,9 +31,8 @@ _NO_BARRIER = 7
 
 def find_top_reason(counts: "ReasonCounts") -> str | None:
     """The stall reason with most samples, chosen as in findings everywhere; None when there is no stall."""
-    from gpa_lsp.render.findings import (
-        choose_reasons,
-    )  # loaded late: it needs numpy, which initialize must not wait for
+    # Loaded late: it needs numpy, which the answer to initialize must not wait for.
+    from gpa_lsp.render.findings import choose_reasons
 
     reasons = choose_reasons(counts)
     return reasons[0].name if reasons else None
@@ -111,8 +110,13 @@ def _format_part(samples: int, total: int) -> str:
     return format_percent(samples / total if total else 0.0)
 
 
-def draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose cells are padded, so that it is one as plain text too; the first column is text, the others are numbers.
+def draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: Collection[int] = (0,)) -> str:
+    """A Markdown table whose cells are padded, so that it is one as plain text too.
+
+    Args:
+        heads: titles.
+        rows: as many cells each.
+        text_columns: which columns stand left; numbers stand right.
 
     >>> print(draw_table(("reason", "samples"), [("wait", "12")]))
     | reason | samples |
@@ -121,13 +125,17 @@ def draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     table = [[cell.replace("|", "\\|") for cell in row] for row in (heads, *rows)]
     widths = [max(3, *(len(row[column]) for row in table)) for column in range(len(heads))]
-    rule = ["-" * (width - 1) + ":" if column else ":" + "-" * (width - 1) for column, width in enumerate(widths)]
-    return "\n".join("| " + " | ".join(_pad(cells, widths)) + " |" for cells in (table[0], rule, *table[1:]))
+    is_text = [column in text_columns for column in range(len(heads))]
+    rule = [
+        ":" + "-" * (width - 1) if text else "-" * (width - 1) + ":"
+        for width, text in zip(widths, is_text, strict=True)
+    ]
+    return "\n".join("| " + " | ".join(_pad(cells, widths, is_text)) + " |" for cells in (table[0], rule, *table[1:]))
 
 
-def _pad(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
-    pairs = enumerate(zip(cells, widths, strict=True))
-    return [cell.rjust(width) if column else cell.ljust(width) for column, (cell, width) in pairs]
+def _pad(cells: Sequence[str], widths: Sequence[int], is_text: Sequence[bool]) -> list[str]:
+    columns = zip(cells, widths, is_text, strict=True)
+    return [cell.ljust(width) if text else cell.rjust(width) for cell, width, text in columns]
 
 
 def _sum_up(line: HotLine) -> str:
@@ -226,7 +234,12 @@ def describe_kernel(shown: VisibleKernel) -> str:
         for row in report.lines[:_MAX_LINES]
     ]
     if lines:
-        parts.extend(["## Hottest lines", draw_table(("line", "with inlined code", "itself", "mostly"), lines)])
+        parts.extend(
+            [
+                "## Hottest lines",
+                draw_table(("line", "with inlined code", "itself", "mostly"), lines, text_columns=(0, 3)),
+            ]
+        )
     rules = [rule for launch in report.launches for rule in launch.rules if rule.kind in ("warning", "optimization")]
     if rules:
         parts.append("## What NVIDIA's rules said")

@@ -3,6 +3,7 @@
 It answers the server's own requests (progress, refresh, configuration) and keeps every notification.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -119,7 +120,7 @@ class RawClient:
             )
             return find()["params"]
 
-    def wait_for_diagnostics(self, uri: str, accept: Any = lambda items: bool(items), timeout_s: float = 20.0) -> Any:
+    def wait_for_diagnostics(self, uri: str, accept: Any = bool, timeout_s: float = 20.0) -> Any:
         params = self.wait_for(
             "textDocument/publishDiagnostics", lambda p: p["uri"] == uri and accept(p["diagnostics"]), timeout_s
         )
@@ -145,10 +146,8 @@ class RawClient:
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert stream is not None
-            try:
+            with contextlib.suppress(BrokenPipeError):
                 stream.close()
-            except BrokenPipeError:
-                pass
 
     def _read(self) -> None:
         stream = self.process.stdout
@@ -163,9 +162,8 @@ class RawClient:
             return  # closed by kill()
 
     def _take(self, message: dict[str, Any]) -> None:
-        if "method" in message and "id" in message:
-            if self.answers:
-                self._answer(message)
+        if "method" in message and "id" in message and self.answers:
+            self._answer(message)
         with self._arrived:
             if "method" not in message:
                 self._responses[message.get("id")] = message

@@ -1,6 +1,7 @@
 import time
 
 import pytest
+
 from gpa_lsp.lsp.anchors import choose_anchor, find_definitions, find_plain_name
 
 CUDA = """\

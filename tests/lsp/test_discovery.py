@@ -2,8 +2,9 @@ import os
 import time
 from pathlib import Path
 
-import gpa_lsp.lsp.discovery as discovery
 import pytest
+
+from gpa_lsp.lsp import discovery
 from gpa_lsp.lsp.discovery import ProfileFinder, Stamp, compile_globs, split_glob
 from gpa_lsp.lsp.profile_watch import SETTLED_NS, ProfileWatch
 from gpa_lsp.lsp.settings import Settings

@@ -3,7 +3,6 @@ import pickle
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.measuring import find_first_line, find_hottest, measure_kernel
 from gpa_lsp.lsp.session import LoadedProfile
-
 from tests.lsp.views import LISTING, SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel
 

@@ -1,20 +1,23 @@
 import random
 import time
+from itertools import pairwise
 
-from gpa_lsp.lsp.line_map import map_lines
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.lsp.line_map import map_lines
+
 LINES = st.lists(st.sampled_from(["", "{", "}", "  }", "a = 1;", "b = 2;", "c = 3;", "d", "e", "f"]), max_size=30)
 
-KERNEL = """\
-__global__ void scale(float *x)
-{
-    int i = threadIdx.x;
-    if (i) {
-        x[i] *= 2;
-    }
-}""".split("\n")
+KERNEL = [
+    "__global__ void scale(float *x)",
+    "{",
+    "    int i = threadIdx.x;",
+    "    if (i) {",
+    "        x[i] *= 2;",
+    "    }",
+    "}",
+]
 
 
 def follow(before: list[str], after: list[str], line: int) -> int | None:
@@ -55,7 +58,7 @@ def test_pairs_are_equal_and_in_order(before: list[str], after: list[str]) -> No
     pairs = [(old, new) for old, new in enumerate(found.current_lines, 1) if new]
     assert len(found.current_lines) == len(before)
     assert all(before[old - 1].strip() == after[new - 1].strip() for old, new in pairs)
-    assert all(one[1] < other[1] for one, other in zip(pairs, pairs[1:], strict=False))
+    assert all(one[1] < other[1] for one, other in pairwise(pairs))
     assert found.unchanged == ([line.strip() for line in before] == [line.strip() for line in after])
 
 

@@ -1,4 +1,5 @@
 import pytest
+
 from gpa_lsp.lsp.settings import OPTIONS, Settings, Severity, read_settings
 
 

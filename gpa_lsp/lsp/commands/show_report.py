@@ -27,7 +27,9 @@ def describe_all(snapshot: Snapshot) -> str:
     if not snapshot.visible:
         return "# No profile\n\nNo profile was found in the workspace, or none of them could be read.\n"
     rows = [_make_row(shown) for shown in snapshot.visible]
-    return f"# Kernels\n\n{draw_table(('kernel', 'time', 'samples', 'mostly', 'profile'), rows)}\n"
+    return (
+        f"# Kernels\n\n{draw_table(('kernel', 'time', 'samples', 'mostly', 'profile'), rows, text_columns=(0, 3, 4))}\n"
+    )
 
 
 def _make_row(shown: VisibleKernel) -> tuple[str, str, str, str, str]:

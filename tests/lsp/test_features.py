@@ -1,0 +1,215 @@
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+from gpa_lsp.lsp import commands, features
+from gpa_lsp.lsp.commands import Command
+from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.lsp.features import Feature
+from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
+from gpa_lsp.lsp.features.text_document_hover import answer_hover
+from gpa_lsp.lsp.features.text_document_inlay_hint import answer_inlay_hint
+from gpa_lsp.lsp.features.text_document_publish_diagnostics import list_diagnostics
+from gpa_lsp.lsp.session import LoadedProfile, Snapshot
+from gpa_lsp.lsp.settings import Settings, Severity
+from gpa_lsp.registry import load_catalogue
+from tests.lsp.views import LISTING, SOURCE, make_profile, make_snapshot, make_view
+from tests.report_builder import build_kernel
+
+SAXPY = build_kernel(LISTING, name="saxpy(float*, float*)", mangled_name="_Z5saxpyPfS_")
+SAXPY_PROFILE = make_profile(SAXPY, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"})
+DOCUMENT = types.TextDocumentIdentifier("file:///work/saxpy.cu")
+LENS_PARAMS = types.CodeLensParams(DOCUMENT)
+
+
+def view(text: str = SOURCE, profile: LoadedProfile = SAXPY_PROFILE, **settings: Any) -> DocumentView:
+    found = make_view(profile, text, settings=Settings(**settings))
+    assert found is not None
+    return found
+
+
+def hover(document: DocumentView, line: int) -> str | None:
+    found = answer_hover(document, types.HoverParams(DOCUMENT, types.Position(line - 1, 3)))
+    if found is None:
+        return None
+    assert isinstance(found.contents, types.MarkupContent)
+    return found.contents.value
+
+
+def hints(document: DocumentView, first: int = 1, last: int = 1000) -> list[tuple[int, Any]]:
+    span = types.Range(types.Position(first - 1, 0), types.Position(last, 0))
+    found = answer_inlay_hint(document, types.InlayHintParams(DOCUMENT, span))
+    return [(hint.position.line + 1, hint.label) for hint in found]
+
+
+def lenses(document: DocumentView) -> list[tuple[int, str, str]]:
+    found = answer_code_lens(document, LENS_PARAMS)
+    assert all(lens.range.start.character == 0 and lens.command is not None for lens in found)
+    return [(lens.range.start.line + 1, lens.command.title, lens.command.command) for lens in found if lens.command]
+
+
+def test_the_catalogues_hold_what_the_server_offers() -> None:
+    assert {feature.method for feature in load_catalogue(features, "FEATURE", Feature).values()} == {
+        "textDocument/codeLens",
+        "textDocument/hover",
+        "textDocument/inlayHint",
+        "textDocument/publishDiagnostics",
+    }
+    names = {command.name for command in load_catalogue(commands, "COMMAND", Command).values()}
+    assert names == {"gpaLsp.reload", "gpaLsp.showKernel", "gpaLsp.showReport"}
+
+
+def test_the_hover_holds_the_stall_table() -> None:
+    text = hover(view(), 5)
+    assert text is not None
+    assert "64.0 %" in text and "`saxpy`" in text
+    assert "| long_scoreboard |      60 |         50 |  93.8 % |" in text
+    assert "/*0010*/ LDG.E R2, [R4.64]" in text and "stall 1" in text
+    assert "profile.ncu-rep, measured 2023-11-14" in text and "before your edits" not in text
+
+
+def test_the_hover_is_silent_away_from_hot_lines() -> None:
+    assert [hover(view(), line) is None for line in (1, 2, 3, 4, 5, 6, 7, 99)] == [
+        True, True, True, False, False, False, False, True,
+    ]  # fmt: skip
+    cold = make_profile(build_kernel("saxpy.cu:4  X  ; wait=1\nsaxpy.cu:5  Y  ; wait=999", name="saxpy"))
+    assert hover(view(profile=cold), 4) is None
+
+
+def test_the_hover_says_that_the_file_was_edited() -> None:
+    text = hover(view("// new\n" + SOURCE), 6)
+    assert text is not None and "before your edits; this line is as it was" in text
+
+
+def test_the_hover_says_that_lines_may_have_moved() -> None:
+    text = hover(view(profile=make_profile(SAXPY, saved_since=True)), 5)
+    assert text is not None and "lines may have moved" in text
+
+
+def test_the_hover_names_other_kernels_of_the_line() -> None:
+    others = [build_kernel("saxpy.cu:5  X  ; barrier=3\nsaxpy.cu:4  X  ; wait=7", name=f"k{n}") for n in range(6)]
+    text = hover(view(profile=make_profile(SAXPY, *others)), 5)
+    assert text is not None
+    assert text.count("also 30 % barrier of `k") == 3
+    assert "and 3 more kernels" in text
+
+
+def test_control_codes_are_in_words() -> None:
+    text = hover(view(), 4)
+    assert text is not None and "stall 1" in text
+    kernel = build_kernel("saxpy.cu:5  X  ; wait=9", name="saxpy")
+    columns = kernel.instructions
+    columns.wait_mask[0], columns.write_barrier[0], columns.read_barrier[0], columns.yield_flag[0] = 0b101, 3, 0, 1
+    text = hover(view(profile=make_profile(kernel)), 5)
+    assert text is not None
+    assert "yield, waits for barrier 0 and 2, its result sets barrier 3, its operands set barrier 0" in text
+
+
+def test_hints_stand_on_hot_lines_only_and_in_the_range_asked_for() -> None:
+    assert hints(view()) == [(4, "20 % wait"), (5, "64 % long_scoreboard"), (6, "15 % wait")]
+    assert hints(view(), 5, 5) == [(5, "64 % long_scoreboard")]
+    assert hints(view(min_share_ratio=0.5)) == [(5, "64 % long_scoreboard")]
+    assert hints(view(show_inlay_hints=False)) == []
+
+
+def test_a_hint_stands_behind_its_line() -> None:
+    span = types.Range(types.Position(4, 0), types.Position(5, 0))
+    (hint,) = answer_inlay_hint(view(), types.InlayHintParams(DOCUMENT, span))
+    assert hint.position == types.Position(4, len("    y[i] = 2 * x[i] + y[i];"))
+
+
+def test_costs_in_called_functions_are_marked_as_estimates() -> None:
+    kernel = build_kernel(LISTING, name="saxpy", called_samples={("saxpy.cu", 7): 40.0})
+    assert (7, "≈41 % in called functions") in hints(view(profile=make_profile(kernel)))
+
+
+def test_diagnostics_are_information_with_the_reason_as_code() -> None:
+    first, second, _ = list_diagnostics(view())
+    assert (first.range.start.line, second.range.start.line) == (4, 3)
+    assert first.severity is types.DiagnosticSeverity.Information
+    assert (first.source, first.code) == ("gpa-lsp", "long_scoreboard")
+    assert first.message.startswith("64 % of the samples of saxpy, mostly long_scoreboard: waiting for data")
+
+
+def test_diagnostics_lead_to_the_code_inlined_into_a_line() -> None:
+    third = list_diagnostics(view())[2]
+    assert third.related_information is not None
+    (related,) = third.related_information
+    assert (related.location.uri, related.location.range.start.line) == ("file:///work/scale.h", 1)
+    assert related.message == "hottest instruction: FMUL R2, R2, R3"
+
+
+def test_diagnostics_are_capped_thresholded_and_can_be_quiet() -> None:
+    assert len(list_diagnostics(view(max_diagnostics_per_file=1))) == 1
+    assert len(list_diagnostics(view(min_share_ratio=0.6))) == 1
+    assert list_diagnostics(view(show_diagnostics=False)) == ()
+    hint = list_diagnostics(view(diagnostic_severity=Severity.HINT))[0]
+    assert hint.severity is types.DiagnosticSeverity.Hint
+
+
+def test_a_kernel_has_one_complete_lens() -> None:
+    title = "saxpy · 6.19 ms · 100 samples · 63 % long_scoreboard"
+    assert lenses(view()) == [(2, title, "gpaLsp.showKernel")]
+    assert lenses(view("\n" + SOURCE)) == [(3, f"{title} · before your edits", "gpaLsp.showKernel")]
+
+
+def test_several_launches_are_averaged_in_the_lens() -> None:
+    kernel = build_kernel(LISTING, name="saxpy", durations_ns=[1e6, 3e6])
+    assert "2.00 ms (mean of 2 launches)" in lenses(view(profile=make_profile(kernel)))[0][1]
+
+
+def test_many_instantiations_share_a_few_lenses() -> None:
+    kernels = [build_kernel(LISTING, name=f"saxpy<{n}>(float*)", mangled_name=f"k{n}") for n in range(9)]
+    found = lenses(view(profile=make_profile(*kernels)))
+    assert [line for line, _, _ in found] == [2, 2, 2, 2]
+    assert found[3][1:] == ("and 6 more kernels", "gpaLsp.showReport")
+
+
+class Desk:
+    """A desk that remembers what a command did."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.shown: list[tuple[str, str]] = []
+        self.said: list[str] = []
+        self.reloads = 0
+
+    def reload(self) -> None:
+        self.reloads += 1
+
+    def show_document(self, title: str, markdown: str) -> None:
+        self.shown.append((title, markdown))
+
+    def show_message(self, text: str) -> None:
+        self.said.append(text)
+
+
+def run(name: str, desk: Desk, *arguments: Any) -> Any:
+    return load_catalogue(commands, "COMMAND", Command)[name].run(desk, arguments)
+
+
+def test_a_kernel_can_be_shown() -> None:
+    desk = Desk(make_snapshot(SAXPY_PROFILE))
+    page = run("show_kernel", desk, "_Z5saxpyPfS_")
+    assert desk.shown == [("saxpy", page)]
+    assert "| saxpy.cu:5 |" in page and "grid 128 · block 256" in page
+
+
+@pytest.mark.parametrize("arguments", [(), ("other",), (None,), ([],), ({"a": 1},)])
+def test_a_kernel_that_is_not_there_is_said_to_be_missing(arguments: tuple[Any, ...]) -> None:
+    desk = Desk(make_snapshot(SAXPY_PROFILE))
+    assert run("show_kernel", desk, *arguments) is None
+    assert (desk.shown, len(desk.said)) == ([], 1)
+
+
+def test_all_kernels_can_be_shown() -> None:
+    desk = Desk(make_snapshot(SAXPY_PROFILE))
+    assert "| saxpy " in run("show_report", desk, "ignored")
+    assert "No profile was found" in run("show_report", Desk(Snapshot()))
+
+
+def test_reload_reloads() -> None:
+    desk = Desk(Snapshot())
+    run("reload", desk)
+    assert desk.reloads == 1
