@@ -1,0 +1,183 @@
+"""Stall samples: families, columns, odd encodings, saturation."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpa_lsp.profile.model import Launch, Profile
+from gpa_lsp.profile.ncu import schema
+from gpa_lsp.profile.ncu.columns import _read_pair, read_columns
+from tests.profile.report_builder import BASE_ADDRESS, STALL_PREFIX, ReportBuilder, encode_value
+
+Read = Callable[..., Profile]
+
+
+def _read(read_bytes: Read, builder: ReportBuilder, metrics: list[bytes]) -> tuple[Launch, list[str]]:
+    builder.add_result(builder.make_result(metrics=metrics, source_id=None))
+    profile = read_bytes(builder.build())
+    return profile.launches[0], [problem.message for problem in profile.problems]
+
+
+def test_both_families_become_columns(read_bytes: Read) -> None:
+    builder = ReportBuilder()
+    counts = {"wait": {32: (300, 200)}, "long_scoreboard": {16: (90, 85), 32: (1, 0)}, "selected": {0: (7, 0)}}
+    launch, problems = _read(read_bytes, builder, builder.encode_samples(counts))
+    samples = launch.samples
+    assert samples is not None
+    assert samples.reasons == ("long_scoreboard", "selected", "wait")
+    assert (samples.addresses - np.uint64(BASE_ADDRESS)).tolist() == [0, 16, 32]
+    assert samples.all_samples.tolist() == [[0, 7, 0], [90, 0, 0], [1, 0, 300]]
+    assert samples.latency_samples.tolist() == [[0, 0, 0], [85, 0, 0], [0, 0, 200]]
+    assert samples.total_samples == 398
+    assert samples.addresses.dtype == np.uint64
+    assert samples.all_samples.dtype == samples.latency_samples.dtype == np.int64
+    assert problems == []
+
+
+def test_reasons_come_from_the_names(read_bytes: Read) -> None:
+    builder = ReportBuilder()
+    launch, _ = _read(read_bytes, builder, builder.encode_samples({"warp_of_the_future": {0: (2, 1)}}))
+    assert launch.samples is not None
+    assert launch.samples.reasons == ("warp_of_the_future",)
+
+
+def test_time_series_groups_and_averages_are_no_samples(read_bytes: Read) -> None:
+    builder = ReportBuilder()
+    metrics = [
+        builder.encode_metric(f"warpsampling:{STALL_PREFIX}wait", 5, [(10**18, 5)]),
+        builder.encode_metric("group:smsp__pcsamp_warp_stall_reasons", f"{STALL_PREFIX}wait"),
+        builder.encode_metric(f"{STALL_PREFIX}wait.sum", 5, [(16, 5)]),
+    ]
+    launch, problems = _read(read_bytes, builder, metrics)
+    assert launch.samples is None
+    assert problems == []
+
+
+def test_a_scalar_repeated_as_instance_zero_is_no_instruction(read_bytes: Read) -> None:
+    builder = ReportBuilder()
+    metrics = [builder.encode_metric(f"{STALL_PREFIX}wait", 5, [(0, 5)])]
+    launch, _ = _read(read_bytes, builder, metrics)
+    assert launch.samples is None
+
+
+def test_lists_of_different_instructions_are_united(read_bytes: Read) -> None:
+    builder = ReportBuilder()
+    metrics = []
+    for reason, instances in {"wait": [(48, 1), (16, 2)], "drain": [(32, 4)]}.items():
+        metrics += [
+            builder.encode_metric(f"{STALL_PREFIX}{reason}{suffix}", None, instances) for suffix in ("", "_not_issued")
+        ]
+    launch, _ = _read(read_bytes, builder, metrics)
+    assert launch.samples is not None
+    assert launch.samples.addresses.tolist() == [16, 32, 48]
+    assert launch.samples.all_samples.tolist() == [[0, 2], [4, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "uint32"])
+def test_counts_in_another_encoding_are_read(read_bytes: Read, kind: str) -> None:
+    builder = ReportBuilder()
+    metrics = [
+        builder.encode_metric(f"{STALL_PREFIX}wait{suffix}", None, [(16, 3), (32, 5)], kind=kind)
+        for suffix in ("", "_not_issued")
+    ]
+    launch, problems = _read(read_bytes, builder, metrics)
+    assert launch.samples is not None
+    assert launch.samples.all_samples.tolist() == [[3], [5]]
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    "instances", [[("FFMA", 3)], [(16, "three")], [(16, 0.5)], [(16, float("nan"))], [(16, 1 << 60)]]
+)
+def test_what_is_no_count_by_address_is_left_out_with_a_word(
+    read_bytes: Read, instances: list[tuple[int | str, int | float | str]]
+) -> None:
+    builder = ReportBuilder()
+    good = builder.encode_samples({"drain": {0: (1, 1)}})
+    launch, problems = _read(
+        read_bytes, builder, [*good, builder.encode_metric(f"{STALL_PREFIX}wait", None, instances)]
+    )
+    assert launch.samples is not None
+    assert launch.samples.reasons == ("drain",)
+    assert problems == [f"metric {STALL_PREFIX}wait holds something else than counts by instruction and is left out"]
+
+
+def test_half_collected_families_are_said(read_bytes: Read) -> None:
+    builder = ReportBuilder()
+    metrics = [
+        builder.encode_metric(f"{STALL_PREFIX}wait", None, [(16, 3)]),
+        builder.encode_metric(f"{STALL_PREFIX}drain_not_issued", None, [(16, 2)]),
+    ]
+    launch, problems = _read(read_bytes, builder, metrics)
+    assert launch.samples is not None
+    assert launch.samples.all_samples.tolist() == [[2, 3]]
+    assert launch.samples.latency_samples.tolist() == [[2, 0]]
+    assert problems == [
+        "the report has no not-issued counts of wait; they are shown as 0",
+        "the report has only not-issued counts of drain",
+    ]
+
+
+def test_a_sum_that_differs_from_the_profilers_own_is_a_problem(read_bytes: Read) -> None:
+    builder = ReportBuilder()
+    metrics = builder.encode_samples({"wait": {16: (5, 5)}})
+    metrics.append(builder.encode_metric("smsp__pcsamp_sample_count", 6))
+    _, problems = _read(read_bytes, builder, metrics)
+    assert problems == ["the stall samples add up to 5, the profiler counted 6"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "count", "is_truncated"),
+    [
+        ({}, 3_669_964, True),
+        ({}, 3_659_999, False),
+        ({"smsp__pcsamp_buffer_size_bytes": 33_554_432}, 3_669_964, True),
+        ({"smsp__pcsamp_buffer_size_bytes": 536_870_912}, 52_027_062, False),
+        ({"smsp__pcsamp_buffer_overflow": 1}, 10, True),
+        ({"smsp__pcsamp_buffer_overflow": 0}, 3_669_964, False),
+        ({"smsp__pcsamp_dropped_bytes": 0}, 10, False),
+        ({"smsp__pcsamp_dropped_bytes": 64}, 10, True),
+    ],
+)
+def test_saturation_of_the_buffer(read_bytes: Read, extra: dict[str, int], count: int, is_truncated: bool) -> None:
+    builder = ReportBuilder()
+    metrics = builder.encode_samples({"wait": {16: (count, count)}})
+    metrics += [builder.encode_metric(name, value) for name, value in extra.items()]
+    launch, _ = _read(read_bytes, builder, metrics)
+    assert launch.samples_truncated is is_truncated
+
+
+_UINT64 = st.integers(0, 2**64 - 1)
+_COUNT = st.integers(0, 2**53 - 1)
+
+
+@given(st.lists(st.tuples(_UINT64, _COUNT)))
+def test_columns_are_what_protobuf_reads_one_by_one(pairs: list[tuple[int, int]]) -> None:
+    instances = [
+        schema.Instance(correlation_id=encode_value(address), value=encode_value(count)).SerializeToString()
+        for address, count in pairs
+    ]
+    columns = read_columns(instances)
+    assert columns is not None
+    assert list(zip(columns[0].tolist(), columns[1].tolist(), strict=True)) == pairs
+    assert [_read_pair(data) for data in instances] == pairs
+
+
+@given(st.lists(st.tuples(_UINT64, _COUNT), min_size=1), st.data())
+def test_a_shape_the_fast_path_does_not_know_is_read_the_slow_way(
+    pairs: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    instances = []
+    for address, count in pairs:
+        parts = [
+            schema.Instance(correlation_id=encode_value(address)).SerializeToString(),
+            schema.Instance(value=encode_value(count)).SerializeToString(),
+        ]
+        unknown = data.draw(st.sampled_from([b"", b"\x18\x05", b"\x22\x01a"]))
+        instances.append(b"".join(data.draw(st.permutations([*parts, unknown]))))
+    columns = read_columns(instances)
+    assert columns is not None
+    assert list(zip(columns[0].tolist(), columns[1].tolist(), strict=True)) == pairs
