@@ -214,3 +214,16 @@ def name_uniform_reader(latency_class: LatencyClass, *, is_bindless: bool = Fals
     if latency_class is LatencyClass.VOTE_UNIFORM:
         return LatencyClass.UNIFORM_MOVE.value
     return "decoupled" if latency_class in _AS_DECOUPLED else "coupled"
+
+
+def name_uniform_predicate_reader(latency_class: LatencyClass, *, is_guard: bool) -> str:
+    """The column of the uniform predicate matrix a class reads by.
+
+    >>> name_uniform_predicate_reader(LatencyClass.CONTROL, is_guard=False)
+    'control'
+    """
+    if is_guard:
+        return "guard"
+    if latency_class in {LatencyClass.CONTROL, LatencyClass.UNIFORM}:
+        return latency_class.value
+    return "uniform_constant" if latency_class in {LatencyClass.UNIFORM_CONSTANT, *_HMMA, *_IMMA} else "coupled"

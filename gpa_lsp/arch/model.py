@@ -12,6 +12,7 @@ from gpa_lsp.arch.hazards import (
     name_predicate_writer,
     name_register_reader,
     name_register_writer,
+    name_uniform_predicate_reader,
     name_uniform_reader,
 )
 from gpa_lsp.arch.opcodes import OpcodeClasses, ProducerGroup
@@ -142,3 +143,11 @@ class Architecture:
         return self.uniform_latency.find_bounds(
             writer_class.value, name_uniform_reader(reader_class, is_bindless=is_bindless)
         )
+
+    def find_uniform_predicate_latency(self, writer: str, reader: str, *, is_guard: bool) -> CycleBounds | None:
+        """The same for a uniform predicate; ``is_guard`` where it is the one before the reader (``@UP0``)."""
+        writer_class, reader_class = self.opcodes.find_latency_class(writer), self.opcodes.find_latency_class(reader)
+        if writer_class is None or (reader_class is None and not is_guard):
+            return None
+        column = name_uniform_predicate_reader(reader_class or LatencyClass.ALU, is_guard=is_guard)
+        return self.uniform_predicate_latency.find_bounds(writer_class.value, column)
