@@ -7,24 +7,32 @@ Source: S. Graham, P. Kessler, M. McKusick, "gprof: a call graph execution profi
 here (``inst_executed`` of the call instruction), but the cost of a call is still assumed to be the same from every site.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.binary.model import Flow
+from gpa_lsp.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.program.model import CallSite, FlowGraph
 
 _Node = tuple[int, int]
-"""(index into kernel.functions, start offset of the function or sub-function in its section)."""
+"""A procedure: (index into kernel.functions, index into its graph's procedures)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _CallSite:
+class _Call:
+    """A direct call whose callee is known.
+
+    Attributes:
+        row: row of the calling instruction over all functions of the kernel.
+        executions: of the calling instruction; 0 where not counted.
+    """
+
     caller: _Node
     callee: _Node
     row: int
-    """Row in the caller's section."""
     executions: int
 
 
@@ -39,106 +47,102 @@ def estimate_called_samples(kernel: Kernel) -> npt.NDArray[np.float64]:
     """
     starts = np.cumsum([0] + [len(function.pc_offsets) for function in kernel.functions])
     called = np.zeros(int(starts[-1]))
-    sites = _find_call_sites(kernel)
-    if not sites:
-        return called
-    by_callee: dict[_Node, list[_CallSite]] = {}
-    by_caller: dict[_Node, list[_CallSite]] = {}
-    for site in sites:
-        by_callee.setdefault(site.callee, []).append(site)
-        by_caller.setdefault(site.caller, []).append(site)
-    order, recursive = _order_callees_first(by_caller)
+    by_caller: dict[_Node, list[_Call]] = {}
+    for call in _list_calls(kernel, starts.tolist()):
+        by_caller.setdefault(call.caller, []).append(call)
+    order, followed = _order_callees_first(by_caller)
+    weights = _weigh(followed)
     inclusive: dict[_Node, float] = {}
     for node in order:
-        own = float(_samples_of(kernel, node))
-        for site in by_caller.get(node, ()):
-            if id(site) not in recursive:
-                credit = inclusive[site.callee] * _weigh(site, by_callee[site.callee], recursive)
-                called[starts[site.caller[0]] + site.row] += credit
-                own += credit
+        own = float(_count_own_samples(kernel, node))
+        for call in followed.get(node, ()):
+            credit = inclusive[call.callee] * weights[call.row]
+            called[call.row] += credit
+            own += credit
         inclusive[node] = own
     return called
 
 
-def _weigh(site: _CallSite, siblings: list[_CallSite], recursive: set[int]) -> float:
-    counted = [sibling for sibling in siblings if id(sibling) not in recursive]
-    total = sum(sibling.executions for sibling in counted)
-    return site.executions / total if total else 1 / len(counted)
-
-
-def _find_call_sites(kernel: Kernel) -> list[_CallSite]:
+def _list_calls(kernel: Kernel, starts: list[int]) -> list[_Call]:
     sections = {function.name: index for index, function in enumerate(kernel.functions)}
-    sites = []
+    calls = []
     for index, function in enumerate(kernel.functions):
-        if function.instructions is None or function.function is None:
+        if function.graph is None:
             continue
-        for row in np.flatnonzero(function.instructions.flow == Flow.CALL).tolist():
-            callee = _find_callee(function, index, row, sections)
-            if callee is not None:
-                caller = (index, _owner(function, int(function.pc_offsets[row])))
-                executions = max(int(function.executions[row]), 0)
-                sites.append(_CallSite(caller=caller, callee=callee, row=row, executions=executions))
-    return sites
+        for site in function.graph.calls:
+            callee = _find_callee(site, index, sections, kernel)
+            if callee is None:
+                continue
+            block = int(function.graph.block_of_instruction[site.instruction])
+            caller = (index, int(function.graph.procedure_of_block[block]))
+            executions = max(int(function.executions[site.instruction]), 0)
+            row = starts[index] + site.instruction
+            calls.append(_Call(caller=caller, callee=callee, row=row, executions=executions))
+    return calls
 
 
-def _find_callee(function: FunctionSamples, index: int, row: int, sections: dict[str, int]) -> _Node | None:
-    assert function.instructions is not None and function.function is not None
-    symbol = function.function.call_symbols.get(int(function.pc_offsets[row]))
-    if symbol is not None and symbol in sections:
-        return (sections[symbol], 0)
-    if symbol is not None:
-        for sub in function.function.sub_functions:
-            if sub.name == symbol:
-                return (index, sub.start_offset)
+def _find_callee(site: CallSite, index: int, sections: Mapping[str, int], kernel: Kernel) -> _Node | None:
+    if site.callee_procedure is not None:
+        return (index, site.callee_procedure)
+    section = sections.get(site.symbol) if site.symbol is not None else None
+    if section is None or kernel.functions[section].graph is None:
         return None
-    target = int(function.instructions.target[row])
-    return (index, _owner(function, target)) if target >= 0 else None
+    return (section, 0)
 
 
-def _owner(function: FunctionSamples, pc_offset: int) -> int:
-    """Start offset of the sub-function an offset lies in; 0 for the section's own function."""
-    assert function.function is not None
-    for sub in function.function.sub_functions:
-        if sub.start_offset <= pc_offset < sub.start_offset + sub.size_bytes:
-            return sub.start_offset
-    return 0
-
-
-def _samples_of(kernel: Kernel, node: _Node) -> int:
+def _count_own_samples(kernel: Kernel, node: _Node) -> int:
+    """Samples of a procedure's own instructions."""
     function = kernel.functions[node[0]]
-    rows = np.ones(len(function.pc_offsets), dtype=np.bool_)
-    if function.function is not None:
-        for sub in function.function.sub_functions:
-            inside = (function.pc_offsets >= sub.start_offset) & (
-                function.pc_offsets < sub.start_offset + sub.size_bytes
-            )
-            rows = inside if sub.start_offset == node[1] else rows & ~inside if node[1] == 0 else rows
-            if sub.start_offset == node[1]:
-                break
+    if function.graph is None:
+        return function.total_samples
+    rows = _rows_of_procedure(function, function.graph, node[1])
     return int(function.all_samples[rows].sum())
 
 
-def _order_callees_first(by_caller: dict[_Node, list[_CallSite]]) -> tuple[list[_Node], set[int]]:
-    """Depth-first finishing order without recursion, and the identities of the call sites that close a cycle."""
+def _rows_of_procedure(function: FunctionSamples, graph: FlowGraph, procedure: int) -> slice:
+    found = graph.procedures[procedure]
+    return slice(
+        found.start_offset // INSTRUCTION_BYTES, min(found.end_offset // INSTRUCTION_BYTES, len(function.pc_offsets))
+    )
+
+
+def _weigh(followed: Mapping[_Node, list[_Call]]) -> dict[int, float]:
+    """Each call's part of its callee, by row of the call; the parts of one callee add up to 1."""
+    by_callee: dict[_Node, list[_Call]] = {}
+    for calls in followed.values():
+        for call in calls:
+            by_callee.setdefault(call.callee, []).append(call)
+    weights: dict[int, float] = {}
+    for calls in by_callee.values():
+        total = sum(call.executions for call in calls)
+        for call in calls:
+            weights[call.row] = call.executions / total if total else 1 / len(calls)
+    return weights
+
+
+def _order_callees_first(by_caller: Mapping[_Node, list[_Call]]) -> tuple[list[_Node], dict[_Node, list[_Call]]]:
+    """Procedures in depth-first finishing order, and the calls that close no cycle, by caller. No recursion on input depth."""
     order: list[_Node] = []
-    recursive: set[int] = set()
-    state: dict[_Node, bool] = {}
-    roots = [*by_caller, *(site.callee for sites in by_caller.values() for site in sites)]
+    followed: dict[_Node, list[_Call]] = {}
+    finished: dict[_Node, bool] = {}
+    roots = [*by_caller, *(call.callee for calls in by_caller.values() for call in calls)]
     for root in roots:
-        if root in state:
+        if root in finished:
             continue
-        state[root] = False
+        finished[root] = False
         stack = [(root, iter(by_caller.get(root, ())))]
         while stack:
             node, remaining = stack[-1]
-            site = next(remaining, None)
-            if site is None:
-                state[node] = True
+            call = next(remaining, None)
+            if call is None:
+                finished[node] = True
                 order.append(node)
                 stack.pop()
-            elif site.callee not in state:
-                state[site.callee] = False
-                stack.append((site.callee, iter(by_caller.get(site.callee, ()))))
-            elif not state[site.callee]:
-                recursive.add(id(site))
-    return order, recursive
+                continue
+            if finished.get(call.callee) is False:
+                continue
+            followed.setdefault(node, []).append(call)
+            if call.callee not in finished:
+                finished[call.callee] = False
+                stack.append((call.callee, iter(by_caller.get(call.callee, ()))))
+    return order, followed

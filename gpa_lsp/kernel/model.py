@@ -9,6 +9,7 @@ import numpy.typing as npt
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.binary.model import ControlCodes, Cubin, Function, Instructions, LineTable
 from gpa_lsp.profile.model import Device, Launch, Module
+from gpa_lsp.program.model import FlowGraph
 
 OUTSIDE_MODULE = "<outside this module>"
 """Name of the pseudo-function that holds samples of code the module does not contain (the driver's printf, system calls)."""
@@ -22,6 +23,7 @@ class FunctionSamples:
         name: mangled name of the section's function, or :data:`OUTSIDE_MODULE`.
         function: its metadata and code; None for code the profile does not hold.
         instructions: decoded; None without a disassembler or without code.
+        graph: its blocks, loops and calls; None without instructions.
         control: scheduling bits; None without code. Known without a disassembler.
         lines: its line table; None when it has none.
         pc_offsets: int64[n]: every instruction of the section, or, without code, the sampled and executed offsets (from the function's load
@@ -34,6 +36,7 @@ class FunctionSamples:
     name: str
     function: Function | None
     instructions: Instructions | None
+    graph: FlowGraph | None
     control: ControlCodes | None
     lines: LineTable | None
     pc_offsets: npt.NDArray[np.int64]

@@ -11,6 +11,7 @@ from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, Function, Instruction
 from gpa_lsp.errors import GpaError, Problem
 from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples
 from gpa_lsp.kernel.place import PlacedKernel, PlacedLaunch
+from gpa_lsp.program.build import build_flow_graph
 
 _Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """All samples and latency samples, int64[n, k] each."""
@@ -45,12 +46,19 @@ def scatter_function(
                 inside = (samples.addresses >= start) & (samples.addresses < end)
                 _add_samples(launch, inside, (pc_offsets.astype(np.uint64) + start), reasons, sums)
             _add_executions(launch, span, pc_offsets, executions)
+    lines = _read_lines(placed.cubin, name, problems)
+    graph = (
+        build_flow_graph(function, instructions, lines) if function is not None and instructions is not None else None
+    )
+    if graph is not None:
+        problems.extend(graph.problems)
     return FunctionSamples(
         name=name,
         function=function,
         instructions=instructions,
+        graph=graph,
         control=decode_control_codes(function.code) if function is not None else None,
-        lines=_read_lines(placed.cubin, name, problems),
+        lines=lines,
         pc_offsets=pc_offsets,
         all_samples=sums[0],
         latency_samples=sums[1],
@@ -78,6 +86,7 @@ def scatter_outside(placed: PlacedKernel, reasons: Sequence[str]) -> FunctionSam
         name=OUTSIDE_MODULE,
         function=None,
         instructions=None,
+        graph=None,
         control=None,
         lines=None,
         pc_offsets=rows.astype(np.int64),
@@ -131,7 +140,7 @@ def _add_samples(
     if samples is None or not chosen.any():
         return
     rows = np.searchsorted(row_addresses, samples.addresses[chosen])
-    columns = [reasons.index(reason) for reason in samples.reasons]
+    columns = np.array([reasons.index(reason) for reason in samples.reasons], dtype=np.int64)
     sums[0][np.ix_(rows, columns)] += samples.all_samples[chosen]
     sums[1][np.ix_(rows, columns)] += samples.latency_samples[chosen]
 

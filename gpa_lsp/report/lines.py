@@ -22,6 +22,11 @@ class _Sums:
     functions: dict[str, int] = field(default_factory=dict)
 
 
+def _make_sums(reason_count: int) -> _Sums:
+    zeros = np.zeros((4, reason_count), dtype=np.int64)
+    return _Sums(self_all=zeros[0], self_latency=zeros[1], inclusive_all=zeros[2], inclusive_latency=zeros[3])
+
+
 def list_lines(columns: InstructionColumns, called_samples: npt.NDArray[np.float64]) -> tuple[LineRow, ...]:
     """One row per source line with samples, most inclusive samples first, and one per function for samples without a line.
 
@@ -64,7 +69,7 @@ def _add_chain(
             continue
         line = sums.get(place)
         if line is None:
-            line = sums[place] = _Sums(*(np.zeros_like(every) for _ in range(4)))
+            line = sums[place] = _make_sums(len(every))
         if not seen:
             line.self_all += every
             line.self_latency += latency

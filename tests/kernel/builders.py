@@ -8,6 +8,7 @@ import numpy as np
 from gpa_lsp.binary.model import ControlCodes, Cubin, Flow, Function, Instructions, ResourceLists, SubFunction
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.profile.model import Device, Launch, Metric, StallSamples
+from gpa_lsp.program.build import build_flow_graph
 
 DEVICE = Device(name="Test GPU", compute_capability=(8, 6), sm_count=4, sm_clock_hz=1e9)
 
@@ -145,6 +146,7 @@ def make_section(function: Function, samples: Sequence[int], *, calls: Mapping[i
         name=function.name,
         function=function,
         instructions=instructions,
+        graph=build_flow_graph(function, instructions),
         control=instructions.control,
         lines=None,
         pc_offsets=instructions.pc_offsets,

@@ -1,0 +1,76 @@
+"""The loop rows of a kernel's report."""
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.binary.model import INSTRUCTION_BYTES
+from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.program.model import FlowGraph
+from gpa_lsp.report.model import LoopRow
+
+
+def list_loops(kernel: Kernel) -> tuple[LoopRow, ...]:
+    """Every loop of the kernel's functions, by function and address; the jump to itself that fills a section's end is none."""
+    rows: list[LoopRow] = []
+    for function in kernel.functions:
+        if function.graph is not None and function.graph.loops:
+            rows.extend(_rows_of_function(function, function.graph))
+    return tuple(rows)
+
+
+def _rows_of_function(function: FunctionSamples, graph: FlowGraph) -> list[LoopRow]:
+    samples = _sum_over_loops(graph, _sum_by_block(function.all_samples, graph))
+    latency_samples = _sum_over_loops(graph, _sum_by_block(function.latency_samples, graph))
+    last_instruction = _find_last_instructions(graph)
+    rows = []
+    for number, loop in enumerate(graph.loops):
+        if not graph.is_reachable[loop.header]:
+            continue
+        lines = loop.lines
+        rows.append(
+            LoopRow(
+                function=function.name,
+                header_pc_offset=int(graph.first_instruction[loop.header]) * INSTRUCTION_BYTES,
+                last_pc_offset=last_instruction[number] * INSTRUCTION_BYTES,
+                depth=loop.depth,
+                file=lines.frame.file if lines is not None else None,
+                first_line=lines.first_line if lines is not None else None,
+                last_line=lines.last_line if lines is not None else None,
+                samples=samples[number],
+                latency_samples=latency_samples[number],
+            )
+        )
+    return sorted(rows, key=lambda row: (row.header_pc_offset, row.depth))
+
+
+def _sum_by_block(samples: npt.NDArray[np.int64], graph: FlowGraph) -> npt.NDArray[np.int64]:
+    """int64[b], samples of all reasons by basic block."""
+    sums = np.zeros(graph.block_count, dtype=np.int64)
+    np.add.at(sums, graph.block_of_instruction, samples.sum(axis=1))
+    return sums
+
+
+def _sum_over_loops(graph: FlowGraph, by_block: npt.NDArray[np.int64]) -> list[int]:
+    """Per loop, inner loops included; loops come before the loops inside them, so one pass from the end adds each to its parent."""
+    inside = graph.innermost_loop >= 0
+    sums = np.zeros(len(graph.loops), dtype=np.int64)
+    np.add.at(sums, graph.innermost_loop[inside], by_block[inside])
+    totals: list[int] = sums.tolist()
+    for number in range(len(totals) - 1, -1, -1):
+        parent = graph.loops[number].parent
+        if parent is not None:
+            totals[parent] += totals[number]
+    return totals
+
+
+def _find_last_instructions(graph: FlowGraph) -> list[int]:
+    """Highest instruction index of each loop, inner loops included."""
+    inside = graph.innermost_loop >= 0
+    highest = np.full(len(graph.loops), -1, dtype=np.int64)
+    np.maximum.at(highest, graph.innermost_loop[inside], graph.last_instruction[inside])
+    last: list[int] = highest.tolist()
+    for number in range(len(last) - 1, -1, -1):
+        parent = graph.loops[number].parent
+        if parent is not None:
+            last[parent] = max(last[parent], last[number])
+    return last

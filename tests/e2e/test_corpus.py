@@ -1,0 +1,129 @@
+"""Every real report of the corpus through the whole flow, against independently counted totals."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.pipeline import analyse
+from gpa_lsp.report.model import FunctionRole, Report
+from tests.conftest import find_corpus
+
+CORPUS = find_corpus()
+REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
+
+pytestmark = [
+    pytest.mark.corpus,
+    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
+]
+
+SATURATED = {"a100_selfjoin_saturated_2020.3.ncu-rep"}
+WITH_FAILED_LAUNCH = {"rtx3090_mergesort_2023.1.ncu-rep"}
+
+
+@cache
+def analyse_report(name: str) -> Report:
+    assert CORPUS is not None
+    return analyse([CORPUS / "ncu" / name])
+
+
+@cache
+def read_expected() -> dict:
+    assert CORPUS is not None
+    return json.loads((CORPUS / "expected_samples.json").read_text())
+
+
+def launches_of(report: Report) -> dict[int, tuple]:
+    return {launch.index: (kernel, launch) for kernel in report.kernels for launch in kernel.launches}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_samples_per_launch_and_reason_are_those_counted_independently(name):
+    launches = launches_of(analyse_report(name))
+    expected = read_expected()[name]
+    assert sorted(launches) == list(range(len(expected)))
+    for index, counted in enumerate(expected):
+        kernel, launch = launches[index]
+        assert kernel.mangled_name == counted["mangled"]
+        assert list(launch.configuration.grid) == counted["grid"]
+        assert list(launch.configuration.block) == counted["block"]
+        every = {reason: count.all_samples for reason, count in launch.by_reason.items()}
+        latency = {reason: count.latency_samples for reason, count in launch.by_reason.items() if count.latency_samples}
+        assert every == {reason: samples for reason, samples in counted["all"].items() if samples}
+        assert latency == {reason: samples for reason, samples in counted["not_issued"].items() if samples}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_nothing_is_dropped_between_launches_functions_lines_and_instructions(name):
+    for kernel in analyse_report(name).kernels:
+        launched = sum(launch.total_samples for launch in kernel.launches)
+        assert kernel.total_samples == launched
+        assert sum(row.samples for row in kernel.functions) == launched
+        assert sum(row.samples for row in kernel.lines) == launched
+        assert int(kernel.instructions.all_samples.sum()) == launched
+        for reason, count in kernel.by_reason.items():
+            on_lines = sum(row.by_reason[reason].all_samples for row in kernel.lines if reason in row.by_reason)
+            assert on_lines == count.all_samples, reason
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_sampled_instruction_of_a_function_with_lines_has_a_line_and_a_chain(name):
+    for kernel in analyse_report(name).kernels:
+        lined = {
+            row.mangled_name for row in kernel.functions if row.has_lines and row.role is not FunctionRole.SUB_FUNCTION
+        }
+        columns = kernel.instructions
+        for index, function in enumerate(columns.functions):
+            if function in lined:
+                sampled = (columns.function_index == index) & (columns.all_samples.sum(axis=1) > 0)
+                assert (columns.chain_index[sampled] >= 0).all()
+        assert all(chain for chain in columns.chains)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_instruction_of_the_module_is_disassembled_and_has_its_control_code(name):
+    for kernel in analyse_report(name).kernels:
+        columns = kernel.instructions
+        in_module = columns.function_index != (
+            columns.functions.index("<outside this module>") if "<outside this module>" in columns.functions else -1
+        )
+        assert columns.has_control[in_module].all()
+        assert all(text for text, known in zip(columns.texts, in_module, strict=True) if known)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_only_the_known_doubts_are_reported(name):
+    report = analyse_report(name)
+    doubts = {
+        problem.message.split(":")[0] for problem in report.problems if problem.severity is not ProblemSeverity.NOTE
+    }
+    expected = set()
+    if name in SATURATED:
+        expected.add("the sampling buffer was full, so the samples cover only the first part of the kernel's run")
+    if name in WITH_FAILED_LAUNCH:
+        expected.add("launch 9 has no numbers")
+    assert doubts == expected
+
+
+def test_called_routines_without_lines_are_credited_to_the_line_that_calls_them():
+    name = "v100_miniweather_baseline_2022.2.ncu-rep"
+    if name not in REPORTS:
+        pytest.skip("this report is not in the corpus")
+    kernel = next(kernel for kernel in analyse_report(name).kernels if "x_279" in kernel.mangled_name)
+    routines = {row.mangled_name: row.samples for row in kernel.functions if row.role is FunctionRole.DEVICE_FUNCTION}
+    assert sum(routines.values()) == 118_134
+    hot = max((row for row in kernel.lines if row.file is not None), key=lambda row: row.inclusive_samples)
+    assert hot.line == 288
+    called = sum(row.called_samples for row in kernel.lines if row.file is not None)
+    assert called == pytest.approx(118_134, rel=1e-9)
+    assert hot.called_samples > 0.9 * 118_134
+
+
+def test_the_triton_kernel_has_its_lines_in_python():
+    name = "gh200_triton_silu_2025.1.ncu-rep"
+    if name not in REPORTS:
+        pytest.skip("this report is not in the corpus")
+    kernel = next(kernel for kernel in analyse_report(name).kernels if kernel.mangled_name == "silu_kernel_non_strided")
+    assert {Path(row.file).suffix for row in kernel.lines if row.file} == {".py"}
