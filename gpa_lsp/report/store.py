@@ -33,7 +33,12 @@ _REMEDY = "write the report again with gpa-lsp report --format json"
 
 
 def write_report(
-    report: Report, target: Path | TextIO, *, indent: int | None = None, with_sources: bool = True
+    report: Report,
+    target: Path | TextIO,
+    *,
+    indent: int | None = None,
+    with_sources: bool = True,
+    findings: Iterable[dict[str, Any]] | None = None,
 ) -> None:
     """Write a report as JSON, in ASCII, row by row: no second copy of it is held in memory.
 
@@ -42,11 +47,12 @@ def write_report(
         target: an open text stream, or a file, which is replaced as a whole when all is written.
         indent: spaces per level; None writes one row per line without further white space.
         with_sources: include the embedded sources.
+        findings: ``finding`` objects to add; None leaves the property out. Nothing reads them back.
 
     Raises:
         OSError: the target cannot be written.
     """
-    chunks = _list_chunks(report, indent, with_sources)
+    chunks = _list_chunks(report, _Layout(indent), with_sources, findings)
     if not isinstance(target, Path):
         target.writelines(chunks)
     elif target.exists() and not target.is_file():
@@ -84,11 +90,14 @@ def is_saved_report(path: Path) -> bool:
     return start.lstrip().startswith("{") and f'"{_FORMAT_PREFIX}' in start
 
 
-def _list_chunks(report: Report, indent: int | None, with_sources: bool) -> Iterator[str]:
+def _list_chunks(
+    report: Report, layout: "_Layout", with_sources: bool, findings: Iterable[dict[str, Any]] | None
+) -> Iterator[str]:
     head = {"schema": SCHEMA_NAME, "generator": {"name": "gpa-lsp", "version": __version__}}
-    layout = _Layout(indent)
     yield "{" + layout.members(head, 1)
     yield from layout.array("problems", (make_problem(problem) for problem in report.problems), 1)
+    if findings is not None:
+        yield from layout.array("findings", findings, 1)
     yield layout.separator(1) + layout.key("kernels") + "["
     for position, kernel in enumerate(report.kernels):
         yield ("," if position else "") + layout.break_line(2) + "{"

@@ -1,0 +1,92 @@
+"""``gpa-lsp check``: the hot places of profiles, one per line."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO, Finding, find_findings
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import Report
+
+_FORMATS = ("text", "json", "sarif", "github")
+_EXIT_FOUND = 1
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_input_arguments(parser)
+    parser.add_argument("--format", choices=_FORMATS, default="text", help="how to print (default: text)")
+    parser.add_argument(
+        "--min-share",
+        metavar="PERCENT",
+        type=_parse_percent,
+        default=DEFAULT_MIN_SHARE_RATIO,
+        help=f"least share of a kernel's samples that makes a finding (default: {100 * DEFAULT_MIN_SHARE_RATIO:g})",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=("none", "finding", "problem"),
+        action="append",
+        default=[],
+        help="exit with 1 when there is a finding, or a problem that costs part of the answer (default: none); may be given twice",
+    )
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    report = load_report(arguments, terminal)
+    places = name_places(arguments)
+    findings = find_findings(report, arguments.min_share)
+    code = choose_exit_code(report) or _judge(report, findings, arguments.fail_on)
+    terminal.print_safely(lambda: _print(report, findings, places, arguments, terminal))
+    return code
+
+
+def _print(
+    report: Report, findings: Sequence[Finding], places: PlaceNames, arguments: argparse.Namespace, terminal: Terminal
+) -> None:
+    """Each format's renderer is loaded only when it is asked for."""
+    if arguments.format == "text":
+        from gpa_lsp.render.check_text import render_check
+
+        terminal.write_lines(render_check(report, findings, places, arguments.min_share))
+    elif arguments.format == "json":
+        from gpa_lsp.render.finding_rows import make_finding_rows
+        from gpa_lsp.report.store import write_report
+
+        write_report(report, terminal.out, findings=make_finding_rows(findings, places))
+    elif arguments.format == "sarif":
+        from gpa_lsp.render.sarif import build_sarif
+
+        terminal.write_text(json.dumps(build_sarif(report, findings, places, Path.cwd()), indent=2) + "\n")
+    else:
+        from gpa_lsp.render.github import render_github
+
+        terminal.write_text("".join(line + "\n" for line in render_github(report, findings, places)))
+
+
+def _judge(report: Report, findings: Sequence[Finding], fail_on: Sequence[str]) -> int:
+    costly = any(problem.severity is not ProblemSeverity.NOTE for problem in report.problems)
+    failed = ("finding" in fail_on and bool(findings)) or ("problem" in fail_on and costly)
+    return _EXIT_FOUND if failed else 0
+
+
+def _parse_percent(text: str) -> float:
+    try:
+        percent = float(text.removesuffix("%"))
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage from 0 to 100")
+    return percent / 100
+
+
+COMMAND = Command(
+    summary="print the hot places of profiles as file:line: info: ...",
+    description="Print the places of each kernel that hold most of its stall samples, and what the warps there waited for.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,63 @@
+"""``gpa-lsp doctor``: what is installed, and what each missing piece would add."""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.installation import Component, State, inspect_installation
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.render.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
+
+_STATE_STYLES = {State.FOUND: Style.PLAIN, State.MISSING: Style.WARNING, State.BROKEN: Style.ERROR}
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    components = inspect_installation()
+    if arguments.format == "json":
+        rows = [
+            {
+                "name": part.name,
+                "state": part.state.value,
+                "detail": part.detail,
+                "adds": part.adds,
+                "install": part.install,
+            }
+            for part in components
+        ]
+        terminal.print_safely(lambda: terminal.write_text(json.dumps({"components": rows}, indent=2) + "\n"))
+    else:
+        terminal.print_safely(lambda: terminal.write_lines(_render(components, terminal.width)))
+    return 0
+
+
+def _render(components: Sequence[Component], width: int | None) -> Iterator[Line]:
+    columns = (
+        Column(title=""),
+        Column(title="", align=Align.LEFT),
+        Column(title="", can_shrink=True, min_chars=30),
+    )
+    rows: list[Sequence[Span]] = [
+        ((part.name, Style.TITLE), (part.state.value, _STATE_STYLES[part.state]), (part.detail, Style.PLAIN))
+        for part in components
+    ]
+    yield from lay_out_table(columns, rows, width=width, indent=0)
+    lacking = [part for part in components if part.state is not State.FOUND]
+    if not lacking:
+        return
+    yield ()
+    yield text_line("What the missing pieces would add", Style.HEADING)
+    for part in lacking:
+        yield ((f"  {part.name}: ", Style.TITLE), (f"{part.adds}; {part.install}", Style.PLAIN))
+
+
+COMMAND = Command(
+    summary="say what is installed and what missing pieces would add",
+    description="Say which programs and libraries gpa-lsp finds, and what it could do with those it does not find.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

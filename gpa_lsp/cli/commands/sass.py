@@ -1,0 +1,40 @@
+"""``gpa-lsp sass``: the instructions of kernels, annotated."""
+
+import argparse
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.report.model import Report
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_input_arguments(parser)
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    report = load_report(arguments, terminal)
+    terminal.print_safely(lambda: _print(report, arguments, terminal))
+    return choose_exit_code(report)
+
+
+def _print(report: Report, arguments: argparse.Namespace, terminal: Terminal) -> None:
+    from gpa_lsp.render.check_text import render_problem
+    from gpa_lsp.render.layout import EMPTY_LINE
+    from gpa_lsp.render.sass_listing import render_sass
+
+    places = name_places(arguments)
+    for problem in report.problems:
+        terminal.write_lines([render_problem(problem, places)])
+    for position, kernel in enumerate(report.kernels):
+        if position or report.problems:
+            terminal.write_lines([EMPTY_LINE])
+        terminal.write_lines(render_sass(kernel, places, terminal.width))
+
+
+COMMAND = Command(
+    summary="print the SASS of kernels with samples, reasons, scheduling bits and source lines",
+    description="Print every instruction of kernels and the functions they call, with what was sampled on it.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,24 @@
+"""``gpa-lsp serve``: the language server."""
+
+import argparse
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.terminal import Terminal
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--stdio", action="store_true", help="speak over standard input and output (the default)")
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.lsp.start import serve  # brings the protocol's five hundred classes
+
+    return serve()
+
+
+COMMAND = Command(
+    summary="run the language server, for editors",
+    description="Speak the Language Server Protocol over standard input and output. Editors start this.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,109 @@
+"""From the paths on a command line to one report."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpa_lsp.cli.progress import ProgressBar
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import GpaError, InputError, Problem, ProblemSeverity
+from gpa_lsp.render.places import PlaceNames, place_names_here
+from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.names import shorten_name
+from gpa_lsp.report.store import is_saved_report, read_report
+
+_LISTED_KERNELS = 20
+
+EXIT_BAD_INPUT = 2
+
+
+def add_input_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of every command that looks at profiles."""
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="+",
+        type=Path,
+        help="a profile, a report saved as JSON, or a folder to look for profiles in",
+    )
+    parser.add_argument(
+        "--kernel", metavar="NAME", help="only kernels whose name contains NAME, or whose mangled name is NAME"
+    )
+    parser.add_argument(
+        "--map",
+        metavar="FROM=TO",
+        action="append",
+        default=[],
+        type=_parse_mapping,
+        help="sources compiled below FROM are below TO here; may be given several times",
+    )
+
+
+def load_report(arguments: argparse.Namespace, terminal: Terminal, *, disassemble: bool = True) -> Report:
+    """Analyse the profiles and read the saved reports of a command line.
+
+    Args:
+        arguments: with ``paths`` and ``kernel``.
+        terminal: where progress is shown.
+        disassemble: also produce instruction texts.
+
+    Returns:
+        One report of all of them; an input that cannot be used is a problem in it.
+
+    Raises:
+        InputError: ``--kernel`` names no kernel there is.
+    """
+    report = _load(arguments.paths, arguments.kernel, terminal, disassemble=disassemble)
+    if arguments.kernel is not None and not report.kernels:
+        everything = _load(arguments.paths, None, terminal, disassemble=False)
+        if everything.kernels:
+            names = list(dict.fromkeys(shorten_name(kernel.name) for kernel in everything.kernels))
+            listed = ", ".join(names[:_LISTED_KERNELS]) + (" and others" if len(names) > _LISTED_KERNELS else "")
+            raise InputError(f"no kernel is named {arguments.kernel!r}", remedy=f"there are {listed}")
+    return report
+
+
+def name_places(arguments: argparse.Namespace) -> PlaceNames:
+    """How the command shows sources: as found from the current directory and by ``--map``."""
+    return place_names_here(arguments.map)
+
+
+def choose_exit_code(report: Report) -> int:
+    """2 when an input as a whole could not be used, although the others were; else 0. A kernel that failed is no bad input."""
+    bad = any(problem.severity is ProblemSeverity.ERROR and problem.kernel is None for problem in report.problems)
+    return EXIT_BAD_INPUT if bad else 0
+
+
+def _load(paths: Sequence[Path], kernel: str | None, terminal: Terminal, *, disassemble: bool) -> Report:
+    saved = [path for path in paths if path.is_file() and is_saved_report(path)]
+    profiles = [path for path in paths if path not in saved]
+    reports = [_read_saved(path, kernel) for path in saved]
+    if profiles:
+        from gpa_lsp.pipeline import analyse  # saved reports need neither readers nor disassembler
+
+        with ProgressBar(terminal) as progress:
+            reports.append(analyse(profiles, kernel_filter=kernel, disassemble=disassemble, progress=progress))
+    kernels = [kernel for report in reports for kernel in report.kernels]
+    if len(reports) > 1:
+        kernels.sort(key=lambda kernel: -sum(launch.duration_ns or 0.0 for launch in kernel.launches))
+    return Report(problems=tuple(problem for report in reports for problem in report.problems), kernels=tuple(kernels))
+
+
+def _read_saved(path: Path, kernel: str | None) -> Report:
+    try:
+        report = read_report(path)
+    except GpaError as error:
+        return Report(problems=(Problem.from_error(error),), kernels=())
+    kernels = tuple(found for found in report.kernels if kernel is None or _is_named(found, kernel))
+    return Report(problems=report.problems, kernels=kernels)
+
+
+def _is_named(kernel: KernelReport, name: str) -> bool:
+    return name in kernel.name or name in kernel.mangled_name
+
+
+def _parse_mapping(text: str) -> tuple[str, str]:
+    source, equals, target = text.partition("=")
+    if not (source and equals and target):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FROM=TO")
+    return source, target

@@ -1,0 +1,185 @@
+"""What is installed on this machine: programs, libraries, tables and the cache."""
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from gpa_lsp import __version__
+from gpa_lsp.binary.tool_location import find_tool, name_override
+
+_TIMEOUT_S = 10
+
+_LIBRARIES = (
+    ("numpy", "everything"),
+    ("pygls", "the language server"),
+    ("lsprotocol", "the language server"),
+    ("networkx", "control flow and loops"),
+    ("pyelftools", "reading cubins"),
+    ("protobuf", "reading Nsight Compute reports"),
+    ("platformdirs", "finding the cache folder"),
+    ("rich", "colours and progress bars"),
+    ("zstandard", "compressed Nsight Compute reports (.ncu-repz)"),
+    ("pycxxfilt", "readable names of C++ functions"),
+)
+
+_DRIVER_PROBE = """
+import ctypes
+try:
+    cuda = ctypes.CDLL({library!r})
+except OSError:
+    raise SystemExit(3)
+version, count = ctypes.c_int(), ctypes.c_int()
+cuda.cuDriverGetVersion(ctypes.byref(version))
+print(f"CUDA {{version.value // 1000}}.{{version.value % 1000 // 10}}", end="")
+if cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0:
+    for number in range(count.value):
+        device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
+        cuda.cuDeviceGet(ctypes.byref(device), number)
+        cuda.cuDeviceGetName(name, 256, device)
+        print(", " + name.value.decode(errors="replace"), end="")
+"""
+
+
+class State(Enum):
+    """Whether a component is there."""
+
+    FOUND = "found"
+    MISSING = "missing"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """Something gpa-lsp uses when it is there.
+
+    Attributes:
+        name: what it is called.
+        state: whether it is there.
+        detail: version and place, or what is wrong.
+        adds: what it is good for.
+        install: how to get it.
+    """
+
+    name: str
+    state: State
+    detail: str
+    adds: str
+    install: str
+
+
+def inspect_installation() -> tuple[Component, ...]:
+    """Look at everything, in the order it is worth reading. Nothing found missing is an error."""
+    return (
+        _found("gpa-lsp", __version__, "itself"),
+        _found("Python", f"{platform.python_version()} on {platform.platform()}, {sys.executable}", "everything"),
+        *(_inspect_library(name, adds) for name, adds in _LIBRARIES),
+        _inspect_tool("nvdisasm", "instruction texts, def-use and control flow", "pip install nvidia-cuda-nvdisasm"),
+        _inspect_tool("cuobjdump", "device code in compressed fat binaries", "pip install nvidia-cuda-cuobjdump"),
+        _inspect_tool("ncu", "recording profiles on this machine", "install NVIDIA Nsight Compute"),
+        _inspect_package("cuda-python", "compiling and launching kernels from Python"),
+        _inspect_package("nvidia-cuda-nvrtc", "compiling CUDA C++ without a toolkit"),
+        _inspect_driver(),
+        _inspect_architectures(),
+        _inspect_cache(),
+    )
+
+
+def _found(name: str, detail: str, adds: str) -> Component:
+    return Component(name=name, state=State.FOUND, detail=detail, adds=adds, install="")
+
+
+def _inspect_library(name: str, adds: str) -> Component:
+    try:
+        return _found(name, importlib.metadata.version(name), adds)
+    except importlib.metadata.PackageNotFoundError:
+        return Component(
+            name=name, state=State.MISSING, detail="not installed", adds=adds, install=f"pip install {name}"
+        )
+
+
+def _inspect_package(name: str, adds: str) -> Component:
+    """A package of the ``[cuda]`` extra."""
+    part = _inspect_library(name, adds)
+    if part.state is State.FOUND:
+        return part
+    return Component(name=name, state=part.state, detail=part.detail, adds=adds, install="pip install 'gpa-lsp[cuda]'")
+
+
+def _inspect_tool(name: str, adds: str, install: str) -> Component:
+    path = find_tool(name)
+    if path is None:
+        override = os.environ.get(name_override(name))
+        detail = f"{name_override(name)} is set to {override}, which is no program" if override else "not installed"
+        return Component(name=name, state=State.MISSING, detail=detail, adds=adds, install=install)
+    try:
+        done = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return Component(name=name, state=State.BROKEN, detail=f"{path}: {error}", adds=adds, install=install)
+    lines = [line.strip() for line in done.stdout.splitlines() if "release" in line or "Version" in line]
+    return _found(name, f"{lines[0] if lines else 'unknown version'}, {path}", adds)
+
+
+def _inspect_driver() -> Component:
+    name, adds = "NVIDIA driver", "running kernels and measuring them on this machine"
+    library = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
+    try:
+        # In a process of its own: a broken driver may hang or crash whoever loads it.
+        done = subprocess.run(
+            [sys.executable, "-c", _DRIVER_PROBE.format(library=library)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        is_absent = isinstance(error, subprocess.CalledProcessError) and error.returncode == 3
+        detail = f"no {library}" if is_absent else f"{library} does not answer"
+        state = State.MISSING if is_absent else State.BROKEN
+        return Component(
+            name=name, state=state, detail=detail, adds=adds, install="install the driver of an NVIDIA GPU"
+        )
+    return _found(name, done.stdout.strip(), adds)
+
+
+def _inspect_architectures() -> Component:
+    from gpa_lsp.arch.lookup import list_architectures  # reads the tables' folder
+
+    known = ", ".join(f"{major}.{minor}" for major, minor in list_architectures())
+    return _found("architecture tables", f"compute capability {known}", "latencies, limits and throughputs")
+
+
+def _inspect_cache() -> Component:
+    folder = find_cache_folder()
+    files = list(_list_files(folder))
+    size_mib = sum(size for _, size in files) / (1 << 20)
+    detail = f"{folder}, {len(files):,} files, {size_mib:,.1f} MiB" if files else f"{folder}, empty"
+    return _found("cache of disassemblies", detail, "answers without disassembling again")
+
+
+def find_cache_folder() -> Path:
+    """Where disassemblies are kept between runs."""
+    chosen = os.environ.get("GPA_LSP_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    import platformdirs  # only here
+
+    return Path(platformdirs.user_cache_dir("gpa-lsp", appauthor=False))
+
+
+def _list_files(folder: Path) -> Iterator[tuple[Path, int]]:
+    for path in folder.rglob("*") if folder.is_dir() else ():
+        try:
+            if path.is_file():
+                yield path, path.stat().st_size
+        except OSError:
+            continue  # removed by another process meanwhile

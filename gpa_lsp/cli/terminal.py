@@ -1,0 +1,163 @@
+"""Where output goes: colour, width and encoding of the streams at hand."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TextIO
+
+from gpa_lsp.render.layout import Line, Style, read_plain
+
+_RICH_STYLES = {
+    Style.TITLE: "bold",
+    Style.HEADING: "bold underline",
+    Style.DIM: "dim",
+    Style.PATH: "cyan",
+    Style.BAR: "yellow",
+    Style.HOT: "bold red",
+    Style.WARM: "yellow",
+    Style.ERROR: "bold red",
+    Style.WARNING: "bold yellow",
+    Style.NOTE: "blue",
+}
+
+_ASCII = str.maketrans(
+    {
+        "█": "#",
+        "▉": "#",
+        "▊": "#",
+        "▋": "#",
+        "▌": "=",
+        "▍": "=",
+        "▎": "-",
+        "▏": "-",
+        "│": "|",
+        "·": "*",
+        "×": "x",
+        "±": "+-",
+        "µ": "u",
+        "–": "-",
+        "…": "...",
+    }
+)
+"""For terminals that know no more."""
+
+_PROBE = "█▏│·×±µ–…"
+
+
+class Terminal:
+    """Standard output and error of one command.
+
+    Args:
+        out: standard output.
+        err: standard error.
+        colour: ``auto``, ``always`` or ``never``.
+    """
+
+    def __init__(self, out: TextIO, err: TextIO, colour: str = "auto") -> None:
+        self.out = out
+        self.err = err
+        self.colour = colour
+        for stream in (out, err):
+            if hasattr(stream, "reconfigure"):  # a path may hold what the encoding lacks; better escaped than a crash
+                stream.reconfigure(errors="backslashreplace")
+
+    @cached_property
+    def is_interactive(self) -> bool:
+        """Somebody reads standard output on a screen."""
+        return _is_terminal(self.out)
+
+    @cached_property
+    def shows_progress(self) -> bool:
+        """Somebody watches standard error on a screen that can redraw a line."""
+        return _is_terminal(self.err) and os.environ.get("TERM") != "dumb"
+
+    @cached_property
+    def has_colour(self) -> bool:
+        """Whether output is coloured: as asked for, else on a terminal unless ``NO_COLOR`` is set or the terminal cannot."""
+        if self.colour != "auto":
+            return self.colour == "always"
+        if os.environ.get("NO_COLOR"):
+            return False
+        if os.environ.get("FORCE_COLOR"):
+            return True
+        return self.is_interactive and os.environ.get("TERM") != "dumb"
+
+    @cached_property
+    def width(self) -> int | None:
+        """Characters per line: of the screen, or of ``COLUMNS``; None (no limit) when output goes elsewhere."""
+        if self.is_interactive or os.environ.get("COLUMNS", "").isdigit():
+            return max(20, shutil.get_terminal_size((100, 24)).columns)
+        return None
+
+    def print_safely(self, write: Callable[[], None]) -> None:
+        """Print, and stop quietly when the reader has heard enough (``| head``)."""
+        try:
+            write()
+            self.out.flush()
+        except BrokenPipeError:
+            # What is still buffered has nowhere to go; without this the interpreter complains about it on its way out.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
+
+    def write_lines(self, lines: Iterable[Line]) -> None:
+        """Print styled lines on standard output."""
+        fit = str if _can_encode(self.out) else _to_ascii
+        if not self.has_colour:
+            self.out.writelines(fit(read_plain(line)) + "\n" for line in lines)
+            return
+        codes = _find_codes(self.out)
+        for line in lines:
+            spans = (
+                f"{codes[style][0]}{fit(text)}{codes[style][1]}" if style in codes else fit(text)
+                for text, style in line
+            )
+            self.out.write("".join(spans).rstrip(" ") + "\n")
+
+    def write_text(self, text: str) -> None:
+        """Print plain text on standard output."""
+        self.out.write(text)
+
+    def complain(self, text: str) -> None:
+        """Print one line on standard error."""
+        self.err.write(f"{text}\n")
+        self.err.flush()
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:
+        return False  # closed
+
+
+def _can_encode(stream: TextIO) -> bool:
+    try:
+        _PROBE.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeError, LookupError):
+        return False
+    return True
+
+
+def _to_ascii(text: str) -> str:
+    return text.translate(_ASCII)
+
+
+def _find_codes(stream: TextIO) -> dict[Style, tuple[str, str]]:
+    """Escape codes before and after each style, as rich picks them for the terminal's palette."""
+    from rich.color import ColorSystem  # only with colour: it takes longer to import than a small report to print
+    from rich.console import Console
+    from rich.style import Style as RichStyle
+
+    name = Console(file=stream).color_system or "standard"
+    palette = {
+        "standard": ColorSystem.STANDARD,
+        "256": ColorSystem.EIGHT_BIT,
+        "truecolor": ColorSystem.TRUECOLOR,
+        "windows": ColorSystem.STANDARD,
+    }[name]
+    codes = {}
+    for style, definition in _RICH_STYLES.items():
+        before, _, after = RichStyle.parse(definition).render("\0", color_system=palette).partition("\0")
+        if before:
+            codes[style] = (before, after)
+    return codes

@@ -1,0 +1,72 @@
+"""Findings as ``file:line: info: …``, the form that terminals and editors make clickable."""
+
+from collections.abc import Iterator, Sequence
+
+from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.render.finding_words import describe_finding, describe_problem
+from gpa_lsp.render.findings import Finding
+from gpa_lsp.render.layout import Line, Style, style_of_share
+from gpa_lsp.render.numbers import format_count_of, format_limit, format_share
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import Report
+
+SEVERITY_STYLES = {
+    ProblemSeverity.ERROR: Style.ERROR,
+    ProblemSeverity.WARNING: Style.WARNING,
+    ProblemSeverity.NOTE: Style.NOTE,
+}
+
+
+def render_check(
+    report: Report, findings: Sequence[Finding], places: PlaceNames, min_share_ratio: float
+) -> Iterator[Line]:
+    """Problems first, then findings, then one line that counts them.
+
+    Args:
+        report: what was looked at.
+        findings: of this report.
+        places: how sources are shown.
+        min_share_ratio: the limit the findings were chosen by, for the last line.
+    """
+    for problem in report.problems:
+        yield render_problem(problem, places)
+    for finding in findings:
+        yield _render_finding(finding, places)
+    yield ((summarise(report, findings, min_share_ratio), Style.DIM),)
+
+
+def render_problem(problem: Problem, places: PlaceNames) -> Line:
+    """A problem as ``file: severity: …``."""
+    place = f"{places.show_path(problem.path)}: " if problem.path is not None else ""
+    style = SEVERITY_STYLES[problem.severity]
+    return ((place, Style.PATH), (f"{problem.severity.value}: ", style), (describe_problem(problem), Style.PLAIN))
+
+
+def name_place(finding: Finding, places: PlaceNames) -> str:
+    """Where a finding points: ``file:line``, or the profile for code without lines."""
+    if finding.place is not None:
+        return places.show_line(finding.kernel, finding.place.file, finding.place.line)
+    return places.show_path(finding.profile_path) if finding.profile_path is not None else finding.kernel_name
+
+
+def summarise(report: Report, findings: Sequence[Finding], min_share_ratio: float) -> str:
+    """How many findings in how many kernels, and by which limit."""
+    kernels = format_count_of(len(report.kernels), "kernel")
+    if not report.kernels:
+        return "no kernel to look at"
+    limit = format_limit(min_share_ratio)
+    if not findings:
+        return f"no line of {kernels} holds {limit} or more of its kernel's samples"
+    return f"{format_count_of(len(findings), 'finding')} in {kernels} (places with {limit} or more of their kernel's samples)"
+
+
+def _render_finding(finding: Finding, places: PlaceNames) -> Line:
+    percent = format_share(finding.share)
+    heat = style_of_share(finding.share.ratio + finding.called_ratio)
+    return (
+        (name_place(finding, places), Style.PATH),
+        (": ", Style.PLAIN),
+        ("info: ", Style.NOTE),
+        (percent, heat),
+        (describe_finding(finding).removeprefix(percent), Style.PLAIN),
+    )

@@ -1,0 +1,57 @@
+"""A finding as one sentence, the same in every view."""
+
+from gpa_lsp.errors import Problem
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.render.findings import Finding, FindingReason
+from gpa_lsp.render.numbers import format_count, format_percent, format_share, format_whole_percent
+
+_SELF_SHOWN_BELOW = 0.995
+"""When nearly all samples are the line's own, nothing is said about inlining."""
+
+_CALLED_SHOWN_FROM = 0.005
+
+
+def describe_finding(finding: Finding) -> str:
+    """What a finding says: how much, why, where in it, and counted from what."""
+    parts = [f"{_head(finding)}{_describe_reasons(finding)}"]
+    inclusive = finding.share.part_samples
+    if finding.place is not None and inclusive and finding.self_samples < _SELF_SHOWN_BELOW * inclusive:
+        own = finding.self_samples / finding.share.whole_samples
+        parts.append(f"{format_percent(own)} of its own, the rest inlined into it" if own else "all of it inlined code")
+    if finding.called_ratio >= _CALLED_SHOWN_FROM:
+        parts.append(
+            f"about {format_whole_percent(finding.called_ratio)} more in functions called from here (estimate)"
+        )
+    if finding.hottest is not None and finding.hottest.text:
+        parts.append(f"hottest {finding.hottest.text}")
+    parts.append(f"{format_count(inclusive)} of {format_count(finding.share.whole_samples)} samples")
+    return "; ".join(parts)
+
+
+def _head(finding: Finding) -> str:
+    head = f"{format_share(finding.share)} of {finding.kernel_name}"
+    if finding.place is None:
+        name = finding.function_name or "a function"
+        return f"{head} in {name}, which has no line information"
+    return head
+
+
+def _describe_reasons(finding: Finding) -> str:
+    if not finding.reasons:
+        return ": issuing, not stalled" if finding.share.part_samples else ""
+    return ": " + ", ".join(describe_reason(reason) for reason in finding.reasons)
+
+
+def describe_reason(reason: FindingReason) -> str:
+    """A stall reason's share in plain words, with Nsight's spelling.
+
+    >>> describe_reason(FindingReason(name="membar", samples=5, ratio=0.5))
+    '50 % waiting for a memory fence to complete [membar]'
+    """
+    return f"{format_whole_percent(reason.ratio)} {describe_stall_reason(reason.name).description} [{reason.name}]"
+
+
+def describe_problem(problem: Problem) -> str:
+    """A problem without its file: place, message and remedy."""
+    text = f"{problem.place}: {problem.message}" if problem.place else problem.message
+    return f"{text}; {problem.remedy}" if problem.remedy else text

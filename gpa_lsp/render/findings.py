@@ -1,0 +1,197 @@
+"""Which places of a report are worth a reader's attention.
+
+A *finding* is one hot line of one kernel, or one hot function of code without lines. Every view that lists findings (terminal, SARIF, GitHub)
+shows the same ones.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.figures import Share
+from gpa_lsp.locations import InlineChain, SourceLine
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.report.model import InstructionColumns, KernelReport, LineRow, ReasonCounts, Report
+from gpa_lsp.report.names import demangle, shorten_distinctly, shorten_name
+
+DEFAULT_MIN_SHARE_RATIO = 0.05
+"""Lines below this share of their kernel are not worth a finding; a finding's own limit, not a fact about GPUs."""
+
+_MIN_REASON_RATIO = 0.15
+"""A reason is named when it has at least this share of a finding's samples (the first one always)."""
+
+_MAX_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingReason:
+    """A stall reason of a finding.
+
+    Attributes:
+        name: Nsight's spelling.
+        samples: with this reason.
+        ratio: of the finding's samples.
+    """
+
+    name: str
+    samples: int
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotInstruction:
+    """The instruction with most samples at a place.
+
+    Attributes:
+        function: mangled name of its section.
+        pc_offset: bytes from the section's start.
+        text: disassembly; empty where there is none.
+        samples: its samples.
+        chain: its inline chain, innermost first; None without a line.
+    """
+
+    function: str
+    pc_offset: int
+    text: str
+    samples: int
+    chain: InlineChain | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A hot place of a kernel.
+
+    Attributes:
+        kernel: the kernel; its embedded sources and profile help to show the place.
+        kernel_name: short, and different for different kernels of the report.
+        place: the line as compiled; None for a function without lines.
+        function: mangled name of the function whose body holds the line, or of the function without lines; empty when unknown.
+        function_name: short readable name of it; empty when unknown.
+        share: inclusive samples in the kernel's samples.
+        self_samples: of the line's own instructions.
+        latency_samples: of the inclusive samples, those without issue.
+        called_samples: estimate for functions called from here, not contained in the share.
+        by_reason: inclusive samples per stall reason.
+        reasons: the dominating stall reasons, most samples first; empty when only issuing was sampled.
+        hottest: None when no instruction of the place itself has samples.
+    """
+
+    kernel: KernelReport
+    kernel_name: str
+    place: SourceLine | None
+    function: str
+    function_name: str
+    share: Share
+    self_samples: int
+    latency_samples: int
+    called_samples: float
+    by_reason: ReasonCounts
+    reasons: tuple[FindingReason, ...]
+    hottest: HotInstruction | None
+
+    @property
+    def profile_path(self) -> Path | None:
+        """The profile it comes from."""
+        return self.kernel.profile_path
+
+    @property
+    def called_ratio(self) -> float:
+        """Estimated share of the functions called from here in the kernel's samples."""
+        return self.called_samples / self.share.whole_samples if self.share.whole_samples else 0.0
+
+
+def find_findings(report: Report, min_share_ratio: float = DEFAULT_MIN_SHARE_RATIO) -> tuple[Finding, ...]:
+    """The findings of a report: kernels in the report's order, within a kernel the hottest place first.
+
+    Args:
+        report: where to look.
+        min_share_ratio: least share of the kernel's samples, inlined and called code included; 0 to 1.
+    """
+    names = name_kernels(report.kernels)
+    return tuple(
+        finding for kernel in report.kernels for finding in _find_in_kernel(kernel, names[kernel.name], min_share_ratio)
+    )
+
+
+def name_kernels(kernels: Iterable[KernelReport]) -> Mapping[str, str]:
+    """Readable name → short name, different for different kernels."""
+    return shorten_distinctly(kernel.name for kernel in kernels)
+
+
+def choose_reasons(counts: ReasonCounts) -> tuple[FindingReason, ...]:
+    """The stall reasons that dominate some samples; issuing is no stall and is left out.
+
+    Args:
+        counts: samples per reason.
+    """
+    total = sum(count.all_samples for count in counts.values())
+    stalls = sorted(
+        (
+            FindingReason(name=name, samples=count.all_samples, ratio=count.all_samples / total)
+            for name, count in counts.items()
+            if count.all_samples and describe_stall_reason(name).is_stall
+        ),
+        key=lambda reason: (-reason.samples, reason.name),
+    )
+    return tuple(
+        reason
+        for position, reason in enumerate(stalls[:_MAX_REASONS])
+        if position == 0 or reason.ratio >= _MIN_REASON_RATIO
+    )
+
+
+def _find_in_kernel(kernel: KernelReport, kernel_name: str, min_share_ratio: float) -> list[Finding]:
+    total = kernel.total_samples
+    if total == 0:
+        return []
+    least = max(min_share_ratio * total, 1)
+    rows = [row for row in kernel.lines if row.inclusive_samples + row.called_samples >= least]
+    if not rows:
+        return []
+    samples = kernel.instructions.all_samples.sum(axis=1)
+    return [_make_finding(kernel, kernel_name, row, samples) for row in rows]
+
+
+def _make_finding(kernel: KernelReport, kernel_name: str, row: LineRow, samples: npt.NDArray[np.int64]) -> Finding:
+    return Finding(
+        kernel=kernel,
+        kernel_name=kernel_name,
+        place=row.source_line,
+        function=row.function,
+        function_name=shorten_name(demangle(row.function)),
+        share=kernel.share_of(row.inclusive_samples),
+        self_samples=row.samples,
+        latency_samples=row.inclusive_latency_samples,
+        called_samples=row.called_samples,
+        by_reason=row.inclusive_by_reason,
+        reasons=choose_reasons(row.inclusive_by_reason),
+        hottest=_find_hottest(kernel.instructions, row, samples),
+    )
+
+
+def _find_hottest(columns: InstructionColumns, row: LineRow, samples: npt.NDArray[np.int64]) -> HotInstruction | None:
+    place = row.source_line
+    if place is None:
+        inside = (columns.chain_index < 0) & (columns.function_index == _index_of(columns.functions, row.function))
+    else:
+        holds = [any(frame.source_line == place for frame in chain) for chain in columns.chains]
+        inside = np.append(np.array(holds, dtype=np.bool_), False)[columns.chain_index]
+    own = np.where(inside, samples, 0)
+    if not own.any():
+        return None
+    hottest = int(own.argmax())
+    chain = int(columns.chain_index[hottest])
+    return HotInstruction(
+        function=columns.functions[columns.function_index[hottest]],
+        pc_offset=int(columns.pc_offsets[hottest]),
+        text=columns.texts[hottest],
+        samples=int(own[hottest]),
+        chain=columns.chains[chain] if chain >= 0 else None,
+    )
+
+
+def _index_of(names: Sequence[str], name: str) -> int:
+    return names.index(name) if name in names else -1

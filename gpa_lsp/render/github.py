@@ -1,0 +1,68 @@
+"""Findings as workflow commands: GitHub shows them as annotations on the lines of a pull request."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.render.check_text import name_place
+from gpa_lsp.render.finding_words import describe_finding, describe_problem
+from gpa_lsp.render.findings import Finding
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import Report
+
+_COMMANDS = {
+    ProblemSeverity.ERROR: "error",
+    ProblemSeverity.WARNING: "warning",
+    ProblemSeverity.NOTE: "notice",
+}
+
+
+def render_github(report: Report, findings: Sequence[Finding], places: PlaceNames) -> Iterator[str]:
+    """One command per problem and finding.
+
+    Args:
+        report: what was looked at.
+        findings: of this report.
+        places: how sources are shown; relative to the repository's root, or GitHub cannot place them.
+    """
+    for problem in report.problems:
+        yield _render_problem(problem, places)
+    for finding in findings:
+        yield _render_finding(finding, places)
+
+
+def _render_problem(problem: Problem, places: PlaceNames) -> str:
+    properties = {} if problem.path is None else {"file": _slashed(places.show_path(problem.path))}
+    return make_command(_COMMANDS[problem.severity], describe_problem(problem), {**properties, "title": "gpa-lsp"})
+
+
+def _render_finding(finding: Finding, places: PlaceNames) -> str:
+    properties = {"file": name_place(finding, places)}
+    if finding.place is not None:
+        properties["file"] = _slashed(places.show_file(finding.kernel, finding.place.file))
+        properties["line"] = str(max(1, finding.place.line))
+    reason = finding.reasons[0].name if finding.reasons else "selected"
+    return make_command("notice", describe_finding(finding), {**properties, "title": f"GPU stalls: {reason}"})
+
+
+def make_command(name: str, message: str, properties: dict[str, str]) -> str:
+    r"""A workflow command with everything escaped that would end it early.
+
+    Source: the escaping rules of GitHub's own toolkit: percent and line ends everywhere, colon and comma in properties as well.
+
+    >>> make_command("notice", "5 % of it\nhere", {"file": "a,b.cu", "line": "3"})
+    '::notice file=a%2Cb.cu,line=3::5 %25 of it%0Ahere'
+    """
+    listed = ",".join(f"{key}={_escape(value, ':,')}" for key, value in properties.items())
+    return f"::{name} {listed}::{_escape(message)}"
+
+
+def _escape(text: str, also: str = "") -> str:
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    for character in also:
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text
+
+
+def _slashed(path: str) -> str:
+    return PurePath(path).as_posix()

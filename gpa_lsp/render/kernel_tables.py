@@ -1,0 +1,226 @@
+"""The tables of one kernel's chapter: warp states, functions, source lines, loops, launches."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.render.findings import choose_reasons
+from gpa_lsp.render.layout import Align, Column, Span, Style, style_of_share
+from gpa_lsp.render.numbers import (
+    draw_bar,
+    format_count,
+    format_dim3,
+    format_duration_ns,
+    format_percent,
+    format_share,
+    format_whole_percent,
+)
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow, ReasonCounts
+from gpa_lsp.report.names import demangle, shorten_name
+
+_BAR_CELLS = 12
+_SOURCE_CHARS = 60
+_CALLED_SHOWN_FROM = 0.005
+_RIGHT = Align.RIGHT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table with its title; one without rows is not shown.
+
+    Attributes:
+        title: heading above it.
+        columns: from left to right.
+        rows: one span per column.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Span]]
+
+
+TableBuilder = Callable[[KernelReport, PlaceNames], Table]
+
+
+def name_reasons(counts: ReasonCounts, limit: int) -> str:
+    """The dominating stall reasons in a few words.
+
+    >>> from gpa_lsp.report.model import ReasonCount
+    >>> name_reasons({"wait": ReasonCount(all_samples=3, latency_samples=0)}, 2)
+    'wait 100 %'
+    """
+    reasons = choose_reasons(counts)[:limit]
+    return ", ".join(f"{reason.name} {format_whole_percent(reason.ratio)}" for reason in reasons)
+
+
+def _share_span(kernel: KernelReport, samples: int) -> Span:
+    share = kernel.share_of(samples)
+    return (format_share(share), style_of_share(share.ratio))
+
+
+def build_state_table(kernel: KernelReport, _: PlaceNames) -> Table:
+    """Samples by warp state; the two states of issuing are dimmed."""
+    columns = (
+        Column(title="share", align=_RIGHT),
+        Column(title="", is_optional=True),
+        Column(title="samples", align=_RIGHT),
+        Column(title="not issued", align=_RIGHT),
+        Column(title="state"),
+        Column(title="", can_shrink=True, min_chars=20),
+    )
+    rows = []
+    for name, count in kernel.by_reason.items():
+        reason = describe_stall_reason(name)
+        share, heat = _share_span(kernel, count.all_samples)
+        ratio = count.all_samples / kernel.total_samples if kernel.total_samples else 0.0
+        rows.append(
+            (
+                (share, heat if reason.is_stall else Style.DIM),
+                (draw_bar(ratio, _BAR_CELLS), Style.BAR if reason.is_stall else Style.DIM),
+                (format_count(count.all_samples), Style.PLAIN),
+                (format_count(count.latency_samples), Style.PLAIN),
+                (name, Style.PLAIN if reason.is_stall else Style.DIM),
+                (reason.description, Style.DIM),
+            )
+        )
+    return Table(title="Warp states", columns=columns, rows=rows)
+
+
+def build_function_table(kernel: KernelReport, _: PlaceNames) -> Table:
+    """The functions, where there are more than the kernel itself."""
+    columns = (
+        Column(title="share", align=_RIGHT),
+        Column(title="samples", align=_RIGHT),
+        Column(title="instructions", align=_RIGHT),
+        Column(title="registers", align=_RIGHT),
+        Column(title="lines"),
+        Column(title="mostly", can_shrink=True),
+        Column(title="function", can_shrink=True, min_chars=20),
+    )
+    shown = kernel.functions if len(kernel.functions) > 1 else ()
+    return Table(title="Functions", columns=columns, rows=[_function_cells(kernel, row) for row in shown])
+
+
+def _function_cells(kernel: KernelReport, row: FunctionRow) -> Sequence[Span]:
+    return (
+        _share_span(kernel, row.samples),
+        (format_count(row.samples), Style.PLAIN),
+        (format_count(row.instruction_count) if row.instruction_count else "", Style.PLAIN),
+        (format_count(row.registers) if row.registers is not None else "", Style.PLAIN),
+        ("yes" if row.has_lines else "no", Style.PLAIN if row.has_lines else Style.WARNING),
+        (name_reasons(row.by_reason, 1), Style.PLAIN),
+        (shorten_name(demangle(row.name), 100), Style.CODE),
+    )
+
+
+def build_line_table(kernel: KernelReport, places: PlaceNames) -> Table:
+    """The source lines, hottest first, and the samples without a line."""
+    columns = (
+        Column(title="inclusive", align=_RIGHT),
+        Column(title="self", align=_RIGHT),
+        Column(title="called", align=_RIGHT),
+        Column(title="samples", align=_RIGHT),
+        Column(title="mostly", can_shrink=True),
+        Column(title="line", can_shrink=True, min_chars=24, keeps_end=True),
+        Column(title="", can_shrink=True, is_optional=True),
+    )
+    rows = [_line_cells(kernel, row, places) for row in kernel.lines]
+    return Table(title="Source lines", columns=columns, rows=rows)
+
+
+def _line_cells(kernel: KernelReport, row: LineRow, places: PlaceNames) -> Sequence[Span]:
+    total = kernel.total_samples
+    share = kernel.share_of(row.inclusive_samples)
+    called = row.called_samples / total if total else 0.0
+    place, text = f"{shorten_name(demangle(row.function))} (no line)", None
+    if row.file is not None and row.line is not None:
+        place = places.show_line(kernel, row.file, row.line)
+        text = places.read_line(kernel, row.file, row.line)
+    return (
+        (format_share(share), style_of_share(share.ratio + called)),
+        (format_percent(row.samples / total) if total else "", Style.PLAIN),
+        (f"~{format_whole_percent(called)}" if called >= _CALLED_SHOWN_FROM else "", Style.PLAIN),
+        (format_count(row.inclusive_samples), Style.PLAIN),
+        (name_reasons(row.inclusive_by_reason, 2), Style.PLAIN),
+        (place, Style.PATH),
+        ((text or "")[:_SOURCE_CHARS], Style.CODE),
+    )
+
+
+def build_loop_table(kernel: KernelReport, places: PlaceNames) -> Table:
+    """Loops with samples, hottest first."""
+    columns = (
+        Column(title="share", align=_RIGHT),
+        Column(title="samples", align=_RIGHT),
+        Column(title="depth", align=_RIGHT),
+        Column(title="instructions"),
+        Column(title="lines", can_shrink=True, min_chars=24, keeps_end=True),
+        Column(title="function", can_shrink=True),
+    )
+    loops = sorted(
+        (loop for loop in kernel.loops if loop.samples),
+        key=lambda loop: (-loop.samples, loop.depth, loop.function, loop.header_pc_offset),
+    )
+    return Table(title="Loops", columns=columns, rows=[_loop_cells(kernel, loop, places) for loop in loops])
+
+
+def show_loop_lines(kernel: KernelReport, loop: LoopRow, places: PlaceNames) -> str:
+    """``file:first-last``; empty without line information."""
+    if loop.file is None or loop.first_line is None:
+        return ""
+    first = places.show_line(kernel, loop.file, loop.first_line)
+    return first if loop.last_line in (None, loop.first_line) else f"{first}-{loop.last_line}"
+
+
+def _loop_cells(kernel: KernelReport, loop: LoopRow, places: PlaceNames) -> Sequence[Span]:
+    is_own = loop.function == kernel.mangled_name
+    return (
+        _share_span(kernel, loop.samples),
+        (format_count(loop.samples), Style.PLAIN),
+        (str(loop.depth), Style.PLAIN),
+        (f"0x{loop.header_pc_offset:x} to 0x{loop.last_pc_offset:x}", Style.PLAIN),
+        (show_loop_lines(kernel, loop, places), Style.PATH),
+        ("" if is_own else shorten_name(demangle(loop.function)), Style.CODE),
+    )
+
+
+def build_launch_table(kernel: KernelReport, _: PlaceNames) -> Table:
+    """The launches, where there are several, or one that failed."""
+    columns = (
+        Column(title="launch", align=_RIGHT),
+        Column(title="time", align=_RIGHT),
+        Column(title="samples", align=_RIGHT),
+        Column(title="grid", align=_RIGHT),
+        Column(title="block", align=_RIGHT),
+        Column(title="mostly", can_shrink=True),
+        Column(title="", can_shrink=True, min_chars=20),
+    )
+    has_failed = any(launch.failure is not None for launch in kernel.launches)
+    shown = kernel.launches if len(kernel.launches) > 1 or has_failed else ()
+    return Table(title="Launches", columns=columns, rows=[_launch_cells(launch) for launch in shown])
+
+
+def _launch_cells(launch: LaunchReport) -> Sequence[Span]:
+    notes = ["sampling buffer full"] if launch.samples_truncated else []
+    if launch.failure is not None:
+        notes.append(launch.failure)
+    return (
+        (str(launch.index), Style.PLAIN),
+        (format_duration_ns(launch.duration_ns), Style.PLAIN),
+        (format_count(launch.total_samples), Style.PLAIN),
+        (format_dim3(launch.configuration.grid), Style.PLAIN),
+        (format_dim3(launch.configuration.block), Style.PLAIN),
+        (name_reasons(launch.by_reason, 2), Style.PLAIN),
+        ("; ".join(notes), Style.WARNING),
+    )
+
+
+KERNEL_TABLES: Sequence[TableBuilder] = (
+    build_state_table,
+    build_function_table,
+    build_line_table,
+    build_loop_table,
+    build_launch_table,
+)
+"""In the order they are shown."""

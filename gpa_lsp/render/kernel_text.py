@@ -1,0 +1,142 @@
+"""One kernel's chapter of the text report."""
+
+import datetime
+from collections.abc import Iterator
+
+from gpa_lsp.render.kernel_tables import KERNEL_TABLES
+from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, join_facts, lay_out_table, text_line, wrap
+from gpa_lsp.render.numbers import (
+    format_bytes,
+    format_count,
+    format_dim3,
+    format_duration_spread,
+    format_hz,
+    format_percent,
+    format_share,
+)
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import DeviceReport, KernelReport, LaunchConfiguration, RuleNote
+
+
+def render_kernel(
+    kernel: KernelReport, name: str, places: PlaceNames, width: int | None, max_rows: int | None
+) -> Iterator[Line]:
+    """Heading, tables, where it was launched from, and what the profiler's own rules said.
+
+    Args:
+        kernel: what to show.
+        name: its short name.
+        places: how sources are shown.
+        width: characters per line; None for as many as it takes.
+        max_rows: longest table; what is cut is counted. None shows all.
+    """
+    yield text_line(name, Style.TITLE)
+    if kernel.name != name:
+        yield from wrap(kernel.name, width, style=Style.DIM)
+    yield from wrap(_describe_device(kernel.device), width)
+    yield from wrap(_describe_launches(kernel), width)
+    yield from wrap(_describe_samples(kernel), width)
+    if kernel.profile_path is not None:
+        when = _format_time(kernel.measured_unix_s)
+        yield text_line(f"  {places.show_path(kernel.profile_path)}{when}", Style.DIM)
+    for build_table in KERNEL_TABLES:
+        table = build_table(kernel, places)
+        if not table.rows:
+            continue
+        shown = table.rows[:max_rows]
+        yield EMPTY_LINE
+        yield text_line(table.title, Style.HEADING)
+        yield from lay_out_table(table.columns, shown, width=width)
+        yield from _count_rest(len(table.rows) - len(shown))
+    yield from _render_context(kernel, width, max_rows)
+    yield from _render_rules(kernel, width, max_rows)
+
+
+def _describe_device(device: DeviceReport) -> str:
+    facts = [device.name or "unknown GPU"]
+    if device.compute_capability is not None:
+        facts.append("compute capability {}.{}".format(*device.compute_capability))
+    if device.sm_count is not None:
+        facts.append(f"{device.sm_count} SMs")
+    if device.sm_clock_hz is not None:
+        facts.append(format_hz(device.sm_clock_hz))
+    return join_facts(facts)
+
+
+def _describe_launches(kernel: KernelReport) -> str:
+    times = len(kernel.launches)
+    launches = f"{format_count(times)} launches of " if times > 1 else ""
+    facts = [f"{launches}{format_duration_spread(kernel.duration_spread_ns)}"]
+    return join_facts([*facts, *_describe_configuration(kernel.configuration)])
+
+
+def _describe_configuration(configuration: LaunchConfiguration) -> list[str]:
+    facts = [f"grid {format_dim3(configuration.grid)}", f"block {format_dim3(configuration.block)}"]
+    if configuration.registers_per_thread is not None:
+        facts.append(f"{configuration.registers_per_thread} registers")
+    shared_bytes = (configuration.shared_static_bytes or 0) + (configuration.shared_dynamic_bytes or 0)
+    if shared_bytes:
+        facts.append(f"{format_bytes(shared_bytes)} shared memory per block")
+    return facts
+
+
+def _describe_samples(kernel: KernelReport) -> str:
+    if not kernel.total_samples:
+        return "no samples"
+    quiet = format_share(kernel.share_of(kernel.latency_samples))
+    text = f"{format_count(kernel.total_samples)} samples, {quiet} of them while nothing was issued"
+    spread = kernel.samples_spread
+    if spread is not None and spread.standard_deviation is not None:
+        text += f"; {format_count(spread.mean)} ± {format_count(spread.standard_deviation)} per launch"
+    return f"{text}; the sampling buffer was full" if kernel.samples_truncated else text
+
+
+def _render_context(kernel: KernelReport, width: int | None, max_rows: int | None) -> Iterator[Line]:
+    """Where on the host the kernel was launched from: each different place once."""
+    contexts = dict.fromkeys(
+        (launch.nvtx_ranges, launch.call_stack) for launch in kernel.launches if launch.nvtx_ranges or launch.call_stack
+    )
+    if not contexts:
+        return
+    yield EMPTY_LINE
+    yield text_line("Launched from", Style.HEADING)
+    for ranges, stack in list(contexts)[:max_rows]:
+        if ranges:
+            yield from wrap("NVTX " + " > ".join(ranges), width)
+        if stack:
+            yield from wrap(" < ".join(stack), width)
+    yield from _count_rest(len(contexts) - len(list(contexts)[:max_rows]))
+
+
+def _render_rules(kernel: KernelReport, width: int | None, max_rows: int | None) -> Iterator[Line]:
+    notes = list(dict.fromkeys(note for launch in kernel.launches for note in launch.rules if note.kind != "ok"))
+    if not notes:
+        return
+    yield EMPTY_LINE
+    yield text_line("Remarks of the profiler's own rules", Style.HEADING)
+    for note in notes[:max_rows]:
+        yield from wrap(_describe_rule(note), width)
+    yield from _count_rest(len(notes) - len(notes[:max_rows]))
+
+
+def _describe_rule(note: RuleNote) -> str:
+    text = f"{note.rule}: {note.text}"
+    if note.speedup_percent is None:
+        return text
+    scope = "of the kernel's time" if note.speedup_is_global else "of the time of this part"
+    return f"{text} (the profiler's estimate: {format_percent(note.speedup_percent / 100)} {scope})"
+
+
+def _count_rest(count: int) -> Iterator[Line]:
+    if count:
+        yield text_line(f"  and {format_count(count)} more", Style.DIM)
+
+
+def _format_time(unix_s: int | None) -> str:
+    if unix_s is None:
+        return ""
+    try:
+        when = datetime.datetime.fromtimestamp(unix_s, tz=datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        return ""
+    return f", measured {when:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,235 @@
+"""Lines of styled text, and tables laid out in them. Renderers build these; who prints them decides about colour.
+
+A :data:`Line` is a tuple of spans, a span a text and the role it plays. Roles and not colours, so that a plain file, a terminal and a test see
+the same words in the same columns.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+GAP = 2
+"""Spaces between columns."""
+
+ELLIPSIS = "…"
+
+UNBROKEN = "\u00a0"
+"""A space at which no line ends."""
+
+
+class Style(Enum):
+    """The role of a piece of text."""
+
+    PLAIN = "plain"
+    TITLE = "title"
+    HEADING = "heading"
+    DIM = "dim"
+    PATH = "path"
+    CODE = "code"
+    BAR = "bar"
+    HOT = "hot"
+    """At least a quarter of the kernel."""
+    WARM = "warm"
+    """At least a twentieth."""
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+Span = tuple[str, Style]
+Line = tuple[Span, ...]
+
+EMPTY_LINE: Line = ()
+
+HOT_RATIO = 0.25
+WARM_RATIO = 0.05
+
+
+def style_of_share(ratio: float) -> Style:
+    """How hot a share of a kernel is shown.
+
+    >>> style_of_share(0.3).value, style_of_share(0.01).value
+    ('hot', 'plain')
+    """
+    if ratio >= HOT_RATIO:
+        return Style.HOT
+    return Style.WARM if ratio >= WARM_RATIO else Style.PLAIN
+
+
+def text_line(text: str, style: Style = Style.PLAIN) -> Line:
+    """A line of one span."""
+    return ((text, style),)
+
+
+def read_plain(line: Line) -> str:
+    """The words of a line without trailing space.
+
+    >>> read_plain((("a ", Style.DIM), ("b  ", Style.PLAIN)))
+    'a b'
+    """
+    return "".join(text for text, _ in line).rstrip()
+
+
+class Align(Enum):
+    """Where text stands in its column."""
+
+    LEFT = "left"
+    RIGHT = "right"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        title: shown above it; empty for none.
+        align: where its cells stand.
+        can_shrink: may be cut where the table is too wide; numbers may not.
+        min_chars: what a column that shrinks keeps.
+        keeps_end: cut at the front, for paths, whose end matters.
+        is_optional: left out where the table is too wide even with every column at its least.
+    """
+
+    title: str
+    align: Align = Align.LEFT
+    can_shrink: bool = False
+    min_chars: int = 12
+    keeps_end: bool = False
+    is_optional: bool = False
+
+
+def lay_out_table(
+    columns: Sequence[Column], rows: Sequence[Sequence[Span]], *, width: int | None, indent: int = 2
+) -> Iterator[Line]:
+    """A table as lines: titles, then rows.
+
+    Args:
+        columns: from left to right; one that is empty in every row is left out.
+        rows: one span per column.
+        width: characters per line; None for as many as it takes. Where there is too little, optional columns go, from the left, until the
+            rest fits with columns that can shrink at their least; then those shrink, the widest first. Lines may still grow longer than
+            ``width``: numbers are never cut.
+        indent: spaces before the first column.
+    """
+    if not rows:
+        return
+    widths = [
+        max(count_cells(column.title), *(count_cells(row[index][0]) for row in rows))
+        for index, column in enumerate(columns)
+    ]
+    kept = [index for index in range(len(columns)) if any(row[index][0].strip() for row in rows)]
+    if width is not None:
+        kept = _drop_optional(columns, widths, kept, width - indent)
+    columns, widths = [columns[index] for index in kept], [widths[index] for index in kept]
+    rows = [[row[index] for index in kept] for row in rows]
+    if width is not None:
+        _shrink(columns, widths, width - indent - GAP * (len(columns) - 1))
+    if any(column.title for column in columns):
+        yield _lay_out_row(columns, widths, [(column.title, Style.DIM) for column in columns], indent)
+    for row in rows:
+        yield _lay_out_row(columns, widths, row, indent)
+
+
+def _drop_optional(columns: Sequence[Column], widths: Sequence[int], kept: list[int], room: int) -> list[int]:
+    """The columns that stay."""
+    least = [
+        min(width, column.min_chars) if column.can_shrink else width
+        for column, width in zip(columns, widths, strict=True)
+    ]
+    for victim in [index for index in kept if columns[index].is_optional]:
+        if sum(least[index] for index in kept) + GAP * (len(kept) - 1) <= room:
+            break
+        kept = [index for index in kept if index != victim]
+    return kept
+
+
+def _shrink(columns: Sequence[Column], widths: list[int], room: int) -> None:
+    """Take a cell at a time from the widest column that may shrink."""
+    for _ in range(sum(widths) - room):
+        able = [index for index, column in enumerate(columns) if column.can_shrink and widths[index] > column.min_chars]
+        if not able:
+            return
+        widths[max(able, key=lambda index: widths[index])] -= 1
+
+
+def _lay_out_row(columns: Sequence[Column], widths: Sequence[int], row: Sequence[Span], indent: int) -> Line:
+    spans: list[Span] = [(" " * indent, Style.PLAIN)] if indent else []
+    for index, (column, width, (text, style)) in enumerate(zip(columns, widths, row, strict=True)):
+        fitted = cut(text, width, keeps_end=column.keeps_end)
+        padding = " " * (width - count_cells(fitted))
+        if column.align is Align.RIGHT:
+            spans.append((padding, Style.PLAIN))
+        spans.append((fitted, style))
+        if index < len(columns) - 1:
+            spans.append(((padding if column.align is Align.LEFT else "") + " " * GAP, Style.PLAIN))
+    return tuple(span for span in spans if span[0])
+
+
+def count_cells(text: str) -> int:
+    """How many terminal cells a text takes: two for wide characters of East Asian scripts, none for combining marks.
+
+    >>> count_cells("abc"), count_cells("カーネル")
+    (3, 8)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
+
+
+def cut(text: str, cells: int, *, keeps_end: bool = False) -> str:
+    """The text in at most ``cells`` cells, with an ellipsis where something is missing.
+
+    >>> cut("long_scoreboard", 8), cut("/home/me/k.cu", 8, keeps_end=True)
+    ('long_sc…', '…me/k.cu')
+    """
+    if count_cells(text) <= cells:
+        return text
+    kept: list[str] = []
+    left = cells - 1
+    for character in reversed(text) if keeps_end else text:
+        left -= count_cells(character)
+        if left < 0:
+            break
+        kept.append(character)
+    return ELLIPSIS + "".join(reversed(kept)) if keeps_end else "".join(kept) + ELLIPSIS
+
+
+def join_facts(facts: Iterable[str]) -> str:
+    """Facts on one line, which :func:`wrap` breaks only between them.
+
+    >>> join_facts(["46 SMs", "1.73 GHz"]).replace(UNBROKEN, " ")
+    '46 SMs · 1.73 GHz'
+    """
+    return f"{UNBROKEN}· ".join(fact.replace(" ", UNBROKEN) for fact in facts)
+
+
+def wrap(text: str, width: int | None, *, indent: int = 2, style: Style = Style.PLAIN) -> Iterator[Line]:
+    """Running text in lines; words longer than a line keep their length.
+
+    Args:
+        text: words separated by white space; :data:`UNBROKEN` becomes a space that is never broken at.
+        width: characters per line; None for one line.
+        indent: spaces before every line.
+        style: of the text.
+    """
+    lead = (" " * indent, Style.PLAIN)
+    words: list[str] = []
+    used = indent
+    for word in re.split(r"[ \t\r\n]+", text.strip(" \t\r\n")):
+        needed = count_cells(word) + (1 if words else 0)
+        if words and width is not None and used + needed > width:
+            yield (lead, (" ".join(words).replace(UNBROKEN, " "), style))
+            words, used, needed = [], indent, count_cells(word)
+        words.append(word)
+        used += needed
+    yield (lead, (" ".join(words).replace(UNBROKEN, " "), style))
+
+
+def join_lines(lines: Iterable[Line]) -> str:
+    """Lines as plain text, each ended by a line break."""
+    return "".join(read_plain(line) + "\n" for line in lines)

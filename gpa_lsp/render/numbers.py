@@ -1,0 +1,189 @@
+"""Numbers for people: all rounding, prefixes, percent signs and intervals of the program are made here and nowhere else."""
+
+import math
+from collections.abc import Sequence
+
+from gpa_lsp.figures import Share, Spread
+
+UNKNOWN = "–"
+"""Shown for a number nobody knows."""
+
+_SI_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_DURATIONS_NS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
+_BINARY_PREFIXES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def format_count(count: float | None) -> str:
+    """A number of things, with separators.
+
+    >>> format_count(312936), format_count(None)
+    ('312,936', '–')
+    """
+    return UNKNOWN if count is None else f"{round(count):,}"
+
+
+def format_count_of(count: int, noun: str) -> str:
+    """A number of things with their name.
+
+    >>> format_count_of(1, "kernel"), format_count_of(1200, "sample")
+    ('1 kernel', '1,200 samples')
+    """
+    return f"{format_count(count)} {noun}" + ("" if count == 1 else "s")
+
+
+def format_significant(value: float, digits: int = 3) -> str:
+    """A number with a fixed count of significant digits and no exponent; whole numbers keep all of theirs.
+
+    >>> format_significant(6.1909), format_significant(0.012345), format_significant(12345.6)
+    ('6.19', '0.0123', '12,346')
+    """
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    decimals = max(0, min(12, digits - 1 - math.floor(math.log10(abs(value)))))
+    return f"{value:,.{decimals}f}"
+
+
+def format_percent(ratio: float | None) -> str:
+    """A ratio in percent with one decimal; what is more than nothing is never shown as nothing.
+
+    >>> format_percent(0.4123), format_percent(0.0002), format_percent(0.0), format_percent(1.0)
+    ('41.2 %', '<0.1 %', '0 %', '100 %')
+    """
+    if ratio is None:
+        return UNKNOWN
+    if ratio <= 0 or ratio >= 1:
+        return f"{100 * ratio:.0f} %"
+    if ratio < 0.0005:
+        return "<0.1 %"
+    return ">99.9 %" if ratio >= 0.9995 else f"{100 * ratio:.1f} %"
+
+
+def format_whole_percent(ratio: float) -> str:
+    """A ratio in whole percent, for shares of shares, where a decimal would be false precision.
+
+    >>> format_whole_percent(0.8149), format_whole_percent(0.002), format_whole_percent(1.0)
+    ('81 %', '<1 %', '100 %')
+    """
+    if 0 < ratio < 0.005:
+        return "<1 %"
+    return ">99 %" if 0.995 <= ratio < 1 else f"{100 * ratio:.0f} %"
+
+
+def format_limit(ratio: float) -> str:
+    """A limit somebody set, in percent, as exactly as it was set.
+
+    >>> format_limit(0.05), format_limit(0.0125)
+    ('5 %', '1.25 %')
+    """
+    return f"{100 * ratio:.6g} %"
+
+
+def format_margin(share: Share) -> str:
+    """Half the width of a share's 95 % interval in percentage points, its wider side; empty when it rounds to nothing.
+
+    >>> from gpa_lsp.figures import measure_share
+    >>> format_margin(measure_share(412, 1000)), format_margin(measure_share(1, 10_000_000))
+    ('±3.1', '')
+    """
+    points = 100 * max(share.high_ratio - share.ratio, share.ratio - share.low_ratio)
+    if points < 0.05:
+        return ""
+    return f"±{points:.{0 if points >= 9.95 else 1}f}"
+
+
+def format_share(share: Share) -> str:
+    """A share in percent with its 95 % interval.
+
+    >>> from gpa_lsp.figures import measure_share
+    >>> format_share(measure_share(412, 1000))
+    '41.2 % (±3.1)'
+    """
+    if share.whole_samples == 0:
+        return UNKNOWN
+    margin = format_margin(share)
+    return f"{format_percent(share.ratio)} ({margin})" if margin else format_percent(share.ratio)
+
+
+def format_duration_ns(duration_ns: float | None) -> str:
+    """A time in the unit that suits it.
+
+    >>> format_duration_ns(6_190_912), format_duration_ns(812.0), format_duration_ns(None)
+    ('6.19 ms', '812 ns', '–')
+    """
+    if duration_ns is None:
+        return UNKNOWN
+    for size_ns, unit in _DURATIONS_NS:
+        if abs(duration_ns) >= size_ns:
+            return f"{format_significant(duration_ns / size_ns)} {unit}"
+    return f"{format_significant(duration_ns)} ns"
+
+
+def format_duration_spread(spread: Spread | None) -> str:
+    """A time over several launches: mean, standard deviation and range.
+
+    >>> format_duration_spread(Spread(count=2, mean=2e6, minimum=1e6, maximum=3e6, standard_deviation=1.41e6))
+    '2.00 ms ± 1.41 ms (1.00 ms to 3.00 ms)'
+    """
+    if spread is None or spread.standard_deviation is None:
+        return format_duration_ns(spread.mean if spread else None)
+    ends = f"{format_duration_ns(spread.minimum)} to {format_duration_ns(spread.maximum)}"
+    return f"{format_duration_ns(spread.mean)} ± {format_duration_ns(spread.standard_deviation)} ({ends})"
+
+
+def format_hz(frequency_hz: float | None) -> str:
+    """A frequency.
+
+    >>> format_hz(1_725_000_000.0)
+    '1.73 GHz'
+    """
+    return _format_si(frequency_hz, "Hz")
+
+
+def format_bytes(size_bytes: float | None) -> str:
+    """An amount of memory, in binary prefixes.
+
+    >>> format_bytes(49152), format_bytes(96), format_bytes(None)
+    ('48 KiB', '96 B', '–')
+    """
+    if size_bytes is None:
+        return UNKNOWN
+    for size, unit in _BINARY_PREFIXES:
+        if abs(size_bytes) >= size:
+            scaled = size_bytes / size
+            return f"{scaled:,.0f} {unit}" if scaled == round(scaled) else f"{format_significant(scaled)} {unit}"
+    return f"{size_bytes:,.0f} B"
+
+
+def format_dim3(size: Sequence[int]) -> str:
+    """A grid or block without its trailing ones.
+
+    >>> format_dim3((128, 1, 1)), format_dim3((16, 16, 1)), format_dim3((1, 1, 4))
+    ('128', '16×16', '1×1×4')
+    """
+    kept = list(size)
+    while len(kept) > 1 and kept[-1] == 1:
+        kept.pop()
+    return "×".join(f"{length:,}" for length in kept)
+
+
+def draw_bar(ratio: float, cells: int) -> str:
+    """A bar in eighths of a character; more than nothing shows at least the thinnest stroke.
+
+    >>> draw_bar(0.5, 4), draw_bar(0.001, 4), draw_bar(0.0, 4)
+    ('██  ', '▏   ', '    ')
+    """
+    eighths = min(8 * cells, round(8 * cells * ratio)) if ratio > 0 else 0
+    if ratio > 0:
+        eighths = max(1, eighths)
+    whole, part = divmod(eighths, 8)
+    return ("█" * whole + (_EIGHTHS[part] if part else "")).ljust(cells)
+
+
+def _format_si(value: float | None, unit: str) -> str:
+    if value is None:
+        return UNKNOWN
+    for size, prefix in _SI_PREFIXES:
+        if abs(value) >= size:
+            return f"{format_significant(value / size)} {prefix}{unit}"
+    return f"{format_significant(value)} {unit}"

@@ -1,0 +1,76 @@
+"""The whole report as text for a terminal or a file."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpa_lsp.errors import Problem
+from gpa_lsp.render.check_text import render_problem
+from gpa_lsp.render.findings import name_kernels
+from gpa_lsp.render.kernel_tables import name_reasons
+from gpa_lsp.render.kernel_text import render_kernel
+from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Style, lay_out_table, style_of_share, text_line
+from gpa_lsp.render.numbers import format_count, format_duration_ns, format_percent
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import KernelReport, Report
+
+
+def render_report(
+    report: Report, places: PlaceNames, width: int | None = None, *, max_rows: int | None = None
+) -> Iterator[Line]:
+    """Everything in a report: an overview where there are several kernels, then kernel by kernel, then the problems.
+
+    Args:
+        report: what to show.
+        places: how sources are shown.
+        width: characters per line; None for as many as it takes.
+        max_rows: longest table within a kernel; what is cut is counted. None shows all.
+    """
+    names = name_kernels(report.kernels)
+    if len(report.kernels) > 1:
+        yield from _render_overview(report.kernels, names, width)
+    for position, kernel in enumerate(report.kernels):
+        if position or len(report.kernels) > 1:
+            yield EMPTY_LINE
+            yield EMPTY_LINE
+        yield from render_kernel(kernel, names[kernel.name], places, width, max_rows)
+    if not report.kernels:
+        yield text_line("no kernel was found", Style.DIM)
+    yield from _render_problems(report.problems, places)
+
+
+def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], width: int | None) -> Iterator[Line]:
+    yield text_line("Kernels", Style.HEADING)
+    totals = [_total_time_ns(kernel) for kernel in kernels]
+    whole = sum(totals) or 1.0
+    columns = (
+        Column(title="time", align=Align.RIGHT),
+        Column(title="share", align=Align.RIGHT),
+        Column(title="launches", align=Align.RIGHT),
+        Column(title="samples", align=Align.RIGHT),
+        Column(title="mostly", can_shrink=True),
+        Column(title="kernel", can_shrink=True, min_chars=16),
+    )
+    rows = [
+        (
+            (format_duration_ns(total or None), Style.PLAIN),
+            (format_percent(total / whole) if total else "", style_of_share(total / whole)),
+            (format_count(len(kernel.launches)), Style.PLAIN),
+            (format_count(kernel.total_samples), Style.PLAIN),
+            (name_reasons(kernel.by_reason, 1), Style.PLAIN),
+            (names[kernel.name], Style.TITLE),
+        )
+        for kernel, total in zip(kernels, totals, strict=True)
+    ]
+    yield from lay_out_table(columns, rows, width=width)
+
+
+def _total_time_ns(kernel: KernelReport) -> float:
+    return sum(launch.duration_ns or 0.0 for launch in kernel.launches)
+
+
+def _render_problems(problems: Sequence[Problem], places: PlaceNames) -> Iterator[Line]:
+    if not problems:
+        return
+    yield EMPTY_LINE
+    yield text_line("Problems", Style.HEADING)
+    for problem in problems:
+        yield (("  ", Style.PLAIN), *render_problem(problem, places))

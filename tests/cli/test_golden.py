@@ -1,0 +1,61 @@
+"""What every command prints for the example report, byte for byte, in ``tests/golden/render/<command and flags>``."""
+
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.cli.main import main
+from gpa_lsp.report.store import write_report
+from tests.golden_files import check_golden
+from tests.render.examples import SOURCE, make_example, make_smooth
+from tests.report_builder import build_report
+
+FILES = {
+    "example.json": make_example,
+    "smooth.json": lambda: build_report(make_smooth()),
+    "nothing.json": build_report,
+}
+
+COMMANDS = [
+    "check example.json",
+    "check example.json --min-share 1.5",
+    "check example.json --min-share 90",
+    "check nothing.json",
+    "check smooth.json --color always",
+    "check example.json --format github",
+    "check example.json --format sarif",
+    "check smooth.json --format json",
+    "report example.json",
+    "report example.json --top 2",
+    "report nothing.json",
+    "report smooth.json --color always",
+    "report smooth.json --format json --indent 1 --no-sources",
+    "sass example.json",
+    "sass smooth.json --color always",
+    "COLUMNS=60 report smooth.json",
+    "COLUMNS=60 sass smooth.json",
+    "COLUMNS=100 sass smooth.json",
+    "COLUMNS=140 report smooth.json",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_printed(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, make in FILES.items():
+        write_report(make(), tmp_path / name)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "smooth.cu").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    arguments = command.split()
+    if arguments[0].startswith("COLUMNS="):
+        monkeypatch.setenv("COLUMNS", arguments.pop(0).removeprefix("COLUMNS="))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    main(arguments)
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    suffix = ".json" if "--format json" in command or "--format sarif" in command else ".txt"
+    name = command.replace(".json", "").replace(" --", "_").replace(" ", "-").replace("=", "-") + suffix
+    check_golden(f"render/{name}", printed.out.replace(tmp_path.as_uri(), "file:///folder"))
