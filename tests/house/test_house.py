@@ -1,0 +1,91 @@
+"""The house rules that no linter knows."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+ALLOWED_IN_ROOT = {"pyproject.toml", "gpa_lsp", "editors", "tests", "fixtures", "README.md"}
+LONGEST_MODULE_LINES = 400
+FORBIDDEN_MODULE_NAMES = re.compile(r"^(utils?|helpers?|common|misc|base|manager|core)$")
+PATHS_OF_A_MACHINE = re.compile(r"/(?:work|root)/[a-z]")
+NOT_UTF8 = {".cubin", ".fatbin", ".o", ".so", ".png", ".ncu-rep"}
+
+
+def tracked_files() -> list[Path]:
+    try:
+        listing = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True, timeout=30
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listing.split("\0") if name and (ROOT / name).is_file()]
+
+
+def package_modules() -> Iterator[Path]:
+    return (ROOT / "gpa_lsp").rglob("*.py")
+
+
+def test_the_root_holds_what_it_should():
+    top = {path.relative_to(ROOT).parts[0] for path in tracked_files()}
+    assert {name for name in top if not name.startswith(".")} == ALLOWED_IN_ROOT
+
+
+def test_modules_are_small():
+    too_long = {}
+    for path in package_modules():
+        lines = path.read_text(encoding="utf-8").count("\n")
+        if lines > LONGEST_MODULE_LINES:
+            too_long[path.relative_to(ROOT).as_posix()] = lines
+    assert too_long == {}
+
+
+def test_modules_are_named_by_what_they_hold():
+    assert [path.name for path in package_modules() if FORBIDDEN_MODULE_NAMES.match(path.stem)] == []
+
+
+def test_no_path_of_a_machine_is_in_the_package():
+    found = []
+    for path in tracked_files():
+        if path.suffix in NOT_UTF8 or path.is_relative_to(ROOT / "tests"):
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        found += [f"{path.relative_to(ROOT)}: {match.group()}" for match in PATHS_OF_A_MACHINE.finditer(text)]
+    assert found == []
+
+
+def test_nothing_in_the_package_prints_but_the_command_line():
+    """Standard output is the language server's wire."""
+    found = []
+    for path in package_modules():
+        if path.is_relative_to(ROOT / "gpa_lsp" / "cli"):
+            continue
+        calls = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+        printing = (call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print")
+        found += [f"{path.relative_to(ROOT)}:{call.lineno}" for call in printing]
+    assert found == []
+
+
+def test_every_test_module_asserts_something():
+    silent = []
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        asserts = any(isinstance(node, ast.Assert) for node in ast.walk(tree))
+        raises = any(isinstance(node, ast.Attribute) and node.attr == "raises" for node in ast.walk(tree))
+        if not asserts and not raises:
+            silent.append(path.relative_to(ROOT).as_posix())
+    assert silent == []
+
+
+def test_the_script_that_proves_the_readme_runs_the_readmes_command():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "poe check" in readme
+    assert "poe check" in script
+    assert ".[dev]" in readme
+    assert ".[dev]" in script
