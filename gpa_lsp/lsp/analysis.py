@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncGenerator
 
 from gpa_lsp.errors import ToolError
-from gpa_lsp.lsp.worker import FRAME_HEADER, Job, Message
+from gpa_lsp.lsp.worker_messages import FRAME_HEADER, Job, Message, pack
 
 SILENCE_LIMIT_S = 600.0
 """A worker that says nothing for this long is taken to hang."""
@@ -50,8 +50,7 @@ async def analyse_profiles(job: Job) -> AsyncGenerator[Message, None]:
 
 async def _send_job(process: asyncio.subprocess.Process, job: Job) -> None:
     assert process.stdin is not None
-    body = pickle.dumps(job, protocol=5)
-    process.stdin.write(FRAME_HEADER.pack(len(body)) + body)
+    process.stdin.write(pack(job))
     await process.stdin.drain()  # stdin stays open: its end tells the worker that we are gone
 
 

@@ -179,13 +179,15 @@ def _place_anchors(
     definitions = find_definitions(text)
     anchors: list[KernelAnchor] = []
     for shown in kernels:
-        if shown.kernel.first_line is None:
+        if shown.kernel.body is None:
             continue
-        compiled_path, measured_line = shown.kernel.first_line
+        compiled_path, measured_lines = shown.kernel.body
         file = shown.profile.files.get(compiled_path)
         if file is None or file.local_path != local_path:
             continue
-        line = choose_anchor(definitions, shown.kernel.report.name, finder.find(file, measured_line))
+        current_lines = (finder.find(file, line) for line in measured_lines)
+        topmost = next((line for line in current_lines if line is not None), None)
+        line = choose_anchor(definitions, shown.kernel.report.name, topmost)
         if line is not None:
             anchors.append(KernelAnchor(line=line, shown=shown, is_edited=finder.is_edited(file)))
     return tuple(sorted(anchors, key=lambda anchor: anchor.line))

@@ -17,7 +17,7 @@ from gpa_lsp.lsp.discovery import ProfileFinder, Stamp
 from gpa_lsp.lsp.profile_watch import ProfileWatch
 from gpa_lsp.lsp.session import LoadedProfile, MeasuredFile, MeasuredKernel, Snapshot
 from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.worker import FilesFound, Job, KernelRead, Message, ProfileFailed, ProfileRead, Progress
+from gpa_lsp.lsp.worker_messages import FilesFound, Job, KernelRead, Message, ProfileFailed, ProfileRead, Progress
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +161,9 @@ class ProfileLoader:
                         display.report(f"{message.profile.name}: {message.step}", done / len(paths))
                     elif isinstance(message, ProfileRead | ProfileFailed):
                         left.remove(message.profile)
-        except ToolError as error:
+        except Exception as error:
+            if not isinstance(error, ToolError | ConnectionError):
+                logger.exception("reading profiles failed")
             if left:
                 self._fail(left[0], found[left[0]], f"{left[0]}: {error}")
         finally:

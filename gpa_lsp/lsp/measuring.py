@@ -79,7 +79,7 @@ def measure_kernel(kernel: KernelReport, profile_modified_ns: int) -> MeasuredKe
         report=slim,
         measured_ns=_read_time(kernel, profile_modified_ns),
         hottest=find_hottest(kernel.instructions),
-        first_line=find_first_line(kernel),
+        body=find_body(kernel),
     )
 
 
@@ -98,8 +98,8 @@ def find_hottest(instructions: InstructionColumns) -> dict[tuple[str, int], tupl
     return {place: tuple(found) for place, found in hottest.items()}
 
 
-def find_first_line(kernel: KernelReport) -> tuple[str, int] | None:
-    """The topmost line of the kernel's own body: of the outermost frames of its instructions, in the file most of them are in."""
+def find_body(kernel: KernelReport) -> tuple[str, tuple[int, ...]] | None:
+    """The lines of the kernel's own body: of the outermost frames of its instructions, in the file most of them are in."""
     columns = kernel.instructions
     if kernel.mangled_name not in columns.functions:
         return None
@@ -110,7 +110,7 @@ def find_first_line(kernel: KernelReport) -> tuple[str, int] | None:
     if not places:
         return None
     ((file, _),) = Counter(file for file, _ in places).most_common(1)
-    return file, min(line for place_file, line in places if place_file == file)
+    return file, tuple(sorted({line for place_file, line in places if place_file == file}))
 
 
 def _share_frames(instructions: InstructionColumns) -> InstructionColumns:

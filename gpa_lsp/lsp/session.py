@@ -41,13 +41,13 @@ class MeasuredKernel:
         measured_ns: when, since 1970; the profile's own modification time where it does not say.
         hottest: (file as compiled, line) → indices into the instruction columns, most samples first, a few at most. Every frame of an inline
             chain counts.
-        first_line: (file as compiled, line) of the topmost line of the kernel's own body; None without lines.
+        body: file as compiled, and the lines of it the kernel's own body has instructions on, ascending; None without lines.
     """
 
     report: "KernelReport"
     measured_ns: int
     hottest: Mapping[tuple[str, int], tuple[int, ...]]
-    first_line: tuple[str, int] | None
+    body: tuple[str, tuple[int, ...]] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +128,9 @@ def _choose_newest(profiles: Iterable[LoadedProfile]) -> tuple[VisibleKernel, ..
 
 
 def _find_home(profile: LoadedProfile, kernel: MeasuredKernel) -> str | None:
-    if kernel.first_line is None:
+    if kernel.body is None:
         return None
-    compiled_path = kernel.first_line[0]
+    compiled_path = kernel.body[0]
     return profile.files[compiled_path].local_path if compiled_path in profile.files else compiled_path
 
 

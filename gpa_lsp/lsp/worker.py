@@ -11,94 +11,27 @@ import contextlib
 import os
 import pickle
 import signal
-import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from gpa_lsp.errors import GpaError, ProblemSeverity
-from gpa_lsp.lsp.session import MeasuredFile, MeasuredKernel
+from gpa_lsp.lsp.worker_messages import (
+    FRAME_HEADER,
+    FilesFound,
+    Job,
+    KernelRead,
+    Message,
+    ProfileFailed,
+    ProfileRead,
+    Progress,
+    pack,
+)
 
 if TYPE_CHECKING:
     from gpa_lsp.report.source_paths import SourceLocator
-
-FRAME_HEADER = struct.Struct("<Q")
-"""In front of every message: its length in bytes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What to read.
-
-    Attributes:
-        profiles: in this order.
-        roots: workspace folders sources are looked for in.
-        path_mappings: as in the settings.
-    """
-
-    profiles: tuple[Path, ...]
-    roots: tuple[Path, ...]
-    path_mappings: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a profile is: ``done`` of ``total`` steps, and what is being done."""
-
-    profile: Path
-    step: str
-    done: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesFound:
-    """A profile's sources on this machine; comes before its kernels."""
-
-    profile: Path
-    files: tuple[MeasuredFile, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelRead:
-    """One kernel. Kernels come one by one so that the server never unpickles for long between two requests."""
-
-    profile: Path
-    kernel: MeasuredKernel
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileRead:
-    """The end of a profile: everything of it was sent.
-
-    Attributes:
-        profile: which.
-        remarks: what was in doubt, a line each, for the log.
-    """
-
-    profile: Path
-    remarks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileFailed:
-    """The end of a profile that could not be read; ``reason`` is a line for people."""
-
-    profile: Path
-    reason: str
-
-
-Message = Progress | FilesFound | KernelRead | ProfileRead | ProfileFailed
-
-
-def write_frame(stream: BinaryIO, message: object) -> None:
-    """Send one message."""
-    body = pickle.dumps(message, protocol=5)
-    stream.write(FRAME_HEADER.pack(len(body)) + body)
-    stream.flush()
 
 
 def run_job(job: Job, send: Callable[[Message], None]) -> None:
@@ -161,7 +94,12 @@ def main(arguments: Sequence[str] = ()) -> int:
     threading.Thread(target=_die_with_parent, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(5)  # typing comes first
-    run_job(job, lambda message: write_frame(wire, message))
+
+    def send(message: Message) -> None:
+        wire.write(pack(message))
+        wire.flush()
+
+    run_job(job, send)
     wire.close()
     return 0
 

@@ -113,12 +113,12 @@ class RawClient:
             return next((n for n in self.notifications if n["method"] == method and accept(n["params"])), None)
 
         with self._arrived:
-            assert self._arrived.wait_for(lambda: find() is not None, timeout_s), (
-                method,
-                self.notifications,
-                self.errors,
-            )
+            assert self._arrived.wait_for(lambda: find() is not None, timeout_s), self._explain(method)
             return find()["params"]
+
+    def _explain(self, method: str) -> str:
+        methods = [notification["method"] for notification in self.notifications]
+        return f"no {method} among {methods[-10:]}; {self.errors[-2000:]}"
 
     def wait_for_diagnostics(self, uri: str, accept: Any = bool, timeout_s: float = 20.0) -> Any:
         params = self.wait_for(
@@ -185,8 +185,8 @@ class RawClient:
             return next((r for r in self.requests if r["method"] == method), None)
 
         with self._arrived:
-            assert self._arrived.wait_for(lambda: find() is not None, timeout_s), (method, self.errors)
-            return find()["params"]
+            assert self._arrived.wait_for(lambda: find() is not None, timeout_s), self._explain(method)
+            return find().get("params")
 
     def _read_errors(self) -> None:
         assert self.process.stderr is not None

@@ -1,7 +1,7 @@
 import pickle
 
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.measuring import find_first_line, find_hottest, measure_kernel
+from gpa_lsp.lsp.measuring import find_body, find_hottest, measure_kernel
 from gpa_lsp.lsp.session import LoadedProfile
 from tests.lsp.views import LISTING, SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel
@@ -52,6 +52,12 @@ def test_the_lens_stands_on_the_definition() -> None:
     assert [(anchor.line, anchor.is_edited) for anchor in view.anchors] == [(4, True)]
 
 
+def test_without_a_definition_the_lens_stays_with_the_body() -> None:
+    kernel = build_kernel(LISTING, name="made_by_a_macro")
+    text = SOURCE.replace("threadIdx.x", "threadIdx.y")
+    assert [anchor.line for anchor in must(make_view(make_profile(kernel), text)).anchors] == [5]
+
+
 def test_a_header_has_hot_lines_but_no_lens() -> None:
     profile = make_profile(SAXPY, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"})
     view = must(make_view(profile, "a\nb\n", path="/work/scale.h"))
@@ -96,12 +102,12 @@ def test_a_line_hot_in_two_kernels_shows_the_hotter_one_first() -> None:
 def test_the_hottest_instructions_of_every_frame_are_kept() -> None:
     hottest = find_hottest(SAXPY.instructions)
     assert hottest[("saxpy.cu", 6)] == hottest[("scale.h", 2)] == (2,)
-    assert find_first_line(SAXPY) == ("saxpy.cu", 4)
+    assert find_body(SAXPY) == ("saxpy.cu", (4, 5, 6, 7))
 
 
 def test_a_kernel_without_lines_has_no_place() -> None:
     kernel = build_kernel("-  ; wait=5", name="bare")
-    assert (find_hottest(kernel.instructions), find_first_line(kernel)) == ({}, None)
+    assert (find_hottest(kernel.instructions), find_body(kernel)) == ({}, None)
     assert make_view(make_profile(kernel)) is None
 
 

@@ -1,0 +1,55 @@
+"""A server with profiles that are listings, and a client for it."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lsp.raw_client import RawClient
+from tests.lsp.views import LISTING, SOURCE
+
+HERE = Path(__file__).resolve().parent
+LISTINGS = {"PYTHONPATH": os.pathsep.join([str(HERE / "listing_pipeline"), str(HERE.parent.parent)])}
+"""The environment in which the server's profiles are listings."""
+
+StartClient = Callable[..., RawClient]
+
+
+@pytest.fixture
+def start_client() -> Iterator[StartClient]:
+    """Starts servers, and ends those that are left."""
+    clients: list[RawClient] = []
+
+    def start(**options: Any) -> RawClient:
+        clients.append(RawClient(environment=LISTINGS, **options))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.kill()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A folder with ``saxpy.cu`` and a profile of it."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "saxpy.cu").write_text(SOURCE)
+    write_profile(folder / "saxpy.ncu-rep", LISTING, "name saxpy(float*, float*)")
+    return folder
+
+
+def write_profile(path: Path, listing: str, *words: str, fresh: bool = False) -> None:
+    """A profile that is a listing; old enough to be read at the first look, unless it is to be fresh."""
+    path.write_text("\n".join([*(f"#{word}" for word in words), listing, "#end"]))
+    if not fresh:
+        make_old(path)
+
+
+def make_old(path: Path) -> None:
+    """Date a file back to an hour ago."""
+    an_hour_ago = time.time() - 3600
+    os.utime(path, (an_hour_ago, an_hour_ago))

@@ -1,0 +1,59 @@
+"""Puts another ``gpa_lsp.pipeline`` in the place of the real one in processes that have this folder on their PYTHONPATH.
+
+Its profiles are listings in the notation of ``tests/report_builder.py``, so that tests of the server need no cubin and can be slow, broken or
+half-written on purpose. Lines that start with ``#`` say how:
+
+    #name saxpy(float*)        the kernel's readable name; without it the file's name
+    #measured 1700000000       when, in seconds since 1970
+    #source saxpy.cu           embed this file of the profile's folder as it is now
+    #sleep 5                   take so many seconds
+    #crash                     die without a word
+    #bug                       raise an exception no reader raises
+    #spawn 30                  start a tool that runs so many seconds, and wait for it
+    #end                       the last line: without it the profile is truncated
+"""
+
+import os
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def analyse(paths: Sequence[Path], *, progress: Any = None, **more: Any) -> Any:
+    from gpa_lsp.errors import InputError, Problem
+    from gpa_lsp.report.model import Report
+    from tests.report_builder import build_kernel
+
+    (path,) = paths
+    lines = path.read_text().splitlines()
+    words = {line[1:].split()[0]: line.partition(" ")[2] for line in lines if line.startswith("#")}
+    if "end" not in words:
+        error = InputError("the file ends too early", path=path, remedy="record it again")
+        return Report(problems=(Problem.from_error(error),), kernels=())
+    if progress is not None:
+        progress("reading", 1, 2)
+    time.sleep(float(words.get("sleep", 0)))
+    if "crash" in words:
+        os._exit(9)
+    if "bug" in words:
+        raise ZeroDivisionError("on purpose")
+    if "spawn" in words:
+        subprocess.run(["sleep", words["spawn"]], check=False)
+    name = words.get("name", path.name)
+    kernel = build_kernel(
+        "\n".join(line for line in lines if not line.startswith("#")),
+        name=name,
+        profile_path=str(path),
+        measured_unix_s=int(words["measured"]) if "measured" in words else None,
+        sources={words["source"]: (path.parent / words["source"]).read_text()} if "source" in words else {},
+    )
+    return Report(problems=(), kernels=(kernel,))
+
+
+module = types.ModuleType("gpa_lsp.pipeline")
+module.analyse = analyse  # type: ignore[attr-defined]
+sys.modules["gpa_lsp.pipeline"] = module

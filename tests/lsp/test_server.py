@@ -1,0 +1,444 @@
+"""The real server process on the wire; its profiles are listings (see ``listing_pipeline``)."""
+
+import contextlib
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lsp.conftest import LISTINGS, StartClient, make_old, write_profile
+from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+from tests.lsp.views import LISTING, SOURCE
+
+QUICK = {"pollSeconds": 0.1}
+
+
+def ready(client: RawClient, workspace: Path, **more: Any) -> str:
+    """Initialize, open saxpy.cu and wait for its diagnostics."""
+    client.settings = {**QUICK, **more.pop("settings", {})}
+    client.initialize(workspace, **more)
+    uri = client.open(workspace / "saxpy.cu")
+    client.wait_for_diagnostics(uri)
+    return uri
+
+
+def hover(client: RawClient, uri: str, line: int) -> Any:
+    position = {"line": line - 1, "character": 2}
+    return client.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": position})
+
+
+def hints(client: RawClient, uri: str) -> dict[int, str]:
+    span = {"start": {"line": 0, "character": 0}, "end": {"line": 10_000, "character": 0}}
+    found = client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": span})
+    return {hint["position"]["line"] + 1: hint["label"] for hint in found or ()}
+
+
+def lenses(client: RawClient, uri: str) -> list[tuple[int, str]]:
+    found = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    return [(lens["range"]["start"]["line"] + 1, lens["command"]["title"]) for lens in found or ()]
+
+
+def wait_until(condition: Any, timeout_s: float = 10.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_alive(process_id: int) -> bool:
+    try:
+        stat = Path(f"/proc/{process_id}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def find_children(process_id: int) -> set[int]:
+    """All living descendants of a process."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                if fields[0] != "Z":
+                    parents[int(folder.name)] = int(fields[1])
+    found = {process_id}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {process_id}
+
+
+def test_initialize_offers_what_there_is_and_takes_little_time(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    capabilities = client.initialize(workspace)["capabilities"]
+    print(f"spawn to initialize: {1000 * (time.perf_counter() - client.started_s):.0f} ms")
+    assert capabilities["hoverProvider"] is True
+    assert capabilities["codeLensProvider"] == {"resolveProvider": False}
+    assert capabilities["inlayHintProvider"] == {"resolveProvider": False}
+    assert set(capabilities["executeCommandProvider"]["commands"]) >= {"gpaLsp.reload", "gpaLsp.showKernel"}
+    for owned_by_others in ("definitionProvider", "referencesProvider", "semanticTokensProvider", "renameProvider"):
+        assert owned_by_others not in capabilities
+    assert client.shut_down() == 0
+
+
+def test_a_measured_file_is_served(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    uri = ready(client, workspace)
+    diagnostics = client.wait_for_diagnostics(uri)
+    assert [(d["range"]["start"]["line"] + 1, d["code"], d["severity"]) for d in diagnostics] == [
+        (5, "long_scoreboard", 3), (4, "wait", 3), (6, "wait", 3),
+    ]  # fmt: skip
+    assert hints(client, uri) == {4: "20 % wait", 5: "64 % long_scoreboard", 6: "15 % wait"}
+    assert lenses(client, uri) == [(2, "saxpy · 6.19 ms · 100 samples · 63 % long_scoreboard")]
+    answer = hover(client, uri, 5)
+    assert "LDG.E R2, [R4.64]" in answer["contents"]["value"]
+    assert answer["range"]["start"] == {"line": 4, "character": 4}
+    assert hover(client, uri, 1) is None
+    client.wait_for_request("workspace/inlayHint/refresh")
+    client.wait_for_request("workspace/codeLens/refresh")
+    client.wait_for_request("window/workDoneProgress/create")
+    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    assert client.messages() == []
+    assert client.shut_down() == 0
+
+
+def test_other_files_are_left_alone(start_client: StartClient, workspace: Path) -> None:
+    (workspace / "other.cu").write_text(SOURCE)
+    client = start_client()
+    ready(client, workspace)
+    client.forget()
+    uri = client.open(workspace / "other.cu")
+    assert hover(client, uri, 5) is None
+    assert (hints(client, uri), lenses(client, uri)) == ({}, [])
+    untitled = "untitled:Untitled-1"
+    client.notify(
+        "textDocument/didOpen", {"textDocument": {"uri": untitled, "languageId": "cuda", "version": 1, "text": "x"}}
+    )
+    assert hover(client, untitled, 1) is None
+    assert client.notifications == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
+def test_columns_are_counted_as_agreed(start_client: StartClient, workspace: Path, encoding: str) -> None:
+    text = SOURCE.replace("2 * x[i] + y[i];", "2 * x[i] + y[i];  // ×2 – 𝛼😀")
+    (workspace / "saxpy.cu").write_text(text)
+    client = start_client()
+    uri = ready(client, workspace, capabilities={**ALL_CAPABILITIES, "general": {"positionEncodings": [encoding]}})
+    line = text.splitlines()[4]
+    width = {"utf-8": len(line.encode()), "utf-16": len(line.encode("utf-16-le")) // 2, "utf-32": len(line)}[encoding]
+    (first, *_) = client.wait_for_diagnostics(uri)
+    assert first["range"]["end"] == {"line": 4, "character": width}
+
+
+def test_results_follow_edits(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    uri = ready(client, workspace)
+    client.forget()
+    client.change(uri, 2, "// one\n// two\n" + SOURCE.replace("threadIdx.x", "threadIdx.y"))
+    assert hints(client, uri) == {7: "64 % long_scoreboard", 8: "15 % wait"}
+    assert "before your edits" in hover(client, uri, 7)["contents"]["value"]
+    moved = client.wait_for_diagnostics(uri)
+    assert [d["range"]["start"]["line"] + 1 for d in moved] == [7, 8]
+    assert lenses(client, uri)[0][0] == 4
+    client.forget()
+    client.change(uri, 3, SOURCE)
+    assert [d["range"]["start"]["line"] + 1 for d in client.wait_for_diagnostics(uri)] == [5, 4, 6]
+
+
+def test_closing_takes_diagnostics_back_and_opening_brings_them(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    uri = ready(client, workspace)
+    client.forget()
+    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.wait_for_diagnostics(uri, lambda items: items == [])
+    assert hover(client, uri, 5) is None
+    client.open(workspace / "saxpy.cu")
+    assert len(client.wait_for_diagnostics(uri)) == 3
+
+
+def test_profiles_are_watched(start_client: StartClient, workspace: Path) -> None:
+    profile = workspace / "saxpy.ncu-rep"
+    profile.unlink()
+    client = start_client(settings=QUICK)
+    client.initialize(workspace)
+    uri = client.open(workspace / "saxpy.cu")
+    assert hints(client, uri) == {}
+    write_profile(profile, LISTING, fresh=True)
+    assert len(client.wait_for_diagnostics(uri)) == 3
+    client.forget()
+    write_profile(profile, "saxpy.cu:4  X  ; barrier=9", fresh=True)
+    client.wait_for_diagnostics(uri, lambda items: [item["code"] for item in items] == ["barrier"])
+    client.forget()
+    profile.unlink()
+    client.wait_for_diagnostics(uri, lambda items: items == [])
+    assert (hints(client, uri), client.messages()) == ({}, [])
+
+
+def test_the_newest_measurement_wins(start_client: StartClient, workspace: Path) -> None:
+    write_profile(workspace / "saxpy.ncu-rep", "saxpy.cu:4  X  ; wait=1", "name saxpy", "measured 2000")
+    write_profile(workspace / "older.ncu-rep", "saxpy.cu:5  X  ; wait=1", "name saxpy", "measured 1000")
+    client = start_client()
+    uri = ready(client, workspace)
+    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    assert hints(client, uri) == {4: "100 % wait"}
+    (workspace / "saxpy.ncu-rep").unlink()
+    client.wait_for_diagnostics(uri, lambda items: [item["range"]["start"]["line"] for item in items] == [4])
+
+
+def test_a_profile_being_written_is_waited_for_without_a_word(start_client: StartClient, workspace: Path) -> None:
+    profile = workspace / "saxpy.ncu-rep"
+    profile.unlink()
+    client = start_client(settings=QUICK)
+    client.initialize(workspace)
+    uri = client.open(workspace / "saxpy.cu")
+    profile.write_text("#name saxpy\n")
+    time.sleep(1.0)
+    assert client.notifications == [] or all(n["method"] == "$/progress" for n in client.notifications)
+    write_profile(profile, LISTING, fresh=True)
+    assert len(client.wait_for_diagnostics(uri)) == 3
+    assert client.messages() == []
+
+
+def test_a_broken_profile_is_named_once_and_the_others_are_read(start_client: StartClient, workspace: Path) -> None:
+    (workspace / "broken.ncu-rep").write_text("#name x\n")
+    make_old(workspace / "broken.ncu-rep")
+    write_profile(workspace / "bug.ncu-rep", "", "bug")
+    client = start_client()
+    ready(client, workspace)
+    client.wait_for("window/showMessage", lambda params: "broken.ncu-rep: the file ends too early" in params["message"])
+    client.wait_for("window/showMessage", lambda params: "ZeroDivisionError: on purpose" in params["message"])
+    time.sleep(0.5)
+    assert len(client.messages()) == 2
+
+
+def test_a_profile_that_kills_its_reader_is_set_aside(start_client: StartClient, workspace: Path) -> None:
+    write_profile(workspace / "crash.ncu-rep", "", "crash")
+    os.utime(workspace / "saxpy.ncu-rep", (1_000_000, 1_000_000))
+    client = start_client()
+    ready(client, workspace)
+    (message,) = client.messages()
+    assert "crash.ncu-rep" in message and "ended with status 9" in message
+
+
+def test_settings_come_from_everywhere(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    uri = ready(
+        client, workspace, initializationOptions={"minShare": 0.5}, settings={"diagnostics": {"severity": "hint"}}
+    )
+    assert [(d["code"], d["severity"]) for d in client.wait_for_diagnostics(uri)] == [("long_scoreboard", 4)]
+    client.notify("workspace/didChangeConfiguration", {"settings": {"gpaLsp": {"minShare": 0.18, "pollSeconds": "?"}}})
+    client.wait_for_diagnostics(uri, lambda items: len(items) == 2)
+    (message,) = client.messages()
+    assert "gpaLsp.pollSeconds: ? is not a number" in message
+    client.settings = {"inlayHints": {"enable": False}}
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    wait_until(lambda: hints(client, uri) == {})
+
+
+def test_path_mappings_lead_to_the_sources(start_client: StartClient, workspace: Path) -> None:
+    (workspace / "elsewhere").mkdir()
+    (workspace / "saxpy.cu").rename(workspace / "elsewhere" / "renamed.cu")
+    write_profile(workspace / "saxpy.ncu-rep", LISTING.replace("saxpy.cu", "/build/renamed.cu"))
+    client = start_client(settings={**QUICK, "pathMappings": {"/build": str(workspace / "elsewhere")}})
+    client.initialize(workspace)
+    uri = client.open(workspace / "elsewhere" / "renamed.cu")
+    assert len(client.wait_for_diagnostics(uri)) == 3
+
+
+def test_commands_do_something_in_every_client(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    uri = ready(client, workspace)
+    lens = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})[0]
+    command = {"command": lens["command"]["command"], "arguments": lens["command"]["arguments"]}
+    page = client.request("workspace/executeCommand", command)
+    shown = client.wait_for_request("window/showDocument")
+    assert Path(shown["uri"].removeprefix("file://")).read_text() == page
+    client.forget()
+    client.request("workspace/executeCommand", {"command": "gpaLsp.reload"})
+    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    assert "error" in client.request_whole("workspace/executeCommand", {"command": "gpaLsp.nothing"})
+    assert client.shut_down() == 0
+    assert not Path(shown["uri"].removeprefix("file://")).exists()
+
+
+def test_a_modest_client_is_served_too(start_client: StartClient, workspace: Path) -> None:
+    client = start_client(answers=False)
+    client.initialize(workspace, capabilities={}, initializationOptions=QUICK)
+    uri = client.open(workspace / "saxpy.cu")
+    client.wait_for_diagnostics(uri)
+    client.request("workspace/executeCommand", {"command": "gpaLsp.showReport"})
+    client.wait_for("window/showMessage", lambda params: "kernels is in" in params["message"])
+    assert client.requests == []
+
+
+def test_a_client_that_never_answers_does_not_stop_the_server(start_client: StartClient, workspace: Path) -> None:
+    client = start_client(answers=False)
+    client.initialize(workspace, capabilities={"window": {"workDoneProgress": True}}, initializationOptions=QUICK)
+    uri = client.open(workspace / "saxpy.cu")
+    assert len(client.wait_for_diagnostics(uri)) == 3
+    assert client.shut_down(2.0) == 0
+
+
+def test_a_lone_file_finds_the_profile_beside_it(start_client: StartClient, workspace: Path) -> None:
+    client = start_client(settings=QUICK)
+    client.initialize(None)
+    uri = client.open(workspace / "saxpy.cu")
+    assert len(client.wait_for_diagnostics(uri)) == 3
+
+
+def test_workspace_folders_may_come_and_go(start_client: StartClient, workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    client = start_client(settings=QUICK)
+    client.initialize(tmp_path / "empty")
+    uri = client.open(workspace / "saxpy.cu")
+    folder = {"uri": workspace.as_uri(), "name": "work"}
+    client.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": [folder], "removed": []}})
+    client.wait_for_diagnostics(uri)
+    client.forget()
+    client.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": [], "removed": [folder]}})
+    client.wait_for_diagnostics(uri, lambda items: items == [])
+
+
+MALFORMED_REQUESTS = [
+    ("textDocument/hover", {}),
+    ("textDocument/hover", None),
+    ("textDocument/hover", {"textDocument": {"uri": 3}, "position": {"line": "x"}}),
+    ("textDocument/inlayHint", {"textDocument": {"uri": "file:///x"}}),
+    ("textDocument/codeLens", []),
+    ("workspace/executeCommand", {"command": 7}),
+    ("no/such/method", {}),
+]
+
+
+def test_malformed_requests_are_answered_and_survived(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    uri = ready(client, workspace)
+    for method, params in MALFORMED_REQUESTS:
+        assert "error" in client.request_whole(method, params, 5.0), method
+    for body in (
+        b"{",
+        b"[]",
+        b"null",
+        b'"x"',
+        b"\xff\xfe",
+        b'{"jsonrpc":"2.0"}',
+        b'{"jsonrpc":"1.0","id":1,"method":"x"}',
+    ):
+        client.send_bytes(body)
+    client.notify(
+        "textDocument/didChange",
+        {"textDocument": {"uri": "file:///never/opened", "version": 1}, "contentChanges": [{"text": ""}]},
+    )
+    client.notify("textDocument/didOpen", {"textDocument": {}})
+    client.notify("textDocument/didClose", {"textDocument": {"uri": "file:///never/opened"}})
+    client.notify("$/cancelRequest", None)
+    client.notify("$/cancelRequest", {"id": 999})
+    client.notify("window/workDoneProgress/cancel", {"token": "unknown"})
+    for position in ({"line": 10**6, "character": 0}, {"line": 4, "character": 10**6}):
+        client.request_whole("textDocument/hover", {"textDocument": {"uri": uri}, "position": position}, 5.0)
+    assert "LDG" in hover(client, uri, 5)["contents"]["value"]
+    assert client.shut_down() == 0
+
+
+def test_a_senseless_answer_does_not_stop_the_server(start_client: StartClient, workspace: Path) -> None:
+    client = start_client(answers=False)
+    client.initialize(workspace, initializationOptions=QUICK)
+    client.wait_for_request("workspace/configuration")
+    client.send(id=client.requests[0]["id"], result={"not": "a list"})
+    uri = client.open(workspace / "saxpy.cu")
+    assert len(client.wait_for_diagnostics(uri, timeout_s=4.0)) == 3
+
+
+def test_requests_before_initialize_do_no_harm(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    client.request_whole(
+        "textDocument/hover", {"textDocument": {"uri": "file:///x"}, "position": {"line": 0, "character": 0}}, 5.0
+    )
+    client.open(workspace / "saxpy.cu")
+    ready(client, workspace)
+
+
+def busy(client: RawClient, workspace: Path, *words: str) -> set[int]:
+    """Start an analysis that takes long; the processes it needs."""
+    write_profile(workspace / "slow.ncu-rep", LISTING, *words)
+    client.initialize(workspace)
+    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "report")
+    needed = 2 if any(word.startswith("spawn") for word in words) else 1
+    wait_until(lambda: len(find_children(client.process.pid)) >= needed)
+    return find_children(client.process.pid)
+
+
+def test_requests_are_answered_while_profiles_are_read(start_client: StartClient, workspace: Path) -> None:
+    client = start_client(settings=QUICK)
+    busy(client, workspace, "sleep 30")
+    uri = client.open(workspace / "saxpy.cu")
+    started = time.perf_counter()
+    assert hover(client, uri, 5) is None
+    assert time.perf_counter() - started < 1.0
+
+
+def test_shutting_down_is_quick_and_leaves_nothing_behind(start_client: StartClient, workspace: Path) -> None:
+    client = start_client(settings=QUICK)
+    children = busy(client, workspace, "spawn 30")
+    started = time.perf_counter()
+    assert client.shut_down() == 0
+    assert time.perf_counter() - started < 1.0
+    wait_until(lambda: not any(map(is_alive, children)), 2.0)
+
+
+def test_the_end_of_stdin_ends_everything(start_client: StartClient, workspace: Path) -> None:
+    client = start_client(settings=QUICK)
+    children = busy(client, workspace, "spawn 30")
+    started = time.perf_counter()
+    assert client.process.stdin is not None
+    client.process.stdin.close()
+    assert client.process.wait(5.0) == 1
+    assert time.perf_counter() - started < 1.5
+    wait_until(lambda: not any(map(is_alive, children)), 2.0)
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_server_leaves_nothing_behind(start_client: StartClient, workspace: Path, signal_number: int) -> None:
+    client = start_client(settings=QUICK)
+    children = busy(client, workspace, "spawn 30")
+    client.process.send_signal(signal_number)
+    client.process.wait(5.0)
+    wait_until(lambda: not any(map(is_alive, children)), 2.0)
+
+
+def test_exit_without_shutdown_is_an_error(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    client.initialize(workspace)
+    client.notify("exit", None)
+    assert client.process.wait(5.0) == 1
+
+
+def test_reading_can_be_cancelled_and_taken_up_again(start_client: StartClient, workspace: Path) -> None:
+    client = start_client(settings=QUICK)
+    children = busy(client, workspace, "sleep 30")
+    begun = client.wait_for("$/progress", lambda params: params["value"]["kind"] == "begin")
+    assert begun["value"]["cancellable"] is True
+    client.notify("window/workDoneProgress/cancel", {"token": begun["token"]})
+    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end", 2.0)
+    wait_until(lambda: not any(map(is_alive, children)), 2.0)
+    client.forget()
+    time.sleep(0.5)
+    assert client.notifications == []
+    write_profile(workspace / "slow.ncu-rep", LISTING, "sleep 0")
+    client.request("workspace/executeCommand", {"command": "gpaLsp.reload"})
+    uri = client.open(workspace / "saxpy.cu")
+    client.wait_for_diagnostics(uri)
+
+
+def test_the_wire_carries_nothing_but_messages(workspace: Path) -> None:
+    client = RawClient(environment={**LISTINGS, "PYTHONVERBOSE": ""})
+    try:
+        assert json.dumps(client.initialize(workspace))
+        assert client.shut_down() == 0
+        assert "Traceback" not in client.errors
+    finally:
+        client.kill()
