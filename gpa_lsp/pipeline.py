@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from gpa_lsp.binary.containers import find_cubins, recognise_container
 from gpa_lsp.errors import GpaError, InputError, Problem
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import list_suffixes, read_profile
 from gpa_lsp.report.gather import gather_report
@@ -24,7 +26,8 @@ def analyse(
     """Read, decode, join and gather.
 
     Args:
-        paths: profiles, or folders in which profiles are looked for.
+        paths: profiles, folders in which profiles are looked for, or files with device code (cubins, fat binaries, programs), whose kernels
+            come without samples.
         kernel_filter: keep kernels whose mangled or readable name contains this; None keeps all.
         disassemble: also produce instruction texts, which needs nvdisasm.
         progress: told (what, done, total) as the work goes on.
@@ -39,17 +42,36 @@ def analyse(
         if progress is not None:
             progress(f"reading {path.name}", number, len(files))
         try:
-            profile = read_profile(path)
+            found, met = _load(path, kernel_filter, disassemble=disassemble, progress=progress)
         except GpaError as error:
             problems.append(Problem.from_error(error.at(path) if isinstance(error, InputError) else error))
             continue
-        problems.extend(profile.problems)
-        joined, met = join_profile(
-            profile, kernel_filter=_make_filter(kernel_filter), with_text=disassemble, progress=progress
-        )
-        kernels.extend(joined)
+        kernels.extend(found)
         problems.extend(met)
     return gather_report(kernels, problems)
+
+
+def _load(
+    path: Path, kernel_filter: str | None, *, disassemble: bool, progress: Progress | None
+) -> tuple[list[Kernel], list[Problem]]:
+    if recognise_container(path) is not None:
+        return _load_code(path, kernel_filter, disassemble=disassemble)
+    profile = read_profile(path)
+    kernels, problems = join_profile(
+        profile, kernel_filter=_make_filter(kernel_filter), with_text=disassemble, progress=progress
+    )
+    return list(kernels), [*profile.problems, *problems]
+
+
+def _load_code(path: Path, kernel_filter: str | None, *, disassemble: bool) -> tuple[list[Kernel], list[Problem]]:
+    """The kernels of a cubin, fat binary or program, with nothing measured."""
+    kernels: list[Kernel] = []
+    problems: list[Problem] = []
+    for cubin in find_cubins(path):
+        found, met = list_unmeasured_kernels(cubin, kernel_filter=kernel_filter, with_text=disassemble)
+        kernels.extend(found)
+        problems.extend(met)
+    return kernels, problems
 
 
 def _make_filter(text: str | None) -> Callable[[Launch], bool] | None:

@@ -113,7 +113,7 @@ def _name_addresses(launch: Launch, cubin: Cubin | None) -> dict[str, int]:
     if cubin is None:
         return {}
     counted = _read_counted_addresses(launch)
-    candidates = _reachable_functions(cubin, launch.mangled_name)
+    candidates = list_reachable_functions(cubin, launch.mangled_name)
     named: dict[str, int] = {}
     for position, address in enumerate(addresses):
         following = addresses[position + 1] if position + 1 < len(addresses) else address + _UNKNOWN_SIZE_BYTES
@@ -140,9 +140,10 @@ def _read_counted_addresses(launch: Launch) -> npt.NDArray[np.uint64]:
     return addresses
 
 
-def _reachable_functions(cubin: Cubin, kernel: str) -> list[str]:
+def list_reachable_functions(cubin: Cubin, kernel: str) -> list[str]:
+    """The functions of an image that a kernel can call, directly, through callees or through a pointer, and itself; sorted."""
     callees: dict[str, set[str]] = {}
-    for caller, callee in cubin.calls:
+    for caller, callee in cubin.calls + cubin.indirect_calls:
         callees.setdefault(caller, set()).add(callee)
     for name, function in cubin.functions.items():
         callees.setdefault(name, set()).update(function.call_symbols.values())

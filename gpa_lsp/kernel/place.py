@@ -43,21 +43,18 @@ class PlacedKernel:
     """A kernel before anything of its code is decoded.
 
     Attributes:
-        launches: all of one kernel; a module can be loaded anew between them, so each has its own addresses.
+        mangled_name: of the kernel.
+        launches: all of one kernel; a module can be loaded anew between them, so each has its own addresses. Empty for code without a profile.
         module: the loaded image; None when the profile has none.
         cubin: the decoded image; None when there is none.
         needed: mangled names of the functions with anything sampled or executed, the kernel included.
     """
 
+    mangled_name: str
     launches: tuple[PlacedLaunch, ...]
     module: Module | None
     cubin: Cubin | None
     needed: tuple[str, ...]
-
-    @property
-    def mangled_name(self) -> str:
-        """Of the kernel."""
-        return self.launches[0].launch.mangled_name
 
 
 def place_kernel(group: tuple[Launch, ...], profile: Profile, cubins: Mapping[int, Cubin]) -> PlacedKernel:
@@ -80,7 +77,13 @@ def place_kernel(group: tuple[Launch, ...], profile: Profile, cubins: Mapping[in
         _refuse_misfit(placed, cubin)
         located = placed.addresses.locate(placed.list_touched())
         needed.update(placed.addresses.names[index] for index in np.unique(located[located >= 0]).tolist())
-    return PlacedKernel(launches=launches, module=module, cubin=cubin, needed=tuple(sorted(needed)))
+    return PlacedKernel(
+        mangled_name=group[0].mangled_name,
+        launches=launches,
+        module=module,
+        cubin=cubin,
+        needed=tuple(sorted(needed)),
+    )
 
 
 def _place_launch(launch: Launch, module: Module | None, cubin: Cubin | None) -> PlacedLaunch:

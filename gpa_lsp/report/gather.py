@@ -53,8 +53,8 @@ def _gather_kernel(kernel: Kernel) -> KernelReport:
         name=kernel.name,
         mangled_name=kernel.mangled_name,
         profile_path=kernel.profile_path,
-        measured_unix_s=kernel.launches[0].created_unix_s,
-        configuration=max(launches, key=lambda launch: launch.duration_ns or 0.0).configuration,
+        measured_unix_s=kernel.launches[0].created_unix_s if kernel.launches else None,
+        configuration=_choose_configuration(kernel, launches),
         device=_gather_device(kernel),
         duration_ns=duration.mean if duration else None,
         duration_spread_ns=duration,
@@ -69,6 +69,20 @@ def _gather_kernel(kernel: Kernel) -> KernelReport:
         loops=list_loops(kernel),
         instructions=columns,
         embedded_sources=_keep_sources(kernel, {line.file for line in lines if line.file is not None}),
+    )
+
+
+def _choose_configuration(kernel: Kernel, launches: Sequence[LaunchReport]) -> LaunchConfiguration:
+    """That of the longest launch; for code without a profile, what the compiler fixed."""
+    if launches:
+        return max(launches, key=lambda launch: launch.duration_ns or 0.0).configuration
+    function = kernel.functions[0].function
+    return LaunchConfiguration(
+        grid=(0, 0, 0),
+        block=(0, 0, 0),
+        registers_per_thread=function.registers if function is not None else None,
+        shared_static_bytes=function.shared_static_bytes if function is not None else None,
+        shared_dynamic_bytes=None,
     )
 
 
@@ -159,7 +173,10 @@ def _doubts(report: KernelReport) -> list[Problem]:
         message = "the sampling buffer was full, so the samples cover only the first part of the kernel's run"
         remedy = "record with a larger --sampling-buffer-size or a larger --sampling-interval"
         found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))
-    if report.total_samples == 0 and all(launch.failure is None for launch in report.launches):
+    if not report.launches:
+        message = "this is code without a profile: nothing was measured"
+        found.append(_doubt(report, ProblemSeverity.NOTE, message, "give a profile of it to see stalls"))
+    elif report.total_samples == 0 and all(launch.failure is None for launch in report.launches):
         message = "the profile has no stall samples for this kernel"
         remedy = "record with --set full, or with --section SourceCounters --section WarpStateStats"
         found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))

@@ -271,7 +271,7 @@ class KernelReport:
         mangled_name: linkage name.
         profile_path: the profile it was measured in; None when it came from no file.
         measured_unix_s: when; None when unknown.
-        configuration: of its longest launch.
+        configuration: of its longest launch; without launches, grid and block are zeros.
         device: the GPU.
         duration_ns: mean over launches; None when unknown.
         duration_spread_ns: mean, min, max, standard deviation; None when unknown.
@@ -280,7 +280,7 @@ class KernelReport:
         latency_samples: of these, without issue.
         by_reason: per stall reason.
         samples_truncated: at least one launch filled the sampling buffer.
-        launches: in profile order.
+        launches: in profile order; empty for code without a profile.
         functions: most samples first.
         lines: most inclusive samples first.
         loops: by function and address.
