@@ -1,0 +1,353 @@
+"""How commands behave: exit codes, errors in one line, streams, kernels by name."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from gpa_lsp import __version__
+from gpa_lsp.cli import commands
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.main import main
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.registry import load_catalogue
+from gpa_lsp.render.layout import Style
+from gpa_lsp.report.schema import read_schema
+from gpa_lsp.report.store import write_report
+from tests.conftest import ROOT
+from tests.render.examples import KERNEL, make_example, make_smooth
+from tests.report_builder import build_report
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "GPA_LSP_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def smooth(tmp_path: Path) -> str:
+    path = tmp_path / "smooth.json"
+    write_report(build_report(make_smooth()), path)
+    return str(path)
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> str:
+    path = tmp_path / "example.json"
+    write_report(make_example(), path)
+    return str(path)
+
+
+class FakeTerminal(io.StringIO):
+    """A stream somebody reads on a screen."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_every_command_is_in_the_catalogue() -> None:
+    assert list(load_catalogue(commands, "COMMAND", Command)) == ["check", "doctor", "report", "sass", "serve"]
+
+
+@pytest.mark.parametrize("command", ["check", "doctor", "report", "sass", "serve"])
+def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    assert f"usage: gpa-lsp {command}" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"gpa-lsp {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["fly"],
+        ["check"],
+        ["check", "x", "--format", "yaml"],
+        ["check", "x", "--min-share", "101"],
+        ["check", "x", "--min-share", "nan"],
+        ["check", "x", "--map", "no-equals-sign"],
+        ["report", "x", "--top", "-1"],
+    ],
+)
+def test_bad_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "gpa-lsp" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [
+        ([], 0),
+        (["--fail-on", "none"], 0),
+        (["--fail-on", "finding"], 1),
+        (["--fail-on", "problem"], 0),
+        (["--fail-on", "finding", "--min-share", "99%"], 0),
+        (["--fail-on", "problem", "--fail-on", "finding"], 1),
+    ],
+)
+def test_fail_on(smooth: str, flags: list[str], code: int) -> None:
+    assert main(["check", smooth, *flags]) == code
+
+
+def test_a_problem_of_one_kernel_is_no_bad_input(tmp_path: Path) -> None:
+    report = make_example()
+    path = tmp_path / "r.json"
+    write_report(build_report(*report.kernels, problems=report.problems[1:]), path)
+    assert main(["check", str(path)]) == 0
+    assert main(["check", str(path), "--fail-on", "problem"]) == 1
+
+
+@pytest.mark.parametrize("command", ["check", "report", "sass"])
+def test_bad_input_exits_with_2_and_the_rest_is_printed(
+    command: str, smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "broken.json").write_text('{"schema": "gpa-lsp/report/1", "problems": 3}')
+    assert (
+        main(
+            [command, "broken.json", smooth, "--fail-on=finding"]
+            if command == "check"
+            else [command, "broken.json", smooth]
+        )
+        == 2
+    )
+    printed = capsys.readouterr()
+    assert "broken.json: error: /problems: is a number, not an array; write the report again" in printed.out
+    assert "smooth" in printed.out
+    assert "Traceback" not in printed.out + printed.err
+
+
+def test_kernels_by_name(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", example, "--kernel", "transform"]) == 2  # the example holds an unreadable input
+    shown = capsys.readouterr().out
+    assert "transform_kernel" in shown
+    assert "broken_kernel" not in shown.split("Problems")[0]
+    main(["report", example, "--kernel", KERNEL])
+    assert capsys.readouterr().out.startswith("smooth\n")
+
+
+def test_an_unknown_kernel_lists_those_there_are(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sass", example, "--kernel", "nothing_like_it"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == (
+        "gpa-lsp: error: no kernel is named 'nothing_like_it'; "
+        "there are smooth, lib::transform_kernel<…>, idle_kernel, broken_kernel\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["check", "report"])
+def test_json_keeps_to_the_schema(command: str, example: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([command, example, "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(read_schema()).validate(document)
+    assert ("findings" in document) is (command == "check")
+
+
+def test_check_json_can_be_read_back(example: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", example, "--format", "json"])
+    again = tmp_path / "again.json"
+    again.write_text(capsys.readouterr().out)
+    main(["check", example])
+    expected = capsys.readouterr().out
+    main(["check", str(again)])
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(("form", "start"), [("text", "smooth\n"), ("json", '{\n"schema":"gpa-lsp/report/1"')])
+def test_report_into_a_file(
+    form: str, start: str, smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "out"
+    assert main(["report", smooth, "--format", form, "-o", str(target)]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert target.read_text(encoding="utf-8").startswith(start)
+
+
+def test_a_file_that_cannot_be_written(smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("text", "json"):
+        assert main(["report", smooth, "--format", form, "-o", str(tmp_path / "no" / "folder")]) == 2
+        assert "cannot be written: No such file or directory; choose another file" in capsys.readouterr().err
+
+
+def test_mappings_show_the_files_here(smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "smooth.cu").write_text("")
+    main(["check", smooth, "--map", f"/build/src={tmp_path / 'elsewhere'}"])
+    assert capsys.readouterr().out.startswith(f"{Path('elsewhere') / 'smooth.cu'}:8: info: ")
+
+
+def test_paths_not_found_here_are_shown_as_compiled(smooth: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", smooth])
+    assert capsys.readouterr().out.startswith("/build/src/smooth.cu:8: info: ")
+
+
+def test_doctor_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--format", "json"]) == 0
+    parts = {part["name"]: part for part in json.loads(capsys.readouterr().out)["components"]}
+    assert parts["gpa-lsp"]["detail"] == __version__
+    assert parts["numpy"]["state"] == "found"
+    assert "8.6" in parts["architecture tables"]["detail"]
+    assert all(part["adds"] for part in parts.values())
+
+
+def test_doctor_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPA_LSP_NVDISASM", str(tmp_path / "none"))
+    broken = tmp_path / "cuobjdump"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("GPA_LSP_CUOBJDUMP", str(broken))
+    assert main(["doctor"]) == 0
+    shown = capsys.readouterr().out
+    assert "  nvdisasm: instruction texts, def-use and control flow; pip install nvidia-cuda-nvdisasm\n" in shown
+    assert "broken" in next(line for line in shown.splitlines() if line.startswith("cuobjdump"))
+
+
+def test_an_unexpected_error_is_one_line(
+    smooth: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gpa_lsp.cli.commands.check.find_findings", lambda *_: 1 / 0)
+    assert main(["check", smooth]) == 70
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1
+    assert "ZeroDivisionError: division by zero" in printed.err
+    assert "GPA_LSP_DEBUG=1" in printed.err
+    monkeypatch.setenv("GPA_LSP_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["check", smooth])
+
+
+def test_interrupted(smooth: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpa_lsp.cli.commands.check.find_findings", interrupt)
+    assert main(["check", smooth]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+# Terminals.
+
+
+@pytest.mark.parametrize(
+    ("environment", "choice", "expected"),
+    [
+        ({}, "auto", True),
+        ({"NO_COLOR": "1"}, "auto", False),
+        ({"NO_COLOR": ""}, "auto", True),
+        ({"NO_COLOR": "1"}, "always", True),
+        ({"TERM": "dumb"}, "auto", False),
+        ({}, "never", False),
+    ],
+)
+def test_colour_on_a_screen(
+    environment: dict[str, str], choice: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    terminal = Terminal(FakeTerminal(), FakeTerminal(), choice)
+    terminal.write_lines([(("hot", Style.HOT),)])
+    assert terminal.out.getvalue() == ("\x1b[1;31mhot\x1b[0m\n" if expected else "hot\n")  # type: ignore[attr-defined]
+
+
+def test_no_colour_into_a_file_unless_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not Terminal(io.StringIO(), io.StringIO()).has_colour
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert Terminal(io.StringIO(), io.StringIO()).has_colour
+
+
+def test_width_is_the_screens_or_unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Terminal(io.StringIO(), io.StringIO()).width is None
+    monkeypatch.setenv("COLUMNS", "77")
+    assert Terminal(FakeTerminal(), FakeTerminal()).width == 77
+    monkeypatch.setenv("COLUMNS", "3")
+    assert Terminal(FakeTerminal(), FakeTerminal()).width == 20
+
+
+def test_terminals_that_know_only_ascii() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    Terminal(stream, io.StringIO()).write_lines([(("█▏ 5 µs ± 1 · 2×3 …", Style.PLAIN),), (("日", Style.PLAIN),)])
+    stream.flush()
+    assert raw.getvalue().decode().splitlines() == ["#- 5 us +- 1 * 2x3 ...", "\\u65e5"]
+
+
+# Through a real process.
+
+
+def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    return subprocess.run(
+        [sys.executable, "-m", "gpa_lsp", *arguments],
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+        **options,
+    )
+
+
+def test_process(smooth: str) -> None:
+    done = run("check", smooth, "--fail-on", "finding")
+    assert done.returncode == 1
+    assert done.stdout.startswith("/build/src/smooth.cu:8: info: 80.6 % (±0.4) of smooth: ")
+    assert done.stderr == ""
+
+
+def test_process_with_a_missing_file(tmp_path: Path) -> None:
+    done = run("check", str(tmp_path / "none.ncu-rep"))
+    assert done.returncode == 2
+    assert "none.ncu-rep" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes there do not break this way")
+def test_a_reader_who_leaves_early(tmp_path: Path) -> None:
+    path = tmp_path / "long.json"
+    write_report(build_report(*[make_smooth()] * 40), path)
+    command = f"{sys.executable} -m gpa_lsp report {path} --format json; echo code $? >&2"
+    done = subprocess.run(
+        ["bash", "-c", f"({command}) | head -c 100 >/dev/null"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stderr == "code 0\n"
+
+
+def test_starting_loads_nothing_heavy(smooth: str) -> None:
+    script = (
+        "import sys; from gpa_lsp.cli.main import main; main(sys.argv[1:]); "
+        "print(sorted({name.split('.')[0] for name in sys.modules} "
+        "& {'rich', 'networkx', 'pygls', 'lsprotocol', 'google', 'elftools', 'zstandard', 'typer', 'pydantic'}), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "check", smooth],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+        timeout=60,
+    )
+    assert done.stderr == "[]\n"

@@ -1,0 +1,95 @@
+"""Which places become findings, and what is said of them."""
+
+from gpa_lsp.render.finding_words import describe_finding
+from gpa_lsp.render.findings import choose_reasons, find_findings, name_kernels
+from gpa_lsp.report.model import ReasonCount
+from tests.report_builder import build_kernel, build_report
+
+
+def shown(listing: str, least: float = 0.05, **options: object) -> list[str]:
+    report = build_report(build_kernel(listing, **options))  # type: ignore[arg-type]
+    return [describe_finding(finding) for finding in find_findings(report, least)]
+
+
+def test_hot_lines_only_hottest_first() -> None:
+    listing = "\n".join(f"k.cu:{line}  NOP  ; wait={line}" for line in (1, 60, 30, 9))
+    findings = find_findings(build_report(build_kernel(listing)), 0.09)
+    assert [finding.place.line for finding in findings if finding.place] == [60, 30, 9]
+    assert [finding.share.part_samples for finding in findings] == [60, 30, 9]
+
+
+def test_the_limit_counts_inlined_and_called_code() -> None:
+    listing = """
+        in.h:1 < k.cu:5    NOP  ; wait=50
+        k.cu:6             CALL.REL.NOINC 0x20  ; wait=1
+        -                  NOP  ; wait=49
+    """
+    findings = find_findings(build_report(build_kernel(listing, called_samples={("k.cu", 6): 49.0})), 0.4)
+    places = [(str(finding.place), finding.self_samples, finding.called_samples) for finding in findings]
+    assert places == [("in.h:1", 50, 0.0), ("k.cu:5", 0, 0.0), ("None", 49, 0.0), ("k.cu:6", 1, 49.0)]
+
+
+def test_kernels_without_samples_have_no_findings() -> None:
+    assert find_findings(build_report(build_kernel("k.cu:1  NOP  ;")), 0.0) == ()
+    assert find_findings(build_report(), 0.0) == ()
+
+
+def test_a_limit_of_nothing_shows_every_sampled_line() -> None:
+    assert len(shown("k.cu:1  NOP  ; wait=1\nk.cu:2  NOP  ; wait=99999\nk.cu:3  NOP  ;", 0.0)) == 2
+
+
+def test_a_line_of_its_own() -> None:
+    assert shown("k.cu:1  LDG.E R2, [R4.64]  ; membar=75 selected=25") == [
+        "100 % (±3.7) of kernel: 75 % waiting for a memory fence to complete [membar]; "
+        "hottest LDG.E R2, [R4.64]; 100 of 100 samples"
+    ]
+
+
+def test_inlined_code_and_calls_are_told_apart() -> None:
+    listing = """
+        in.h:1 < k.cu:5   NOP  ; membar=60
+        k.cu:5            CALL.REL.NOINC 0x20  ; membar=20
+        -                 NOP  ; membar=20
+    """
+    text = next(text for text in shown(listing, called_samples={("k.cu", 5): 20.0}) if text.startswith("80.0 %"))
+    assert "; 20.0 % of its own, the rest inlined into it; " in text
+    assert "; about 20 % more in functions called from here (estimate); " in text
+
+
+def test_functions_without_lines_are_named() -> None:
+    (text,) = shown("[_Z4slowf]\n-  MUFU.RCP R1, R2  ; membar=5")
+    assert text.startswith("100 % (±43) of kernel in slow, which has no line information: 100 % waiting for")
+
+
+def test_issuing_is_no_stall() -> None:
+    assert shown("k.cu:1  NOP  ; selected=9")[0].startswith("100 % (±30) of kernel: issuing, not stalled")
+
+
+def test_reasons_that_dominate() -> None:
+    counts = {
+        name: ReasonCount(all_samples=samples, latency_samples=0)
+        for name, samples in [("selected", 90), ("wait", 50), ("barrier", 40), ("membar", 19), ("misc", 1)]
+    }
+    assert [(reason.name, reason.samples) for reason in choose_reasons(counts)] == [("wait", 50), ("barrier", 40)]
+    assert choose_reasons({}) == ()
+
+
+def test_the_hottest_instruction_is_the_lines_own_or_inlined_into_it() -> None:
+    listing = """
+        in.h:1 < k.cu:5   FADD R1, R2, R3  ; wait=60
+        k.cu:5            FMUL R1, R2, R3  ; wait=10
+        k.cu:6            NOP              ; wait=90
+    """
+    findings = find_findings(build_report(build_kernel(listing)))
+    hottest = {str(finding.place): finding.hottest.text for finding in findings if finding.hottest}
+    assert hottest == {"k.cu:6": "NOP", "k.cu:5": "FADD R1, R2, R3", "in.h:1": "FADD R1, R2, R3"}
+
+
+def test_different_kernels_have_different_names() -> None:
+    kernels = [build_kernel(name=f"void lib::Kernel<{letter * 90}>(int)", mangled_name=letter) for letter in "ab"]
+    assert list(name_kernels(kernels).values()) == ["lib::Kernel<…>#1", "lib::Kernel<…>#2"]
+
+
+def test_huge_numbers() -> None:
+    (text,) = shown(f"k.cu:1  NOP  ; membar={10**15}")
+    assert text.endswith("1,000,000,000,000,000 of 1,000,000,000,000,000 samples")

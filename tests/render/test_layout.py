@@ -1,0 +1,81 @@
+"""Tables and running text keep to their width, and never cut a number."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpa_lsp.render.layout import (
+    Align,
+    Column,
+    Style,
+    count_cells,
+    cut,
+    join_facts,
+    join_lines,
+    lay_out_table,
+    read_plain,
+    wrap,
+)
+
+COLUMNS = (
+    Column(title="n", align=Align.RIGHT),
+    Column(title="bar", is_optional=True),
+    Column(title="path", can_shrink=True, min_chars=8, keeps_end=True),
+    Column(title="text", can_shrink=True, min_chars=6, is_optional=True),
+)
+
+
+def lay_out(*rows: tuple[str, ...], width: int | None = None) -> list[str]:
+    spans = [[(text, Style.PLAIN) for text in row] for row in rows]
+    return [read_plain(line) for line in lay_out_table(COLUMNS, spans, width=width, indent=0)]
+
+
+ROWS = (("1,000", "####", "/a/folder/k.cu:7", "x = y;"), ("9", "#", "k.cu:8", "a longer text"))
+
+
+def test_as_wide_as_it_takes() -> None:
+    assert lay_out(*ROWS) == [
+        "    n  bar   path              text",
+        "1,000  ####  /a/folder/k.cu:7  x = y;",
+        "    9  #     k.cu:8            a longer text",
+    ]
+
+
+def test_columns_shrink_then_optional_ones_go() -> None:
+    assert lay_out(*ROWS, width=32)[1:] == ["1,000  ####  …/k.cu:7  x = y;", "    9  #     k.cu:8   a longer…"]
+    assert lay_out(*ROWS, width=26)[1:] == ["1,000  …er/k.cu:7  x = y;", "    9  k.cu:8      a lon…"]
+    assert lay_out(*ROWS, width=3)[1:] == ["1,000  …/k.cu:7", "    9  k.cu:8"]
+
+
+def test_empty_columns_and_tables_are_left_out() -> None:
+    assert lay_out(("1", "", "k.cu", "")) == ["n  path", "1  k.cu"]
+    assert lay_out() == []
+
+
+def test_wide_characters_take_two_cells() -> None:
+    assert lay_out(("1", "", "カーネル.cu", "x"), ("2", "", "k.cu", "y"))[1:] == [
+        "1  カーネル.cu  x",
+        "2  k.cu         y",
+    ]
+
+
+@given(st.text(max_size=30), st.integers(1, 30), st.booleans())
+def test_cut_text_fits(text: str, cells: int, keeps_end: bool) -> None:
+    fitted = cut(text, cells, keeps_end=keeps_end)
+    assert count_cells(fitted) <= cells
+    assert fitted == text or "…" in fitted
+
+
+@pytest.mark.parametrize("width", [None, 12, 30])
+def test_wrapped_text_loses_no_word(width: int | None) -> None:
+    text = "a few words and_one_that_is_longer than the line"
+    lines = [read_plain(line) for line in wrap(text, width)]
+    assert " ".join(lines).split() == text.split()
+    assert all(width is None or len(line) <= width or " " not in line.strip() for line in lines)
+
+
+def test_facts_break_between_facts() -> None:
+    assert (
+        join_lines(wrap(join_facts(["46 SMs", "1.73 GHz", "8 KiB shared"]), 22))
+        == "  46 SMs · 1.73 GHz ·\n  8 KiB shared\n"
+    )
