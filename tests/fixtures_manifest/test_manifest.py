@@ -170,3 +170,21 @@ def test_build_script_agrees_and_notices_a_change(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "cubins/sm_90/register_spill_original.cubin: missing\n" in done.stderr
+
+
+def test_readme_names_every_pattern_and_container() -> None:
+    text = (FIXTURES / "README.md").read_text()
+    missing = [pattern for pattern in read_recipes() if f"| `{pattern}` |" not in text]
+    containers = [Path(row["path"]).name for row in read_rows() if row["path"].startswith("containers/")]
+    missing += [name for name in containers if name not in text and "_nvrtc12." not in name and "two_units" not in name]
+    assert missing == []
+
+
+def test_recording_commands_cover_every_pair() -> None:
+    command = [sys.executable, str(FIXTURES / "record.py"), "--dry-run"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    twins = sum(("original" in recipe) + ("improved" in recipe) for recipe in read_recipes().values())
+    assert sum(line.startswith("driver ") for line in lines) == len(read_recipes())
+    assert sum(line.startswith("ncu ") for line in lines) == twins
+    assert all(f"cubins/sm_90/{pattern}_original.cubin" in done.stdout for pattern in read_recipes())
