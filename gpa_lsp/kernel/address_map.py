@@ -143,8 +143,11 @@ def _read_counted_addresses(launch: Launch) -> npt.NDArray[np.uint64]:
 def list_reachable_functions(cubin: Cubin, kernel: str) -> list[str]:
     """The functions of an image that a kernel can call, directly, through callees or through a pointer, and itself; sorted."""
     callees: dict[str, set[str]] = {}
-    for caller, callee in cubin.calls + cubin.indirect_calls:
+    for caller, callee in cubin.calls:
         callees.setdefault(caller, set()).add(callee)
+    for prototype in cubin.indirect_calls:
+        for caller in prototype.callers:
+            callees.setdefault(caller, set()).update(prototype.callees)
     for name, function in cubin.functions.items():
         callees.setdefault(name, set()).update(function.call_symbols.values())
     reached, frontier = {kernel}, [kernel]
