@@ -111,6 +111,8 @@ def mutate_document(draw: st.DrawFn, text: str) -> Any:
     document = json.loads(text)
     for _ in range(draw(st.integers(1, 3))):
         places = [place for place in _list_places(document) if place]
+        if not places:
+            break
         *parents, last = draw(st.sampled_from(places))
         container = document
         for key in parents:
