@@ -25,6 +25,7 @@ _SMALLEST_ENTRY_BYTES = _ENTRY_HEAD.size
 _COMPRESSED_LZ4 = 0x2000
 _COMPRESSED_ZSTANDARD = 0x8000
 _LARGEST_WINDOW_BYTES = 1 << 27
+_PIECE_BYTES = 1 << 20
 
 
 class EntryKind(IntEnum):
@@ -101,20 +102,28 @@ def unpack_entry(data: bytes | FileBytes, entry: FatbinEntry, *, path: Path | No
         )
     if not entry.is_zstandard:
         return stored
+    unpacked = _decompress(stored, entry, path)
+    if len(unpacked) != entry.unpacked_bytes:
+        raise _damaged(
+            f"the entry does not decompress to {entry.unpacked_bytes} bytes, as it claims", entry.start, path
+        )
+    return unpacked
+
+
+def _decompress(stored: bytes, entry: FatbinEntry, path: Path | None) -> bytes:
+    """Piece by piece and no further than just behind the claimed size, because both sizes in the file may lie."""
     # Imported here because most images are not compressed and the start-up of a small report counts.
     import zstandard
 
+    unpacked = bytearray()
     try:
         decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES)
         with decompressor.stream_reader(stored) as reader:
-            unpacked: bytes = reader.read(entry.unpacked_bytes)
-    except (zstandard.ZstdError, MemoryError) as error:
+            while len(unpacked) <= entry.unpacked_bytes and (piece := reader.read(_PIECE_BYTES)):
+                unpacked += piece
+    except zstandard.ZstdError as error:
         raise _damaged(f"the entry does not decompress ({error})", entry.start, path) from error
-    if len(unpacked) != entry.unpacked_bytes:
-        raise _damaged(
-            f"the entry decompresses to {len(unpacked)} bytes instead of {entry.unpacked_bytes}", entry.start, path
-        )
-    return unpacked
+    return bytes(unpacked)
 
 
 def _read_entries(data: bytes | FileBytes, position: int, stop: int, path: Path | None) -> Iterator[FatbinEntry]:

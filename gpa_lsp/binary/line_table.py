@@ -103,12 +103,14 @@ def decode_rows(
             path=elf.path,
             place=elf.place(section),
         )
-        kept = _last_at_each_address(np.frombuffer(rows.addresses, dtype=np.int64))
-        offsets.append(np.frombuffer(rows.addresses, dtype=np.int64)[kept])
-        compiled = _compiled_functions(elf, function, offsets[-1])
-        numbers.extend(finder.number(row, name) for row, name in zip(kept.tolist(), compiled, strict=True))
+        addresses = np.frombuffer(rows.addresses, dtype=np.int64)
+        kept = _last_at_each_address(addresses)
         if rows.end_address is not None:
             ends.append(rows.end_address)
+            kept = kept[addresses[kept] < rows.end_address]
+        offsets.append(addresses[kept])
+        compiled = _compiled_functions(elf, function, offsets[-1])
+        numbers.extend(finder.number(row, name) for row, name in zip(kept.tolist(), compiled, strict=True))
     used, positions = np.unique(np.array(numbers, dtype=np.int32), return_inverse=True)
     row_offsets, row_chain = _merge_rows(
         np.concatenate([np.array(ends, dtype=np.int64), *offsets]),

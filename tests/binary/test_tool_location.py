@@ -1,7 +1,9 @@
 """The order in which NVIDIA's tools are looked for, and what is said when there is none."""
 
+import importlib.util
 import os
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -29,8 +31,8 @@ def bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setattr(tool_location, "_TOOLKIT_FOLDER", tmp_path / "toolkit")
-    monkeypatch.setattr(tool_location.sysconfig, "get_path", lambda _kind: str(tmp_path / "site"))
-    monkeypatch.setattr(tool_location.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _kind: str(tmp_path / "site"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     return tmp_path
 
 
