@@ -45,9 +45,10 @@ def list_image(path: Path) -> dict[str, ListedFunction]:
     tool = find_tool("nvdisasm")
     if tool is None:
         pytest.skip("nvdisasm is not installed")
-    text = subprocess.run(
-        [tool, "-c", "-gi", "-gp", path], capture_output=True, text=True, check=True, timeout=120
-    ).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        known = _pass_off_as_turing(path, Path(folder))
+        command = [tool, "-c", "-gi", "-gp", known]
+        text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     functions: dict[str, ListedFunction] = {}
     current = ListedFunction()
     chain: list[tuple[str, int]] = []
