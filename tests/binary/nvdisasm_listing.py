@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
