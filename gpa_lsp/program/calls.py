@@ -13,17 +13,19 @@ def find_call_sites(
     """The instructions that call, by address. A CALL that is a long jump is none; a branch to another section's symbol is one."""
     procedure_at = {start.instruction: number for number, start in enumerate(starts)}
     procedure_named = {start.name: number for number, start in enumerate(starts)}
-    jumps = set(flow.jump_source.tolist())
+    is_site = np.isin(flow.flow, (Flow.CALL, Flow.INDIRECT_CALL))
+    is_site |= (flow.flow == Flow.BRANCH) & np.isin(instructions.pc_offsets, list(function.call_symbols))
+    is_site[flow.jump_source] = False
     found = []
-    for index in np.flatnonzero(np.isin(flow.flow, (Flow.CALL, Flow.INDIRECT_CALL, Flow.BRANCH))).tolist():
-        kind = flow.flow[index]
-        symbol = function.call_symbols.get(int(instructions.pc_offsets[index]))
-        if index in jumps or (kind == Flow.BRANCH and symbol is None):
-            continue
-        target = int(instructions.target[index])
-        callee = procedure_named.get(symbol) if symbol is not None else None
-        if callee is None and kind == Flow.CALL and target >= 0 and symbol is None:
-            callee = procedure_at.get(target // INSTRUCTION_BYTES)
+    for index in np.flatnonzero(is_site).tolist():
+        kind = Flow(flow.flow[index])
+        symbol = function.call_symbols.get(index * INSTRUCTION_BYTES)
+        if symbol is not None:
+            callee = procedure_named.get(symbol)
+        elif kind == Flow.CALL:
+            callee = procedure_at.get(int(instructions.target[index]) // INSTRUCTION_BYTES)
+        else:
+            callee = None
         found.append(
             CallSite(
                 instruction=index,
