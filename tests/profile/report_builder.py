@@ -33,6 +33,17 @@ def encode_value(content: Scalar | None, kind: str | None = None) -> Any:
     return value
 
 
+def encode(message_name: str, /, **fields: Any) -> bytes:
+    """A message of our schema, encoded."""
+    return bytes(MESSAGES[message_name](**fields).SerializeToString())
+
+
+def encode_rule(identifier: str, *, items: Sequence[Any] = (), markers: Sequence[bytes] = ()) -> bytes:
+    rule = MESSAGES["Rule"](identifier=identifier.encode(), name=b"Rule", section=b"S", markers=markers)
+    rule.body.items.extend(item.SerializeToString() for item in items)
+    return bytes(rule.SerializeToString())
+
+
 def frame_entry(message: Any) -> bytes:
     data = message if isinstance(message, bytes) else message.SerializeToString()
     return struct.pack("<I", len(data)) + data
@@ -89,7 +100,7 @@ class ReportBuilder:
         header.process.process_id = self.process_id
         header.string_table.SetInParent()
         if session is not None:
-            header.session.add().CopyFrom(session)
+            header.sessions.append(session.SerializeToString())
         self.blocks.append((header, payload))
 
     def add_source(
@@ -104,9 +115,10 @@ class ReportBuilder:
         if image is not None:
             source.image = image
         for index, (name, address) in enumerate((functions or {}).items()):
-            source.addresses.functions.add(name=name.encode(), address=address, symbol_index=index)
+            function = encode("Symbol", name=name.encode(), address=address, symbol_index=index)
+            source.addresses.functions.append(function)
         for path, text in (files or {}).items():
-            source.files.files.add(path=path.encode(), content=text.encode())
+            source.files.files.append(encode("SourceFile", path=path.encode(), content=text.encode()))
         self.add_block(sources=[source])
 
     def make_result(self, name: str = "_Z4axpyPf", *, metrics: Sequence[bytes] = (), source_id: int | None = 1) -> Any:
@@ -168,14 +180,17 @@ def build_small_report() -> bytes:
         ),
     ]
     result = builder.make_result(metrics=metrics)
-    result.call_stack.frames.add(module=b"/home/x/app", address=0x400000, function=b"main", file=b"a.cu", line=9)
-    result.nvtx.domains.add(domain_id=0, name=b"<default domain>")
-    result.nvtx.threads.add(thread_id=11).stacks.add(domain_id=0).ranges.add(name=b"step")
-    rule = result.rules.add(identifier=b"CPIStall", name=b"Warp Stall", section=b"WarpStateStats")
-    item = rule.body.items.add()
+    frame = encode("Frame", module=b"/home/x/app", address=0x400000, function=b"main", file=b"a.cu", line=9)
+    result.call_stack.frames.append(frame)
+    nvtx = MESSAGES["NvtxState"]()
+    nvtx.domains.add(domain_id=0, name=b"<default domain>")
+    nvtx.threads.add(thread_id=11).stacks.add(domain_id=0).ranges.add(name=b"step")
+    result.nvtx = nvtx.SerializeToString()
+    item = MESSAGES["RuleItem"]()
     item.message.text, item.message.kind = b"see @section:A:B@", 4
     item.speedup.scope, item.speedup.percent = 2, 26.5
-    rule.markers.add(kind=0, address=BASE_ADDRESS + 16, text=b"hot", message_kind=4)
+    marker = encode("RuleMarker", kind=0, address=BASE_ADDRESS + 16, text=b"hot", message_kind=4)
+    result.rules.append(encode_rule("CPIStall", items=[item], markers=[marker]))
     builder.add_source(functions={"_Z4axpyPf": BASE_ADDRESS}, files={"/src/a.cu": "int x;\n"})
     builder.add_result(result)
     builder.add_session()

@@ -159,3 +159,10 @@ def test_text_that_is_not_utf8_costs_nothing(read_bytes: Read) -> None:
     result.demangled_name = b"caf\xe9(int)"
     builder.add_result(result)
     assert read_bytes(builder.build()).launches[0].display_name == "caf\ufffd(int)"
+
+
+def test_a_payload_of_empty_entries_is_refused(read_bytes: Read) -> None:
+    builder = ReportBuilder()
+    builder.add_block(results=[b"\x08"] * 1000)
+    with pytest.raises(InputError, match="more than 172 entries in a payload of this size"):
+        read_bytes(builder.build())

@@ -1,5 +1,6 @@
 """Launch, device, modules, host context and rules of a report."""
 
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -17,7 +18,15 @@ from gpa_lsp.profile.model import (
     SourceMarker,
 )
 from gpa_lsp.profile.ncu.rules import strip_markup
-from tests.profile.report_builder import BASE_ADDRESS, DEVICE_ATTRIBUTES, ReportBuilder, build_small_report
+from gpa_lsp.profile.ncu.schema import MESSAGES
+from tests.profile.report_builder import (
+    BASE_ADDRESS,
+    DEVICE_ATTRIBUTES,
+    ReportBuilder,
+    build_small_report,
+    encode,
+    encode_rule,
+)
 
 Read = Callable[..., Profile]
 
@@ -177,8 +186,11 @@ def test_of_two_addresses_of_one_name_the_launchs_own_counts(read_bytes: Read) -
 def test_the_call_stack(read_bytes: Read) -> None:
     builder = ReportBuilder()
     result = builder.make_result(source_id=None)
-    result.call_stack.frames.add(module=b"/usr/lib/libcudart.so.12", address=0x10, function=b"", file=b"", line=0)
-    result.call_stack.frames.add(module=b"C:\\app\\a.exe", address=0x20, function=b"main", file=b"/src/a.cu", line=5)
+    frames = [
+        encode("Frame", module=b"/usr/lib/libcudart.so.12", address=0x10, function=b"", file=b"", line=0),
+        encode("Frame", module=b"C:\\app\\a.exe", address=0x20, function=b"main", file=b"/src/a.cu", line=5),
+    ]
+    result.call_stack.frames.extend(frames)
     builder.add_result(result)
     assert read_bytes(builder.build()).launches[0].call_stack == (
         HostFrame(function=None, module="libcudart.so.12", file=None, line=None, address=0x10),
@@ -189,14 +201,16 @@ def test_the_call_stack(read_bytes: Read) -> None:
 def test_nvtx_ranges_of_the_launching_thread(read_bytes: Read) -> None:
     builder = ReportBuilder()
     result = builder.make_result(source_id=None)
-    result.nvtx.domains.add(domain_id=0, name=b"<default domain>")
-    result.nvtx.domains.add(domain_id=3, name=b"lib")
-    own = result.nvtx.threads.add(thread_id=11)
+    nvtx = MESSAGES["NvtxState"]()
+    nvtx.domains.add(domain_id=0, name=b"<default domain>")
+    nvtx.domains.add(domain_id=3, name=b"lib")
+    own = nvtx.threads.add(thread_id=11)
     stack = own.stacks.add(domain_id=0)
     stack.ranges.add(name=b"outer")
     stack.ranges.add(name=b"inner")
     own.stacks.add(domain_id=3).ranges.add(name=b"gemm")
-    result.nvtx.threads.add(thread_id=12).stacks.add(domain_id=0).ranges.add(name=b"of another thread")
+    nvtx.threads.add(thread_id=12).stacks.add(domain_id=0).ranges.add(name=b"of another thread")
+    result.nvtx = nvtx.SerializeToString()
     builder.add_result(result)
     assert read_bytes(builder.build()).launches[0].nvtx_ranges == ("outer", "inner", "lib@gemm")
 
@@ -204,22 +218,23 @@ def test_nvtx_ranges_of_the_launching_thread(read_bytes: Read) -> None:
 def test_rules(read_bytes: Read) -> None:
     builder = ReportBuilder()
     result = builder.make_result(source_id=None)
-    rule = result.rules.add(identifier=b"R", name=b"Rule", section=b"S")
-    item = rule.body.items.add()
+    item = MESSAGES["RuleItem"]()
     item.message.text, item.message.kind, item.message.title = b" text @section:A:B@ ", 2, b"title"
     item.focus_metrics.add(name=b"m", value=0.5, severity=2, advice=b"more")
     item.speedup.scope, item.speedup.percent = 1, 12.5
     item.source_table.title = b"t"
     item.source_table.metrics.add(name=b"derived__x")
-    other = rule.body.items.add()
+    other = MESSAGES["RuleItem"]()
     other.message.text, other.message.kind = b"odd", 99
     table = other.tables.add()
     table.heading.title, table.heading.description = b"T", b"D"
     table.columns.add(name=b"Location", texts=[b"@source:a.cu:15:a.cu, line 16@"])
     table.columns.add(name=b"Executed", numbers=[3.0])
-    rule.markers.add(kind=0, address=0x1010, text=b"hot", message_kind=4, file=b"")
-    rule.markers.add(kind=1, line=16, text=b"warm", message_kind=1, file=b"/src/a.cu")
-    result.rules.add(identifier=b"Silent")
+    markers = [
+        encode("RuleMarker", kind=0, address=0x1010, text=b"hot", message_kind=4, file=b""),
+        encode("RuleMarker", kind=1, line=16, text=b"warm", message_kind=1, file=b"/src/a.cu"),
+    ]
+    result.rules.extend([encode_rule("R", items=[item, other], markers=markers), encode_rule("Silent")])
     builder.add_result(result)
     found, silent = read_bytes(builder.build()).launches[0].rules
     assert (found.identifier, found.name, found.section) == ("R", "Rule", "S")
@@ -260,3 +275,58 @@ def test_rules(read_bytes: Read) -> None:
 )
 def test_markup_becomes_the_words_it_shows(text: str, shown: str) -> None:
     assert strip_markup(text) == shown
+
+
+def test_a_broken_part_costs_only_itself(read_bytes: Read) -> None:
+    builder = ReportBuilder()
+    result = builder.make_result(source_id=None)
+    result.rules.extend([encode_rule("first"), b"\x0a\xff\xff", encode_rule("third")])
+    builder.add_result(result)
+    profile = read_bytes(builder.build())
+    assert [rule.identifier for rule in profile.launches[0].rules] == ["first", "third"]
+    assert [problem.message for problem in profile.problems] == ["1 parts cannot be decoded and are left out"]
+
+
+@pytest.mark.parametrize("kind", ["rules", "frames", "instances", "ranges", "functions", "items"])
+def test_parts_made_to_fill_memory_are_left_out(read_bytes: Read, kind: str) -> None:
+    count = 200_000
+    builder = ReportBuilder()
+    result = builder.make_result(source_id=None)
+    if kind == "rules":
+        result.rules.extend([b""] * count)
+    elif kind == "items":
+        rule = MESSAGES["Rule"]()
+        rule.body.items.extend([b""] * count)
+        result.rules.append(rule.SerializeToString())
+    elif kind == "frames":
+        result.call_stack.frames.extend([b""] * count)
+    elif kind == "instances":
+        builder.name_id("m")
+        result.metrics.append(b"\x08\x00" + b"\x1a\x00" * count)
+    elif kind == "ranges":
+        nvtx = MESSAGES["NvtxState"]()
+        nvtx.threads.add(thread_id=11).stacks.add(domain_id=0)
+        data = nvtx.SerializeToString()
+        result.nvtx = data + b"\x12\x00" * count
+    else:
+        source = MESSAGES["Source"](source_id=1)
+        source.addresses.functions.extend([encode("Symbol", address=1)] * count)
+        builder.add_block(sources=[source])
+    builder.add_result(result)
+    tracemalloc.start()
+    try:
+        profile = read_bytes(builder.build())
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(profile.problems) == 1
+    assert "left out" in profile.problems[0].message
+    assert peak_bytes < 32 * 2 * count
+
+
+def test_a_hundred_problems_are_enough(read_bytes: Read) -> None:
+    builder = ReportBuilder()
+    builder.add_block(results=[b"\x0a\xff\xff" + bytes(60)] * 150)
+    problems = read_bytes(builder.build()).problems
+    assert len(problems) == 101
+    assert problems[-1].message == "50 more problems are not listed"

@@ -27,7 +27,7 @@ from gpa_lsp.profile.ncu.schema import MESSAGES
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import find_corpus
 from tests.profile.mutations import find_length_fields, mutate
-from tests.profile.report_builder import BASE_ADDRESS, ReportBuilder, build_small_report
+from tests.profile.report_builder import BASE_ADDRESS, ReportBuilder, build_small_report, encode, encode_rule
 
 _MAX_SECONDS = 5.0
 _CORPUS_SEEDS = ("rtx3070_daxpy_2022.3.ncu-rep", "rtx3070_scan_2020.3.ncu-rep")
@@ -102,14 +102,17 @@ def _build_entries() -> tuple[list[str], bytes, bytes]:
     builder = ReportBuilder()
     samples = {reason: {offset: (offset + 2, offset) for offset in (0, 16, 32)} for reason in ("wait", "drain")}
     result = builder.make_result(metrics=builder.encode_samples(samples))
-    result.call_stack.frames.add(module=b"/app", address=5, function=b"main", file=b"a.cu", line=9)
-    result.nvtx.threads.add(thread_id=11).stacks.add(domain_id=4).ranges.add(name=b"step")
-    item = result.rules.add(identifier=b"R").body.items.add()
+    result.call_stack.frames.append(encode("Frame", module=b"/app", address=5, function=b"main", file=b"a.cu", line=9))
+    nvtx = MESSAGES["NvtxState"]()
+    nvtx.threads.add(thread_id=11).stacks.add(domain_id=4).ranges.add(name=b"step")
+    result.nvtx = nvtx.SerializeToString()
+    item = MESSAGES["RuleItem"]()
     item.message.text, item.message.kind = b"see @section:A:B@", 4
     item.tables.add().columns.add(name=b"c", numbers=[1.0])
+    result.rules.append(encode_rule("R", items=[item], markers=[encode("RuleMarker", kind=1, line=3)]))
     source = MESSAGES["Source"](source_id=1, compute_capability_packed=8 << 16, image=b"\x7fELF")
-    source.addresses.functions.add(name=b"_Z4axpyPf", address=BASE_ADDRESS, symbol_index=3)
-    source.files.files.add(path=b"/a.cu", content=b"int x;")
+    source.addresses.functions.append(encode("Symbol", name=b"_Z4axpyPf", address=BASE_ADDRESS, symbol_index=3))
+    source.files.files.append(encode("SourceFile", path=b"/a.cu", content=b"int x;"))
     return builder.strings, result.SerializeToString(), source.SerializeToString()
 
 

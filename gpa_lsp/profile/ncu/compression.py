@@ -129,7 +129,11 @@ class _HasEnd(Protocol):
 
 
 class _Inflater:
-    """A ``read`` over a decompressor object; each step's output is bounded, and a cut-off stream just ends."""
+    """A ``read`` over a decompressor object; each step's output is bounded.
+
+    Raises:
+        EOFError: (from ``read``) the compressed data ends before the decompressor is done.
+    """
 
     def __init__(self, decompressor: _HasEnd, inflate: Callable[[int], bytes], stream: BinaryIO) -> None:
         self._decompressor = decompressor
@@ -140,8 +144,10 @@ class _Inflater:
         while not self._decompressor.eof:
             position = self._stream.tell()
             produced = self._inflate(size)
-            if produced or self._stream.tell() == position:
+            if produced:
                 return produced
+            if self._stream.tell() == position and not self._decompressor.eof:
+                raise EOFError("it ends early")
         return b""
 
 

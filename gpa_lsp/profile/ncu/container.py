@@ -26,6 +26,9 @@ CONTAINER_VERSION = 7
 
 _SIZE = struct.Struct("<I")
 _MAX_BLOCKS = 1_000_000
+_FREE_ENTRIES = 16
+_BYTES_PER_ENTRY = 32
+"""No module and no launch takes less; a payload of a million empty entries is not worth a million objects."""
 _DAMAGED_REMEDY = "the file is damaged or was cut off: copy it again or record it again"
 
 
@@ -50,14 +53,14 @@ class Container:
 
     Attributes:
         strings: the global string table, undecoded.
-        sessions: decoded pieces of session details; each holds any subset of the fields.
+        sessions: encoded pieces of session details; each holds any subset of the fields.
         sources: places of the modules.
         results: places of the launches.
         unknown_entries: places of entries the block headers do not account for.
     """
 
     strings: list[bytes] = field(default_factory=list)
-    sessions: list[Any] = field(default_factory=list)
+    sessions: list[bytes] = field(default_factory=list)
     sources: list[EntryPlace] = field(default_factory=list)
     results: list[EntryPlace] = field(default_factory=list)
     unknown_entries: list[EntryPlace] = field(default_factory=list)
@@ -127,7 +130,7 @@ def _read_block(stream: BinaryIO, offset: int, size_bytes: int, container: Conta
         raise InputError(message, place=f"offset {payload_offset:#x}", remedy=_DAMAGED_REMEDY)
     if header.HasField("string_table"):
         container.strings.extend(header.string_table.strings)
-    container.sessions.extend(header.session)
+    container.sessions.extend(header.sessions)
     process_id = header.process.process_id if header.HasField("process") else None
     places = _walk_payload(stream, payload_offset, payload_end, process_id)
     source_count, result_count = header.source_count, header.result_count
@@ -141,8 +144,12 @@ def _read_block(stream: BinaryIO, offset: int, size_bytes: int, container: Conta
 
 
 def _walk_payload(stream: BinaryIO, offset: int, end: int, process_id: int | None) -> list[EntryPlace]:
-    places = []
+    places: list[EntryPlace] = []
+    most = _FREE_ENTRIES + (end - offset) // _BYTES_PER_ENTRY
     while offset < end:
+        if len(places) == most:
+            message = f"more than {most} entries in a payload of this size"
+            raise InputError(message, place=f"offset {offset:#x}", remedy=_DAMAGED_REMEDY)
         entry_offset, entry_size = _read_size(stream, offset, end, "an entry")
         places.append(EntryPlace(offset=entry_offset, size_bytes=entry_size, process_id=process_id))
         offset = entry_offset + entry_size

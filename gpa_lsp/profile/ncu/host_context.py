@@ -14,32 +14,32 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from gpa_lsp.profile.model import HostFrame
-from gpa_lsp.profile.ncu.schema import read_text
+from gpa_lsp.profile.ncu.allowance import Allowance
+from gpa_lsp.profile.ncu.schema import Frame, NvtxState, read_text
 
 _DEFAULT_DOMAIN = 0
 
 
-def read_call_stack(result: Any) -> tuple[HostFrame, ...]:
+def read_call_stack(result: Any, allowance: Allowance) -> tuple[HostFrame, ...]:
     """CPU frames, innermost first; empty when not collected."""
-    return tuple(_read_frame(frame) for frame in result.call_stack.frames)
+    return tuple(_read_frame(frame) for frame in allowance.decode(Frame, result.call_stack.frames))
 
 
-def read_nvtx_ranges(result: Any) -> tuple[str, ...]:
+def read_nvtx_ranges(result: Any, allowance: Allowance) -> tuple[str, ...]:
     """Names of the push/pop ranges the launching thread was in, outermost first within a domain, domain by domain.
 
     A range of another domain than the default one is written as Nsight Compute's filters write it: ``domain@range``.
     """
-    if not result.HasField("nvtx"):
+    if not result.nvtx:
         return ()
-    domains = {domain.domain_id: read_text(domain.name) for domain in result.nvtx.domains}
-    threads = result.nvtx.threads
-    own = [thread for thread in threads if thread.thread_id == result.thread_id]
-    return tuple(
-        _name_range(read_text(entry.name), stack.domain_id, domains)
-        for thread in own
-        for stack in thread.stacks
-        for entry in stack.ranges
-    )
+    names: list[str] = []
+    for state in allowance.decode(NvtxState, [result.nvtx]):
+        domains = {domain.domain_id: read_text(domain.name) for domain in allowance.take(state.domains)}
+        own = [thread for thread in allowance.take(state.threads) if thread.thread_id == result.thread_id]
+        for stack in (stack for thread in own for stack in allowance.take(thread.stacks)):
+            ranges = allowance.take(stack.ranges)
+            names += [_name_range(read_text(entry.name), stack.domain_id, domains) for entry in ranges]
+    return tuple(names)
 
 
 def _name_range(name: str, domain_id: int, domains: dict[int, str]) -> str:

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from gpa_lsp.profile.model import Device, Dim3, Launch, Metric
+from gpa_lsp.profile.ncu.allowance import Allowance
 from gpa_lsp.profile.ncu.host_context import read_call_stack, read_nvtx_ranges
 from gpa_lsp.profile.ncu.metrics import LazyMetrics, index_metrics
-from gpa_lsp.profile.ncu.rules import read_rule
+from gpa_lsp.profile.ncu.rules import read_rules
 from gpa_lsp.profile.ncu.samples import is_truncated, read_samples
 from gpa_lsp.profile.ncu.schema import read_text
 from gpa_lsp.profile.ncu.session import find_device
@@ -18,12 +19,19 @@ _NO_LAUNCH: Dim3 = (0, 0, 0)
 
 
 def read_launch(
-    result: Any, *, index: int, module_id: int | None, strings: list[str], devices: Mapping[int, Device]
+    result: Any,
+    *,
+    size_bytes: int,
+    index: int,
+    module_id: int | None,
+    strings: list[str],
+    devices: Mapping[int, Device],
 ) -> tuple[Launch, list[str]]:
     """Decode a result.
 
     Args:
         result: the decoded result message.
+        size_bytes: of the encoded result.
         index: of the launch in the profile.
         module_id: of the module its code is in; None when the report does not hold it.
         strings: the report's string table.
@@ -34,6 +42,7 @@ def read_launch(
     """
     metrics, problems = index_metrics(list(result.metrics), strings)
     samples, sample_problems = read_samples(metrics)
+    allowance = Allowance(size_bytes)
     launch = Launch(
         index=index,
         mangled_name=read_text(result.mangled_name),
@@ -50,12 +59,12 @@ def read_launch(
         samples=samples,
         samples_truncated=False,
         function_addresses=_read_function_addresses(metrics),
-        nvtx_ranges=read_nvtx_ranges(result),
-        call_stack=read_call_stack(result),
-        rules=tuple(read_rule(rule) for rule in result.rules),
+        nvtx_ranges=read_nvtx_ranges(result, allowance),
+        call_stack=read_call_stack(result, allowance),
+        rules=read_rules(result, allowance),
     )
-    failure = _describe_failure(launch)
-    return replace(launch, samples_truncated=is_truncated(launch), failure=failure), problems + sample_problems
+    problems += sample_problems + allowance.describe()
+    return replace(launch, samples_truncated=is_truncated(launch), failure=_describe_failure(launch)), problems
 
 
 def _read_dim3(dim3: Any) -> Dim3:

@@ -12,6 +12,10 @@ from gpa_lsp.profile.ncu import schema
 _OVER_TIME = 1
 """Correlation kind of metrics whose instances are GPU time stamps in ns (2023.2 and later)."""
 
+_LARGE_BYTES = 1 << 16
+_MIN_INSTANCE_BYTES = 6
+"""Real instances take at least 10; a metric of empty ones was made to fill memory."""
+
 
 class LazyMetrics(Mapping[str, Metric]):
     """Metric name → :class:`Metric`, decoded on each access and not kept.
@@ -65,9 +69,8 @@ def index_metrics(encoded_metrics: list[bytes], strings: list[str]) -> tuple[Laz
     encoded: dict[str, bytes] = {}
     undecodable = nameless = 0
     for data in encoded_metrics:
-        try:
-            name_id = schema.Metric.FromString(data).name_id
-        except DecodeError:
+        name_id = _find_name_id(data)
+        if name_id is None:
             undecodable += 1
             continue
         if name_id >= len(strings):
@@ -80,6 +83,19 @@ def index_metrics(encoded_metrics: list[bytes], strings: list[str]) -> tuple[Laz
     if nameless:
         problems.append(f"{nameless} metrics name no entry of the string table and are left out")
     return LazyMetrics(encoded), problems
+
+
+def _find_name_id(data: bytes) -> int | None:
+    """The name of a metric that can be decoded as a whole; None when it cannot."""
+    try:
+        if len(data) > _LARGE_BYTES:
+            # First without its instances, whose number is not yet known to be honest.
+            instances = schema.ColumnMetric.FromString(data).instances
+            if len(instances) * _MIN_INSTANCE_BYTES > len(data):
+                return None
+        return int(schema.Metric.FromString(data).name_id)
+    except DecodeError:
+        return None
 
 
 def read_scalar(value: Any) -> MetricScalar | None:

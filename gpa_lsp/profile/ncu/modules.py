@@ -3,7 +3,8 @@
 from typing import Any
 
 from gpa_lsp.profile.model import LoadedFunction, Module
-from gpa_lsp.profile.ncu.schema import read_text
+from gpa_lsp.profile.ncu.allowance import Allowance
+from gpa_lsp.profile.ncu.schema import SourceFile, Symbol, read_text
 
 ModuleKey = tuple[int | None, int]
 """Process id (None when not stored) and source id: ids are handles of one process, and a report may hold several processes."""
@@ -17,10 +18,13 @@ class ModuleTable:
 
     def __init__(self) -> None:
         self._entries: dict[ModuleKey, list[Any]] = {}
+        self._size_bytes: dict[ModuleKey, int] = {}
 
-    def add(self, process_id: int | None, source: Any) -> None:
-        """Take a decoded source entry."""
-        self._entries.setdefault((process_id, source.source_id), []).append(source)
+    def add(self, process_id: int | None, source: Any, size_bytes: int) -> None:
+        """Take a decoded source entry; ``size_bytes`` is what it takes in the file."""
+        key = process_id, source.source_id
+        self._entries.setdefault(key, []).append(source)
+        self._size_bytes[key] = self._size_bytes.get(key, 0) + size_bytes
 
     def build(self) -> tuple[dict[int, Module], dict[ModuleKey, int], list[str]]:
         """Merge.
@@ -38,13 +42,15 @@ class ModuleTable:
             images = list(dict.fromkeys(entry.image for entry in entries if entry.image))
             if len(images) > 1:
                 problems.append(f"module {module_id} comes with {len(images)} different images; the first is used")
+            allowance = Allowance(self._size_bytes[key])
             modules[module_id] = Module(
                 module_id=module_id,
                 image=images[0] if images else None,
                 compute_capability=_read_capability(entries),
-                functions=_merge_functions(entries),
-                sources=_merge_sources(entries),
+                functions=_merge_functions(entries, allowance),
+                sources=_merge_sources(entries, allowance),
             )
+            problems += [f"module {module_id}: {message}" for message in allowance.describe()]
         return modules, ids, problems
 
 
@@ -57,11 +63,11 @@ def _read_capability(entries: list[Any]) -> tuple[int, int] | None:
     return None
 
 
-def _merge_functions(entries: list[Any]) -> tuple[LoadedFunction, ...]:
+def _merge_functions(entries: list[Any], allowance: Allowance) -> tuple[LoadedFunction, ...]:
     """All functions of all entries, ascending by address, each place and name once."""
     found: dict[tuple[int, str], LoadedFunction] = {}
     for entry in entries:
-        for symbol in entry.addresses.functions:
+        for symbol in allowance.decode(Symbol, entry.addresses.functions):
             if not symbol.HasField("address"):
                 continue
             name = read_text(symbol.name)
@@ -71,9 +77,9 @@ def _merge_functions(entries: list[Any]) -> tuple[LoadedFunction, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def _merge_sources(entries: list[Any]) -> dict[str, str]:
+def _merge_sources(entries: list[Any], allowance: Allowance) -> dict[str, str]:
     sources: dict[str, str] = {}
     for entry in entries:
-        for file in entry.files.files:
+        for file in allowance.decode(SourceFile, entry.files.files, is_flat=True):
             sources.setdefault(read_text(file.path), read_text(file.content))
     return sources

@@ -7,17 +7,20 @@ from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
 
-from gpa_lsp.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.profile.model import Launch, Profile
 from gpa_lsp.profile.ncu import schema
+from gpa_lsp.profile.ncu.allowance import Allowance
 from gpa_lsp.profile.ncu.container import Container, EntryPlace, read_container, read_entry
 from gpa_lsp.profile.ncu.launches import read_launch
-from gpa_lsp.profile.ncu.magic import REPORT_MAGIC, find_compression
+from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC, find_compression
 from gpa_lsp.profile.ncu.modules import ModuleKey, ModuleTable
 from gpa_lsp.profile.ncu.session import read_devices, read_tool_version
 from gpa_lsp.profile.opening import open_regular_file
 
 FORMAT_NAME = "ncu-report"
+_COMPRESSED_SUFFIX = ".ncu-repz"
+_MAX_PROBLEMS = 100
 
 
 def read_report(path: Path) -> Profile:
@@ -45,6 +48,9 @@ def _open_report(path: Path) -> Iterator[tuple[BinaryIO, int]]:
         head = stream.read(16)
         stream.seek(0)
         compression = None if head.startswith(REPORT_MAGIC) else find_compression(head)
+        if compression is None and path.suffix == _COMPRESSED_SUFFIX and not head.startswith(REPORT_MAGIC):
+            message = f"is compressed in a way that is not known (it starts with {head[:8].hex(' ')})"
+            raise UnsupportedInputError(message, path=path, place="offset 0x0", remedy=CONVERT_REMEDY)
         if compression is None:
             yield stream, size_bytes
         else:
@@ -62,6 +68,7 @@ class _Assembly:
         self._stream = stream
         self._container = container
         self._problems: list[Problem] = []
+        self._unlisted_problems = 0
 
     def build(self) -> Profile:
         container = self._container
@@ -69,11 +76,12 @@ class _Assembly:
         for number, place in enumerate(container.sources):
             source = self._decode(schema.Source, place, f"module {number}")
             if source is not None:
-                table.add(place.process_id, source)
+                table.add(place.process_id, source, place.size_bytes)
         modules, module_ids, module_problems = table.build()
         for message in module_problems:
             self._note(message, ProblemSeverity.WARNING)
-        launches = self._read_launches(module_ids)
+        sessions = self._decode_sessions()
+        launches = self._read_launches(module_ids, sessions)
         if container.unknown_entries:
             count, place = len(container.unknown_entries), container.unknown_entries[0]
             message = f"{count} entries of an unknown kind are passed over"
@@ -81,15 +89,23 @@ class _Assembly:
         return Profile(
             path=self._path,
             format_name=FORMAT_NAME,
-            tool_version=read_tool_version(container.sessions),
+            tool_version=read_tool_version(sessions),
             modules=modules,
             launches=launches,
-            problems=tuple(self._problems),
+            problems=self._list_problems(),
         )
 
-    def _read_launches(self, module_ids: dict[ModuleKey, int]) -> tuple[Launch, ...]:
+    def _decode_sessions(self) -> list[Any]:
+        encoded = self._container.sessions
+        allowance = Allowance(sum(map(len, encoded)))
+        sessions = list(allowance.decode(schema.Session, encoded))
+        for message in allowance.describe():
+            self._note(f"session details: {message}", ProblemSeverity.WARNING)
+        return sessions
+
+    def _read_launches(self, module_ids: dict[ModuleKey, int], sessions: list[Any]) -> tuple[Launch, ...]:
         strings = [schema.read_text(raw) for raw in self._container.strings]
-        devices = read_devices(self._container.sessions)
+        devices = read_devices(sessions)
         launches: list[Launch] = []
         for number, place in enumerate(self._container.results):
             result = self._decode(schema.Result, place, f"launch {number}")
@@ -97,7 +113,12 @@ class _Assembly:
                 continue
             module_id = self._find_module(result, place, module_ids)
             launch, messages = read_launch(
-                result, index=len(launches), module_id=module_id, strings=strings, devices=devices
+                result,
+                size_bytes=place.size_bytes,
+                index=len(launches),
+                module_id=module_id,
+                strings=strings,
+                devices=devices,
             )
             for message in messages:
                 self._note(
@@ -142,7 +163,17 @@ class _Assembly:
         kernel: str | None = None,
         remedy: str | None = None,
     ) -> None:
+        if len(self._problems) >= _MAX_PROBLEMS:
+            self._unlisted_problems += 1
+            return
         problem = Problem(
             severity=severity, message=message, path=self._path, place=place, kernel=kernel, remedy=remedy
         )
         self._problems.append(problem)
+
+    def _list_problems(self) -> tuple[Problem, ...]:
+        if not self._unlisted_problems:
+            return tuple(self._problems)
+        message = f"{self._unlisted_problems} more problems are not listed"
+        unlisted = Problem(severity=ProblemSeverity.ERROR, message=message, path=self._path)
+        return (*self._problems, unlisted)

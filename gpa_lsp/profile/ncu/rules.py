@@ -12,7 +12,8 @@ from gpa_lsp.profile.model import (
     RuleTableColumn,
     SourceMarker,
 )
-from gpa_lsp.profile.ncu.schema import read_text
+from gpa_lsp.profile.ncu.allowance import Allowance
+from gpa_lsp.profile.ncu.schema import Rule, RuleItem, RuleMarker, read_text
 
 _KINDS = ("ok", "info", "warning", "error", "optimization")
 _GLOBAL_SCOPE = 2
@@ -20,12 +21,16 @@ _SASS_MARKER = 0
 _MARKUP = re.compile(r"@(url|section|source):([^@\n]*)@")
 
 
-def read_rule(rule: Any) -> RuleResult:
-    """Decode one rule result.
+def read_rules(result: Any, allowance: Allowance) -> tuple[RuleResult, ...]:
+    """Decode the rule results of a launch.
 
     Until 2023.1 optimization advice has kind ``warning``; ``optimization``, speedups and markers exist from 2023.2 on.
     """
-    items = rule.body.items
+    return tuple(_read_rule(rule, allowance) for rule in allowance.decode(Rule, result.rules))
+
+
+def _read_rule(rule: Any, allowance: Allowance) -> RuleResult:
+    items = list(allowance.decode(RuleItem, rule.body.items))
     return RuleResult(
         identifier=read_text(rule.identifier),
         name=read_text(rule.name),
@@ -36,15 +41,15 @@ def read_rule(rule: Any) -> RuleResult:
             for item in items
             if item.HasField("speedup")
         ),
-        focus_metrics=tuple(_read_focus(focus) for item in items for focus in item.focus_metrics),
-        markers=tuple(_read_marker(marker) for marker in rule.markers),
+        focus_metrics=tuple(_read_focus(focus) for item in items for focus in allowance.take(item.focus_metrics)),
+        markers=tuple(_read_marker(marker) for marker in allowance.decode(RuleMarker, rule.markers)),
         source_metrics=tuple(
             read_text(metric.name)
             for item in items
             if item.HasField("source_table")
-            for metric in item.source_table.metrics
+            for metric in allowance.take(item.source_table.metrics)
         ),
-        tables=tuple(_read_table(table) for item in items for table in item.tables),
+        tables=tuple(_read_table(table, allowance) for item in items for table in allowance.take(item.tables)),
     )
 
 
@@ -100,15 +105,14 @@ def _read_marker(marker: Any) -> SourceMarker:
     )
 
 
-def _read_table(table: Any) -> RuleTable:
+def _read_table(table: Any, allowance: Allowance) -> RuleTable:
     return RuleTable(
         title=strip_markup(read_text(table.heading.title)),
         description=strip_markup(read_text(table.heading.description)),
-        columns=tuple(
-            RuleTableColumn(
-                name=read_text(column.name),
-                values=(*(strip_markup(read_text(text)) for text in column.texts), *column.numbers),
-            )
-            for column in table.columns
-        ),
+        columns=tuple(_read_column(column, allowance) for column in allowance.take(table.columns)),
     )
+
+
+def _read_column(column: Any, allowance: Allowance) -> RuleTableColumn:
+    texts = (strip_markup(read_text(text)) for text in allowance.take(column.texts))
+    return RuleTableColumn(name=read_text(column.name), values=(*texts, *allowance.take(column.numbers)))

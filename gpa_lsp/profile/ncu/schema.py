@@ -1,7 +1,8 @@
 """Our own description of the messages in a report, and the classes the protobuf library decodes them with.
 
 Only fields whose meaning is established are declared; everything else is an unknown field to the decoder and skipped. Text is declared as
-``bytes``: reports hold whatever the host's file names and symbols hold, and one wrong byte must not cost the message.
+``bytes``: reports hold whatever the host's file names and symbols hold, and one wrong byte must not cost the message. So are repeated messages
+that are decoded one by one (metrics on access; sessions, rules, frames, files and functions in allowance.py).
 
 The classes are built at import time from the tables below. They are dynamic, hence ``Any`` to the type checker.
 
@@ -28,7 +29,7 @@ _MESSAGES: dict[str, tuple[_Field, ...]] = {
     "BlockHeader": (
         (1, "source_count", _UINT64),
         (2, "result_count", _UINT64),
-        (3, "session", "Session", "repeated"),
+        (3, "sessions", _BYTES, "repeated"),
         (4, "string_table", "StringTable"),
         (5, "payload_bytes", _UINT64),
         (6, "process", "Process"),
@@ -64,11 +65,11 @@ _MESSAGES: dict[str, tuple[_Field, ...]] = {
         (7, "demangled_name", _BYTES),
         (10, "grid", "Dim3"),
         (11, "block", "Dim3"),
-        (13, "metrics", _BYTES, "repeated"),  # decoded one by one and on access
+        (13, "metrics", _BYTES, "repeated"),
         (14, "created_unix_s", _UINT64),
         (15, "source", "SourceReference"),
-        (19, "rules", "Rule", "repeated"),
-        (21, "nvtx", "NvtxState"),
+        (19, "rules", _BYTES, "repeated"),
+        (21, "nvtx", _BYTES),
         (22, "context_id", _UINT64),
         (23, "stream_id", _UINT64),
         (28, "call_stack", "CallStack"),
@@ -81,7 +82,7 @@ _MESSAGES: dict[str, tuple[_Field, ...]] = {
     "NvtxThread": ((1, "thread_id", _UINT64), (2, "stacks", "NvtxStack", "repeated")),
     "NvtxStack": ((1, "domain_id", _UINT64), (3, "ranges", "NvtxRange", "repeated")),
     "NvtxRange": ((1, "name", _BYTES),),
-    "CallStack": ((1, "frames", "Frame", "repeated"),),
+    "CallStack": ((1, "frames", _BYTES, "repeated"),),
     "Frame": (
         (1, "module", _BYTES),
         (2, "address", _UINT64),
@@ -95,9 +96,9 @@ _MESSAGES: dict[str, tuple[_Field, ...]] = {
         (2, "name", _BYTES),
         (3, "body", "RuleBody"),
         (4, "section", _BYTES),
-        (5, "markers", "RuleMarker", "repeated"),
+        (5, "markers", _BYTES, "repeated"),
     ),
-    "RuleBody": ((1, "items", "RuleItem", "repeated"),),
+    "RuleBody": ((1, "items", _BYTES, "repeated"),),
     "RuleItem": (
         (1, "message", "RuleMessage"),
         (8, "focus_metrics", "RuleFocus", "repeated"),
@@ -130,9 +131,9 @@ _MESSAGES: dict[str, tuple[_Field, ...]] = {
         (8, "files", "SourceFiles"),
         (9, "addresses", "Addresses"),
     ),
-    "SourceFiles": ((1, "files", "SourceFile", "repeated"),),
+    "SourceFiles": ((1, "files", _BYTES, "repeated"),),
     "SourceFile": ((1, "path", _BYTES), (2, "content", _BYTES)),
-    "Addresses": ((1, "functions", "Symbol", "repeated"),),
+    "Addresses": ((1, "functions", _BYTES, "repeated"),),
     "Symbol": ((1, "name", _BYTES), (2, "address", _UINT64), (3, "symbol_index", _UINT64)),
 }
 
@@ -170,11 +171,19 @@ MESSAGES: Final[dict[str, Any]] = _build_classes()
 
 FileHeader: Final[Any] = MESSAGES["FileHeader"]
 BlockHeader: Final[Any] = MESSAGES["BlockHeader"]
+Session: Final[Any] = MESSAGES["Session"]
 Metric: Final[Any] = MESSAGES["Metric"]
 Instance: Final[Any] = MESSAGES["Instance"]
 ColumnMetric: Final[Any] = MESSAGES["ColumnMetric"]
 Result: Final[Any] = MESSAGES["Result"]
+NvtxState: Final[Any] = MESSAGES["NvtxState"]
+Frame: Final[Any] = MESSAGES["Frame"]
+Rule: Final[Any] = MESSAGES["Rule"]
+RuleItem: Final[Any] = MESSAGES["RuleItem"]
+RuleMarker: Final[Any] = MESSAGES["RuleMarker"]
 Source: Final[Any] = MESSAGES["Source"]
+SourceFile: Final[Any] = MESSAGES["SourceFile"]
+Symbol: Final[Any] = MESSAGES["Symbol"]
 
 
 def read_text(raw: bytes) -> str:
