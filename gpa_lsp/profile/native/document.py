@@ -9,7 +9,7 @@ from gpa_lsp.profile.native import FORMAT, FORMAT_FAMILY
 from gpa_lsp.profile.native.elements import Element
 from gpa_lsp.profile.opening import open_regular_file
 
-_MAX_BYTES = 256 << 20
+_MAX_BYTES = 128 << 20
 """A parsed document takes some ten times its text in memory."""
 
 
