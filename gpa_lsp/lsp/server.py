@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 _PUSH_DELAY_S = 0.3
 """After the last keystroke; the client moves what it has by itself until then."""
 
-_REFRESH_DELAY_S = 0.05
+_REFRESH_DELAY_S = 0.1
 """Profiles often come in numbers; the client is asked to ask again once for all of them."""
 
 _LONE_FILE_DEPTH = 3
@@ -82,7 +82,8 @@ class Server:
         self._lone_folder: Path | None = None
         self._pushes: dict[str, asyncio.TimerHandle] = {}
         self._broken: set[str] = set()
-        self._refresh: asyncio.TimerHandle | None = None
+        self._is_refreshing = False
+        self._is_shown_stale = False
         self._editor = self._meet_client(types.ClientCapabilities(), PositionCodec())
         self._loader = ProfileLoader(self)
         self._loading: asyncio.Task[None] | None = None
@@ -226,18 +227,25 @@ class Server:
         """There is a new state of knowledge: show it."""
         self._snapshot = snapshot
         self._documents.take(snapshot, self._settings)
-        if self._refresh is None:
-            self._refresh = asyncio.get_running_loop().call_later(_REFRESH_DELAY_S, self._ask_to_refresh)
+        self._is_shown_stale = True
+        if not self._is_refreshing:
+            self._is_refreshing = True
+            self._editor.start(self._ask_to_refresh())
 
-    def _ask_to_refresh(self) -> None:
-        self._refresh = None
-        for feature in self._features.values():
-            if (
-                isinstance(feature, RequestFeature)
-                and feature.refresh_method
-                and self._editor.can(feature.refresh_capability)
-            ):
-                self._editor.start(self._editor.ask(feature.refresh_method))
+    async def _ask_to_refresh(self) -> None:
+        """Let the client ask again, one method at a time and after a pause.
+
+        Neovim 0.12 forgets to draw new hints when anything makes it redraw between our request and our answer to the hints it then asks for;
+        so nothing else may come from us in between.
+        """
+        asking = [feature for feature in self._features.values() if isinstance(feature, RequestFeature)]
+        while self._is_shown_stale:
+            self._is_shown_stale = False
+            for feature in asking:
+                if feature.refresh_method and self._editor.can(feature.refresh_capability):
+                    await asyncio.sleep(_REFRESH_DELAY_S)
+                    await self._editor.ask(feature.refresh_method)
+        self._is_refreshing = False
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressBar:
         """Long work begins."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.report.names import shorten_distinctly
+
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.report.model import KernelReport
 
@@ -67,8 +69,15 @@ class LoadedProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleKernel:
-    """A kernel that is shown, with the profile it comes from."""
+    """A kernel that is shown.
 
+    Attributes:
+        name: short, and different for different kernels that are shown.
+        profile: where it comes from.
+        kernel: what was measured.
+    """
+
+    name: str
     profile: LoadedProfile
     kernel: MeasuredKernel
 
@@ -117,14 +126,18 @@ class Snapshot:
 
 def _choose_newest(profiles: Iterable[LoadedProfile]) -> tuple[VisibleKernel, ...]:
     """The newest measurement of each kernel. Kernels of one name whose bodies stand in different files are different kernels."""
-    newest: dict[tuple[str, str | None], VisibleKernel] = {}
+    newest: dict[tuple[str, str | None], tuple[LoadedProfile, MeasuredKernel]] = {}
     for profile in sorted(profiles, key=lambda profile: str(profile.path)):
         for kernel in profile.kernels:
             key = (kernel.report.mangled_name, _find_home(profile, kernel))
             known = newest.get(key)
-            if known is None or kernel.measured_ns > known.kernel.measured_ns:
-                newest[key] = VisibleKernel(profile=profile, kernel=kernel)
-    return tuple(sorted(newest.values(), key=_order_by_time))
+            if known is None or kernel.measured_ns > known[1].measured_ns:
+                newest[key] = (profile, kernel)
+    chosen = sorted(newest.values(), key=_order_by_time)
+    names = shorten_distinctly(kernel.report.name for _, kernel in chosen)
+    return tuple(
+        VisibleKernel(name=names[kernel.report.name], profile=profile, kernel=kernel) for profile, kernel in chosen
+    )
 
 
 def _find_home(profile: LoadedProfile, kernel: MeasuredKernel) -> str | None:
@@ -134,7 +147,7 @@ def _find_home(profile: LoadedProfile, kernel: MeasuredKernel) -> str | None:
     return profile.files[compiled_path].local_path if compiled_path in profile.files else compiled_path
 
 
-def _order_by_time(shown: VisibleKernel) -> tuple[float, str]:
-    report = shown.kernel.report
+def _order_by_time(measured: tuple[LoadedProfile, MeasuredKernel]) -> tuple[float, str]:
+    report = measured[1].report
     total_ns = sum(launch.duration_ns or 0.0 for launch in report.launches)
     return (-total_ns, report.mangled_name)

@@ -1,6 +1,7 @@
 """What the editor says about a line or a kernel, as Markdown that reads as well where it is shown as it is (Neovim, Helix).
 
-Pure functions from measurements to text: no protocol, no positions.
+Pure functions from measurements to text: no protocol, no positions. What is imported inside them needs numpy, which the answer to initialize must
+not wait for.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,9 +19,9 @@ from gpa_lsp.render.numbers import (
     format_share,
     format_whole_percent,
 )
-from gpa_lsp.report.names import shorten_name
 
 if TYPE_CHECKING:
+    from gpa_lsp.render.findings import Finding, HotInstruction
     from gpa_lsp.report.model import InstructionColumns, KernelReport, ReasonCounts
 
 _MAX_REASONS = 8
@@ -31,7 +32,6 @@ _NO_BARRIER = 7
 
 def find_top_reason(counts: "ReasonCounts") -> str | None:
     """The stall reason with most samples, chosen as in findings everywhere; None when there is no stall."""
-    # Loaded late: it needs numpy, which the answer to initialize must not wait for.
     from gpa_lsp.render.findings import choose_reasons
 
     reasons = choose_reasons(counts)
@@ -48,13 +48,46 @@ def label_line(line: HotLine) -> str:
 
 
 def summarise_line(line: HotLine) -> str:
-    """One sentence about a line, without full stop."""
-    name = shorten_name(line.shown.kernel.report.name)
-    text = f"{format_whole_percent(line.share_ratio)} of the samples of {name}"
-    if line.is_mostly_called:
-        return f"about {text}, mostly in functions called from here"
-    reason = find_top_reason(line.row.inclusive_by_reason)
-    return text if reason is None else f"{text}, mostly {reason}: {describe_stall_reason(reason).description}"
+    """A line as one sentence, in the words of the command line."""
+    from gpa_lsp.render.finding_words import describe_finding
+
+    return describe_finding(_make_finding(line))
+
+
+def _make_finding(line: HotLine) -> "Finding":
+    from gpa_lsp.render.findings import Finding, choose_reasons
+
+    row, report = line.row, line.shown.kernel.report
+    return Finding(
+        kernel=report,
+        kernel_name=line.shown.name,
+        place=row.source_line,
+        function=row.function,
+        function_name="",
+        share=report.share_of(row.inclusive_samples),
+        self_samples=row.samples,
+        latency_samples=row.inclusive_latency_samples,
+        called_samples=row.called_samples,
+        by_reason=row.inclusive_by_reason,
+        reasons=choose_reasons(row.inclusive_by_reason),
+        hottest=_find_hottest(report.instructions, line.hottest),
+    )
+
+
+def _find_hottest(columns: "InstructionColumns", indices: Sequence[int]) -> "HotInstruction | None":
+    from gpa_lsp.render.findings import HotInstruction
+
+    if not indices:
+        return None
+    index = indices[0]
+    chain = int(columns.chain_index[index])
+    return HotInstruction(
+        function=columns.functions[columns.function_index[index]],
+        pc_offset=int(columns.pc_offsets[index]),
+        text=columns.texts[index],
+        samples=int(columns.all_samples[index].sum()),
+        chain=columns.chains[chain] if chain >= 0 else None,
+    )
 
 
 def describe_line(lines: Sequence[HotLine]) -> str:
@@ -64,10 +97,7 @@ def describe_line(lines: Sequence[HotLine]) -> str:
         lines: what the kernels say of it, hottest first; not empty.
     """
     parts = [_describe_one(lines[0])]
-    parts.extend(
-        f"also {label_line(line)} of `{shorten_name(line.shown.kernel.report.name)}`"
-        for line in lines[1 : 1 + _MAX_KERNELS]
-    )
+    parts.extend(f"also {label_line(line)} of `{line.shown.name}`" for line in lines[1 : 1 + _MAX_KERNELS])
     if len(lines) > 1 + _MAX_KERNELS:
         parts.append(f"and {len(lines) - 1 - _MAX_KERNELS} more kernels")
     return "\n\n".join(parts)
@@ -76,9 +106,7 @@ def describe_line(lines: Sequence[HotLine]) -> str:
 def _describe_one(line: HotLine) -> str:
     row, report = line.row, line.shown.kernel.report
     reason = find_top_reason(row.inclusive_by_reason)
-    parts = [
-        f"**{format_share(report.share_of(row.inclusive_samples))}** of the samples of `{shorten_name(report.name)}`"
-    ]
+    parts = [f"**{format_share(report.share_of(row.inclusive_samples))}** of the samples of `{line.shown.name}`"]
     if reason is not None:
         parts.append(f"mostly **{reason}**: {describe_stall_reason(reason).description}")
     parts.append(_draw_reasons(row.inclusive_by_reason, row.inclusive_samples, "of line"))
@@ -206,7 +234,7 @@ def _name_source(line: HotLine) -> str:
 def describe_kernel_briefly(shown: VisibleKernel) -> str:
     """One line for a lens: name, time, samples, top reason."""
     report = shown.kernel.report
-    parts = [shorten_name(report.name)]
+    parts = [shown.name]
     if report.duration_ns is not None:
         launches = len(report.launches)
         time = format_duration_ns(report.duration_ns)
@@ -222,7 +250,7 @@ def describe_kernel_briefly(shown: VisibleKernel) -> str:
 def describe_kernel(shown: VisibleKernel) -> str:
     """A page about a kernel."""
     report = shown.kernel.report
-    parts = [f"# {shorten_name(report.name)}", describe_kernel_briefly(shown), _describe_launch(report)]
+    parts = [f"# {shown.name}", describe_kernel_briefly(shown), _describe_launch(report)]
     parts.append(_draw_reasons(report.by_reason, report.total_samples, "of kernel"))
     lines = [
         (

@@ -129,7 +129,8 @@ def test_diagnostics_are_information_with_the_reason_as_code() -> None:
     assert (first.range.start.line, second.range.start.line) == (4, 3)
     assert first.severity is types.DiagnosticSeverity.Information
     assert (first.source, first.code) == ("gpa-lsp", "long_scoreboard")
-    assert first.message.startswith("64 % of the samples of saxpy, mostly long_scoreboard: waiting for data")
+    assert first.message.startswith("64.0 % (±9.8) of saxpy: 94 % waiting for data")
+    assert first.message.endswith("; hottest LDG.E R2, [R4.64]; 64 of 100 samples")
 
 
 def test_diagnostics_lead_to_the_code_inlined_into_a_line() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 from gpa_lsp.lsp.commands import Command, Desk
 from gpa_lsp.lsp.stall_table import describe_kernel
-from gpa_lsp.report.names import shorten_name
 
 
 def show_kernel(desk: Desk, arguments: Sequence[Any]) -> str | None:
@@ -18,7 +17,7 @@ def show_kernel(desk: Desk, arguments: Sequence[Any]) -> str | None:
     for shown in desk.snapshot.visible:
         if shown.kernel.report.mangled_name == wanted:
             page = describe_kernel(shown)
-            desk.show_document(shorten_name(shown.kernel.report.name), page)
+            desk.show_document(shown.name, page)
             return page
     desk.show_message("no loaded profile has this kernel any more")
     return None

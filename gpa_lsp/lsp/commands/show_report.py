@@ -7,7 +7,6 @@ from gpa_lsp.lsp.commands import Command, Desk
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.stall_table import draw_table, find_top_reason
 from gpa_lsp.render.numbers import format_count, format_duration_ns
-from gpa_lsp.report.names import shorten_name
 
 
 def show_report(desk: Desk, arguments: Sequence[Any]) -> str:
@@ -34,7 +33,7 @@ def describe_all(snapshot: Snapshot) -> str:
 
 def _make_row(shown: VisibleKernel) -> tuple[str, str, str, str, str]:
     report = shown.kernel.report
-    name = shorten_name(report.name)
+    name = shown.name
     reason = find_top_reason(report.by_reason) or ""
     return (
         name,
