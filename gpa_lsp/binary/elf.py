@@ -177,6 +177,11 @@ def read_elf(data: bytes | FileBytes, *, path: Path | None = None) -> ElfImage:
             remedy="build for a 64-bit target",
         )
     header = _HEADER.unpack(data[:HEADER_BYTES])
+    if header[5] + header[9] * header[10] > len(data):
+        # Not read, but often the last thing in a cubin: what cuts them off tells that the file is cut.
+        raise InputError(
+            "the program headers reach past the end of the file", path=path, place="ELF header", remedy=DAMAGED
+        )
     identification, kind, machine, table_start, flags = header[0], header[1], header[2], header[6], header[7]
     sections = _read_section_table(data, start=table_start, entry_bytes=header[11], count=header[12], path=path)
     names_index = int(sections[0]["link"]) if header[13] == _EXTENDED_INDEX and len(sections) else header[13]

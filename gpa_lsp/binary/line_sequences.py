@@ -90,9 +90,9 @@ class _SequenceFinder:
         if not self._units:
             self._units = read_units(self.data, path=self.path, place=self.place)
         number = bisect_right([unit.start for unit in self._units], operand) - 1
-        unit = self._units[number]
-        if not unit.program_start < operand < unit.end:
+        if number < 0 or not self._units[number].program_start < operand < self._units[number].end:
             raise self._fail(f"the address operand at 0x{operand:x} is outside every program")
+        unit = self._units[number]
         start = operand - len(SET_ADDRESS_HEAD)
         if self.data[start:operand] == SET_ADDRESS_HEAD and (
             start == unit.program_start or self.data[start - len(END_SEQUENCE) : start] == END_SEQUENCE

@@ -48,7 +48,7 @@ def list_image(path: Path) -> dict[str, ListedFunction]:
         pytest.skip("nvdisasm is not installed")
     with tempfile.TemporaryDirectory() as folder:
         known = _pass_off_as_turing(path, Path(folder))
-        command = [tool, "-c", "-gi", "-gp", known]
+        command: list[str | Path] = [tool, "-c", "-gi", "-gp", known]
         text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     functions: dict[str, ListedFunction] = {}
     current = ListedFunction()

@@ -249,9 +249,10 @@ def test_address_operand_outside_the_function(value: int, code: Code) -> None:
         decode(unit(set_address(value) + COPY + END), functions={"k": code})
 
 
-def test_operand_outside_every_program() -> None:
+@pytest.mark.parametrize("section", [unit(set_address() + COPY + END), b""], ids=["in the header", "no unit"])
+def test_operand_outside_every_program(section: bytes) -> None:
     with pytest.raises(InputError, match="outside every program"):
-        decode(unit(set_address() + COPY + END), operands=[(8, "k")])
+        decode(section, operands=[(8, "k")])
 
 
 @pytest.mark.parametrize(
