@@ -188,8 +188,9 @@ def _find_falling(instructions: Instructions, flow: npt.NDArray[np.uint8]) -> np
         [any(part in _DIVERGENCE_MODIFIERS for part in name.split(".")) for name in instructions.mnemonics],
         dtype=np.bool_,
     )[instructions.mnemonic_index]
-    is_conditional = (flow == Flow.BRANCH) & (reads_predicate | depends_on_divergence)
-    falls_through: npt.NDArray[np.bool_] = stays | (instructions.guard >= 0) | is_conditional
+    depends_on_divergence &= flow == Flow.BRANCH
+    is_guarded = instructions.guard >= 0
+    falls_through: npt.NDArray[np.bool_] = stays | is_guarded | reads_predicate | depends_on_divergence
     return falls_through
 
 

@@ -12,11 +12,23 @@
     }
 
 A node's name stands on a line of its own before its label. Names are unique in the whole output.
+
+Three differences to our graphs are no errors; each is checked for being exactly that and nothing else:
+
+* nvdisasm leaves out the filler at a section's end (a branch to itself and NOPs), which we keep as unreachable blocks;
+* it draws the call of a routine by itself as an edge to its first instruction, where we have a call;
+* it refuses images older than CUDA 13, and does not know architectures before 7.5; those cannot be compared.
 """
 
 import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+from gpa_lsp.binary.model import INSTRUCTION_BYTES, Flow, Instructions
+from gpa_lsp.program.build import build_flow_graph
+from gpa_lsp.program.model import FlowGraph
+from tests.program.assembly import assemble
 
 _CLUSTER = re.compile(r'subgraph "cluster_(.*)" \{$')
 _NODE = re.compile(r'"([^"]*)"$')
@@ -71,3 +83,61 @@ def read_block_graphs(output: str) -> dict[str, RoutineGraph]:
         name, offsets = blocks[source]
         routines[name].steps.add((offsets[-1], blocks[target][1][0]))
     return routines
+
+
+_FILLER = {"BRA", "NOP"}
+_SECTION = re.compile(r"^\s*//-+ \.text\.(\S+).*\n", re.MULTILINE)
+_INSTRUCTION = re.compile(r"\s+/\*[0-9a-f]{4,}\*/")
+_LABEL = re.compile(r"(?!\.text)\S+:$")
+
+
+def build_listed_graphs(listing: str) -> list[tuple[FlowGraph, Instructions]]:
+    """The flow graphs of all sections of what ``nvdisasm -c`` prints."""
+    parts = _SECTION.split(listing)
+    graphs = []
+    for name, text in zip(parts[1::2], parts[2::2], strict=True):
+        rows = [row for row in text.splitlines() if _INSTRUCTION.match(row) or _LABEL.match(row)]
+        function, instructions = assemble("\n".join(rows), name)
+        graphs.append((build_flow_graph(function, instructions), instructions))
+    return graphs
+
+
+def list_steps(graph: FlowGraph) -> set[tuple[int, int]]:
+    return {
+        (INSTRUCTION_BYTES * index, INSTRUCTION_BYTES * following)
+        for index in range(len(graph.block_of_instruction))
+        for following in graph.next_instructions(index)
+    }
+
+
+def list_self_calls(graph: FlowGraph) -> set[tuple[int, int]]:
+    """Calls of a routine by itself, which nvdisasm draws as edges."""
+    found = set()
+    for call in graph.calls:
+        caller = graph.procedure_of_block[graph.block_of_instruction[call.instruction]]
+        if call.callee_procedure == caller:
+            found.add((INSTRUCTION_BYTES * call.instruction, graph.procedures[caller].start_offset))
+    return found
+
+
+def compare_steps(graphs: Iterable[tuple[FlowGraph, Instructions]], said: dict[str, RoutineGraph]) -> int:
+    """Assert that an image's graphs are what nvdisasm drew, and return the number of steps compared."""
+    compared = 0
+    for graph, instructions in graphs:
+        routines = [said.pop(procedure.name, RoutineGraph()) for procedure in graph.procedures]
+        drawn = set().union(*(routine.instructions for routine in routines))
+        steps = set().union(*(routine.steps for routine in routines))
+        ours = {step for step in list_steps(graph) if step[0] in drawn}
+        assert steps == ours | list_self_calls(graph), graph.function
+        for index, mnemonic in enumerate(instructions.mnemonic_index):
+            if index * INSTRUCTION_BYTES not in drawn:
+                assert instructions.mnemonics[mnemonic] in _FILLER, (graph.function, index)
+                assert not graph.is_reachable[graph.block_of_instruction[index]]
+        # Every BSSY has its BSYNC, and no BSYNC is left over.
+        waits = [region.wait_instruction for region in graph.divergence_regions]
+        assert set(waits) == {index for index, flow in enumerate(instructions.flow) if flow == Flow.BARRIER_WAIT}
+        assert len(waits) == len(set(waits))
+        assert graph.problems == ()
+        compared += len(steps)
+    assert said == {}, "routines that we do not have"
+    return compared
