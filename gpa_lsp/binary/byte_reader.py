@@ -6,6 +6,7 @@ from gpa_lsp.binary.allowance import DAMAGED
 from gpa_lsp.errors import InputError
 
 _LONGEST_NUMBER_BYTES = 10
+_CUT_OFF = "the line table ends in the middle of an entry"
 
 
 class ByteReader:
@@ -35,20 +36,32 @@ class ByteReader:
     def take(self, count: int) -> bytes:
         """The next bytes."""
         if count > self.end - self.position:
-            raise self.fail("the line table ends in the middle of an entry")
+            raise self.fail(_CUT_OFF)
         self.position += count
         return self.data[self.position - count : self.position]
 
     def byte(self) -> int:
         """The next byte as an unsigned number."""
-        return self.take(1)[0]
+        if self.position >= self.end:
+            raise self.fail(_CUT_OFF)
+        self.position += 1
+        return self.data[self.position - 1]
 
     def unsigned(self) -> int:
         """The next ULEB128."""
+        position = self.position
+        # Almost all numbers of a line table are one byte long.
+        if position < self.end and (byte := self.data[position]) < 0x80:
+            self.position = position + 1
+            return byte
         return self._variable()[0]
 
     def signed(self) -> int:
         """The next SLEB128."""
+        position = self.position
+        if position < self.end and (byte := self.data[position]) < 0x80:
+            self.position = position + 1
+            return byte - 0x80 if byte >= 0x40 else byte
         value, bits = self._variable()
         return value - (1 << bits) if value >> (bits - 1) else value
 
