@@ -26,6 +26,8 @@ _COMPRESSED_LZ4 = 0x2000
 _COMPRESSED_ZSTANDARD = 0x8000
 _LARGEST_WINDOW_BYTES = 1 << 27
 _PIECE_BYTES = 1 << 20
+_WIDEST_GAP_BYTES = 1 << 16
+"""Between blocks there is only what aligns them; gigabytes of something else are not searched for more."""
 
 
 class EntryKind(IntEnum):
@@ -73,7 +75,7 @@ def read_fatbin_entries(
         InputError: a block or an entry is longer than what holds it.
     """
     stop = len(data) if end is None else end
-    block = data.find(FATBIN_MAGIC, start, stop)
+    block = data.find(FATBIN_MAGIC, start, min(start + _WIDEST_GAP_BYTES, stop))
     while block >= 0:
         if block + _BLOCK_HEAD.size > stop:
             raise _damaged("the block's header is cut off", block, path)
@@ -81,8 +83,9 @@ def read_fatbin_entries(
         first = block + max(head_bytes, _BLOCK_HEAD.size)
         if first + content_bytes > stop:
             raise _damaged(f"the block claims {content_bytes} bytes, more than there are", block, path)
-        yield from _read_entries(data, first, first + content_bytes, path)
-        block = data.find(FATBIN_MAGIC, first + content_bytes, stop)
+        behind = first + content_bytes
+        yield from _read_entries(data, first, behind, path)
+        block = data.find(FATBIN_MAGIC, behind, min(behind + _WIDEST_GAP_BYTES, stop))
 
 
 def unpack_entry(data: bytes | FileBytes, entry: FatbinEntry, *, path: Path | None = None) -> bytes:
