@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import threading
 import time
@@ -133,6 +134,7 @@ class ProfileLoader:
             self._publish(self._snapshot.without_profiles(gone))
         if due:
             await self._read(due[:_BATCH], found)
+            gc.freeze()  # what was read stays: looking at all of it for garbage would take a tenth of a second in the middle of an answer
             self._wake.set()
 
     async def _read(self, paths: tuple[Path, ...], found: Mapping[Path, Stamp]) -> None:

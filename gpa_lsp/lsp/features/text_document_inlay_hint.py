@@ -5,7 +5,8 @@ from lsprotocol import types
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
 from gpa_lsp.lsp.features import RequestFeature
 from gpa_lsp.lsp.positions import read_lines
-from gpa_lsp.lsp.stall_table import describe_line, label_line
+from gpa_lsp.lsp.stall_table import label_line
+from gpa_lsp.render.numbers import format_share
 
 
 def answer_inlay_hint(view: DocumentView, params: types.InlayHintParams) -> list[types.InlayHint]:
@@ -25,9 +26,14 @@ def _order(found: tuple[int, HotLine]) -> int:
 
 
 def _make_hint(view: DocumentView, line: int, hot: HotLine) -> types.InlayHint:
-    tooltip = types.MarkupContent(kind=types.MarkupKind.Markdown, value=describe_line(view.hot_lines[line]))
+    """Its tooltip is short: all hints of a file are asked for with every edit, and the stall table is what the line's hover is for."""
+    report = hot.shown.kernel.report
+    share = format_share(report.share_of(hot.row.inclusive_samples))
     return types.InlayHint(
-        position=view.positions.find_end(line), label=label_line(hot), tooltip=tooltip, padding_left=True
+        position=view.positions.find_end(line),
+        label=label_line(hot),
+        tooltip=f"{share} of the samples of {hot.shown.name}",
+        padding_left=True,
     )
 
 
