@@ -44,9 +44,16 @@ def build_instruction_columns(kernel: Kernel) -> InstructionColumns:
 
 
 def _list_texts(function: FunctionSamples) -> tuple[str, ...]:
-    if function.instructions is not None:
+    """Instruction texts; a call that a relocation directs names its callee, whose address the section's bytes do not hold."""
+    if function.instructions is None:
+        return ("",) * len(function.pc_offsets)
+    if function.function is None or function.graph is None:
         return function.instructions.texts
-    return ("",) * len(function.pc_offsets)
+    texts = list(function.instructions.texts)
+    for site in function.graph.calls:
+        if site.symbol is not None:
+            texts[site.instruction] = f"{texts[site.instruction].rpartition(' ')[0]} `({site.symbol})"
+    return tuple(texts)
 
 
 def _number_chains(function: FunctionSamples, chains: dict[InlineChain, int]) -> np.ndarray:
