@@ -1,6 +1,7 @@
 """From decoded functions to a :class:`~gpa_lsp.program.model.Program`."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -18,11 +19,11 @@ from gpa_lsp.program.cfg import (
     find_flow,
     find_procedure_starts,
 )
-from gpa_lsp.program.depth_first import DepthFirstTree, walk_depth_first
+from gpa_lsp.program.depth_first import walk_depth_first
 from gpa_lsp.program.divergence import find_divergence_regions
 from gpa_lsp.program.dominators import list_dominators
 from gpa_lsp.program.loop_lines import locate_loops
-from gpa_lsp.program.loops import find_loops
+from gpa_lsp.program.loops import LoopForest, find_loops
 from gpa_lsp.program.model import FlowGraph, Procedure, Program
 
 
@@ -58,18 +59,9 @@ def build_flow_graph(function: Function, instructions: Instructions, lines: Line
     flow = find_flow(function, instructions, starts)
     blocks = find_blocks(flow, starts)
     procedures = _list_procedures(starts, blocks, len(instructions))
-    block_count = len(blocks.first_instruction)
+    entries = [procedure.entry_block for procedure in procedures]
     may_end = flow.may_end[blocks.last_instruction]
-
-    successors = _list_neighbours(blocks.edge_target, blocks.successor_starts)
-    successors.append(sorted({procedure.entry_block for procedure in procedures}))
-    tree = walk_depth_first(successors, block_count)
-    predecessors = _list_neighbours(blocks.edge_source[blocks.predecessor_edges], blocks.predecessor_starts)
-    predecessors.append(np.flatnonzero(may_end).tolist())
-    backward_tree = walk_depth_first(predecessors, block_count)
-    forest = find_loops(tree, successors)
-
-    entries = blocks.first_instruction[[procedure.entry_block for procedure in procedures]]
+    paths = _find_paths(blocks, entries, may_end)
     return FlowGraph(
         function=function.name,
         first_instruction=blocks.first_instruction,
@@ -83,19 +75,51 @@ def build_flow_graph(function: Function, instructions: Instructions, lines: Line
         predecessor_starts=blocks.predecessor_starts,
         predecessor_edges=blocks.predecessor_edges,
         procedures=procedures,
-        procedure_of_block=(np.searchsorted(entries, blocks.first_instruction, side="right") - 1).astype(np.int32),
-        is_reachable=_mark_reached(tree),
+        procedure_of_block=np.searchsorted(entries, np.arange(len(may_end)), side="right").astype(np.int32)
+        - np.int32(1),
+        is_reachable=paths.is_reachable,
         may_end=may_end,
-        reaches_end=_mark_reached(backward_tree),
-        immediate_dominator=np.array(list_dominators(tree, successors), dtype=np.int32),
-        immediate_post_dominator=np.array(list_dominators(backward_tree, predecessors), dtype=np.int32),
-        loops=locate_loops(forest, blocks, instructions, lines),
-        innermost_loop=np.array(forest.innermost[:block_count], dtype=np.int32),
-        loop_order=np.array(forest.order, dtype=np.int32),
+        reaches_end=paths.reaches_end,
+        immediate_dominator=paths.immediate_dominator,
+        immediate_post_dominator=paths.immediate_post_dominator,
+        loops=locate_loops(paths.forest, blocks, instructions, lines),
+        innermost_loop=np.array(paths.forest.innermost[:-1], dtype=np.int32),
+        loop_order=np.array(paths.forest.order, dtype=np.int32),
         divergence_regions=find_divergence_regions(instructions, flow, blocks),
         calls=find_call_sites(function, instructions, flow, starts),
         unknown_targets=flow.unknown_targets,
         problems=_list_problems(function, flow),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Paths:
+    """What the paths through b blocks tell; the arrays as in :class:`~gpa_lsp.program.model.FlowGraph`."""
+
+    is_reachable: npt.NDArray[np.bool_]
+    reaches_end: npt.NDArray[np.bool_]
+    immediate_dominator: npt.NDArray[np.int32]
+    immediate_post_dominator: npt.NDArray[np.int32]
+    forest: LoopForest
+
+
+def _find_paths(blocks: Blocks, entries: list[int], may_end: npt.NDArray[np.bool_]) -> _Paths:
+    """Walk the graph from a virtual root in front of all entries, and backwards from one behind all ends; either is node number b."""
+    root = len(may_end)
+    successors = _list_neighbours(blocks.edge_target, blocks.successor_starts)
+    successors.append(entries)
+    tree = walk_depth_first(successors, root)
+    before = tree.predecessor_ranks(successors)
+    predecessors = _list_neighbours(blocks.edge_source[blocks.predecessor_edges], blocks.predecessor_starts)
+    predecessors.append(np.flatnonzero(may_end).tolist())
+    backward_tree = walk_depth_first(predecessors, root)
+    behind = backward_tree.predecessor_ranks(predecessors)
+    return _Paths(
+        is_reachable=np.array(tree.rank_of_node[:root], dtype=np.int32) >= 0,
+        reaches_end=np.array(backward_tree.rank_of_node[:root], dtype=np.int32) >= 0,
+        immediate_dominator=np.array(list_dominators(tree, before), dtype=np.int32),
+        immediate_post_dominator=np.array(list_dominators(backward_tree, behind), dtype=np.int32),
+        forest=find_loops(tree, before),
     )
 
 
@@ -118,11 +142,6 @@ def _list_neighbours(blocks: npt.NDArray[np.int32], starts: npt.NDArray[np.int32
     """Compressed rows as lists, which Python loops over several times faster."""
     flat, bounds = blocks.tolist(), starts.tolist()
     return [flat[start:end] for start, end in pairwise(bounds)]
-
-
-def _mark_reached(tree: DepthFirstTree) -> npt.NDArray[np.bool_]:
-    """bool[b], without the virtual root."""
-    return np.array(tree.rank_of_node[:-1], dtype=np.int32) >= 0
 
 
 def _list_problems(function: Function, flow: InstructionFlow) -> tuple[Problem, ...]:

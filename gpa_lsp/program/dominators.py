@@ -25,14 +25,20 @@ def find_immediate_dominators(successors: Adjacency, roots: Sequence[int]) -> li
     >>> find_immediate_dominators([[1, 2], [3], [3], [4], []], [0])
     [-1, 0, 0, 0, 3]
     """
-    virtual_root = len(successors)
-    return list_dominators(walk_depth_first([*successors, list(roots)], virtual_root), [*successors, list(roots)])
+    rooted = [*successors, list(roots)]
+    tree = walk_depth_first(rooted, len(successors))
+    return list_dominators(tree, tree.predecessor_ranks(rooted))
 
 
-def list_dominators(tree: DepthFirstTree, successors: Adjacency) -> list[int]:
-    """As :func:`find_immediate_dominators`, for a tree walked from a virtual root that is the last node and leads to all roots."""
-    by_rank = _dominators_by_rank(tree, tree.predecessor_ranks(successors))
-    virtual_root = len(successors) - 1
+def list_dominators(tree: DepthFirstTree, predecessors: list[list[int]]) -> list[int]:
+    """As :func:`find_immediate_dominators`, for a tree walked from a virtual root that is the last node and leads to all roots.
+
+    Args:
+        tree: the tree.
+        predecessors: of its ranks, :meth:`~gpa_lsp.program.depth_first.DepthFirstTree.predecessor_ranks`.
+    """
+    by_rank = _dominators_by_rank(tree, predecessors)
+    virtual_root = len(tree.rank_of_node) - 1
     found = [-1] * virtual_root
     for rank in range(1, len(by_rank)):
         dominator = tree.node_of_rank[by_rank[rank]]

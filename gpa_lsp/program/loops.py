@@ -12,7 +12,7 @@ no ancestor relation wait at the lowest common ancestor of their ends).
 from dataclasses import dataclass
 from itertools import accumulate
 
-from gpa_lsp.program.depth_first import Adjacency, DepthFirstTree
+from gpa_lsp.program.depth_first import DepthFirstTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +44,22 @@ class LoopForest:
     order: list[int]
 
 
-def find_loops(tree: DepthFirstTree, successors: Adjacency) -> LoopForest:
+def find_loops(tree: DepthFirstTree, predecessors: list[list[int]]) -> LoopForest:
     """The loops of a graph.
 
     Args:
         tree: depth-first tree of the graph from a root that no edge leads to.
-        successors: the graph the tree was walked on, root included.
+        predecessors: of its ranks, :meth:`~gpa_lsp.program.depth_first.DepthFirstTree.predecessor_ranks`.
 
     >>> from gpa_lsp.program.depth_first import walk_depth_first
     >>> graph = [[1, 3], [2], [1, 2], [], [0]]
-    >>> forest = find_loops(walk_depth_first(graph, 4), graph)
+    >>> tree = walk_depth_first(graph, 4)
+    >>> forest = find_loops(tree, tree.predecessor_ranks(graph))
     >>> [(loop.header, loop.depth, loop.block_count) for loop in forest.loops]
     [(1, 1, 2), (2, 2, 1)]
     >>> forest.innermost[:4], forest.order
     ([-1, 0, 1, -1], [1, 2])
     """
-    predecessors = tree.predecessor_ranks(successors)
     header_above, sources = _nest_ranks(tree, predecessors)
     nesting = _number_loops(tree, header_above, sources)
     irreducible = _find_irreducible(tree, predecessors, nesting)

@@ -124,7 +124,8 @@ def test_loops_are_what_loops_are(edges: Edges, picks: set[int]):
     reached = reach(edges, roots)
     dominators = dominator_sets(edges, roots)
     rooted = [*edges, sorted(roots)]
-    forest = find_loops(walk_depth_first(rooted, len(edges)), rooted)
+    tree = walk_depth_first(rooted, len(edges))
+    forest = find_loops(tree, tree.predecessor_ranks(rooted))
     members = [set(forest.order[loop.order_start : loop.order_start + loop.block_count]) for loop in forest.loops]
 
     for loop, inside in zip(forest.loops, members, strict=True):
