@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 _BATCH = 8
 """Profiles per worker process; between two batches the workspace is looked at again."""
 
+_PAUSE_FACTOR = 20
+"""The pause between two looks is at least so many times as long as a look, however large the workspace."""
+
 Result = TypeVar("Result")
 
 
@@ -81,6 +84,7 @@ class ProfileLoader:
         self._finder = ProfileFinder((), ())
         self._wake = asyncio.Event()
         self._analysis: asyncio.Task[None] | None = None
+        self._look_s = 0.0
         self._told_unsearched: tuple[str, ...] = ()
 
     def configure(self, roots: tuple[Path, ...], settings: Settings, *, max_depth: int = 32) -> None:
@@ -115,13 +119,16 @@ class ProfileLoader:
                 await self._step()
             except Exception:  # the next look may go better; without it the server would fall silent
                 logger.exception("looking for profiles failed")
+            pause_s = max(self._settings.poll_seconds, _PAUSE_FACTOR * self._look_s)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._settings.poll_seconds):
+                async with asyncio.timeout(pause_s):
                     await self._wake.wait()
 
     async def _step(self) -> None:
         finder = self._finder
+        started_s = time.monotonic()
         found = await call_in_thread(finder.look)
+        self._look_s = time.monotonic() - started_s
         if finder.unsearched != self._told_unsearched:
             self._told_unsearched = finder.unsearched
             for root in finder.unsearched:

@@ -11,6 +11,7 @@ from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
 from gpa_lsp.lsp.features.text_document_hover import answer_hover
 from gpa_lsp.lsp.features.text_document_inlay_hint import answer_inlay_hint
 from gpa_lsp.lsp.features.text_document_publish_diagnostics import list_diagnostics
+from gpa_lsp.lsp.server import Server
 from gpa_lsp.lsp.session import LoadedProfile, Snapshot
 from gpa_lsp.lsp.settings import Settings, Severity
 from gpa_lsp.registry import load_catalogue
@@ -214,3 +215,16 @@ def test_reload_reloads() -> None:
     desk = Desk(Snapshot())
     run("reload", desk)
     assert desk.reloads == 1
+
+
+def test_a_broken_feature_is_told_once_and_takes_nothing_with_it() -> None:
+    server = Server()
+    warnings: list[str] = []
+    server._editor.warn = warnings.append  # type: ignore[method-assign]
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    assert [server._guard("hover", fail, "default") for _ in range(3)] == ["default"] * 3
+    assert server._guard("lens", lambda: "fine", None) == "fine"
+    assert warnings == ["hover failed; see the log of the language server"]
