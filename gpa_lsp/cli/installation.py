@@ -20,8 +20,6 @@ _LIBRARIES = (
     ("numpy", "everything"),
     ("pygls", "the language server"),
     ("lsprotocol", "the language server"),
-    ("networkx", "control flow and loops"),
-    ("pyelftools", "reading cubins"),
     ("protobuf", "reading Nsight Compute reports"),
     ("platformdirs", "finding the cache folder"),
     ("rich", "colours and progress bars"),

@@ -1,9 +1,10 @@
 """Time and memory of a whole process, and medians of several runs."""
 
+import json
 import os
 import statistics
 import subprocess
-import time
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,21 +26,30 @@ class Run:
     exit_code: int
 
 
+# Linux counts what the forking process held into a child's peak memory, so a small process starts the measured one.
+_LAUNCHER = """
+import json, os, sys, time
+begin = time.perf_counter()
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[
+    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+    (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
+    (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
+])
+_, status, usage = os.wait4(child, 0)
+print(json.dumps({
+    "wall_s": time.perf_counter() - begin, "cpu_s": usage.ru_utime + usage.ru_stime,
+    "peak_bytes": usage.ru_maxrss * 1024, "exit_code": os.waitstatus_to_exitcode(status),
+}))
+"""
+
+
 def run_once(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Run:
-    """Run a command with its output thrown away."""
-    begin = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        env={**os.environ, **(environment or {})},
+    """Run a command, named by its full path, with its output thrown away."""
+    finished = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _LAUNCHER, *command],
+        env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return Run(
-        wall_s=time.perf_counter() - begin,
-        cpu_s=usage.ru_utime + usage.ru_stime,
-        peak_bytes=usage.ru_maxrss * 1024,
-        exit_code=process.returncode,
-    )
+    return Run(**json.loads(finished.stdout))
 
 
 def run_several(command: Sequence[str], times: int, prepare: Callable[[], Mapping[str, str]]) -> Run:
