@@ -18,9 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from gpa_lsp.binary.disassembler import disassemble
 
 from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.binary.disassembler import disassemble
 from gpa_lsp.binary.line_table import read_line_table
 from gpa_lsp.binary.model import Cubin, Function
 from gpa_lsp.binary.tool_location import find_tool
