@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+
 from gpa_lsp.errors import Problem
 from gpa_lsp.figures import measure_spread
 from gpa_lsp.locations import Frame, InlineChain

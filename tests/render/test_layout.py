@@ -43,7 +43,7 @@ def test_as_wide_as_it_takes() -> None:
 
 def test_columns_shrink_then_optional_ones_go() -> None:
     assert lay_out(*ROWS, width=32)[1:] == ["1,000  ####  …/k.cu:7  x = y;", "    9  #     k.cu:8    a longer…"]
-    assert lay_out(*ROWS, width=26)[1:] == ["1,000  …er/k.cu:7  x = y;", "    9  k.cu:8      a lon…"]
+    assert lay_out(*ROWS, width=26)[1:] == ["1,000  …/k.cu:7  x = y;", "    9  k.cu:8    a longer…"]
     assert lay_out(*ROWS, width=3)[1:] == ["1,000  …/k.cu:7", "    9  k.cu:8"]
 
 
