@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -103,6 +104,22 @@ class Documents:
             )
             document.is_view_current = True
         return document.view
+
+    def find_doubtful(self) -> tuple[tuple[str, str, str], ...]:
+        """Open documents that no profile mentions, but that are called like a file in which a kernel was measured.
+
+        Returns:
+            (file here, file as compiled, profile) of each.
+        """
+        found: list[tuple[str, str, str]] = []
+        for document in self._open.values():
+            if document.local_path in self._snapshot.by_file:
+                continue
+            name = os.path.basename(document.local_path)  # noqa: PTH119
+            for profile in self._snapshot.profiles.values():
+                missing = sorted(path for path in profile.list_missing() if re.split(r"[\\/]", path)[-1] == name)
+                found.extend((document.local_path, path, profile.path.name) for path in missing)
+        return tuple(found)
 
     def push(self, uri: str) -> None:
         """Send what the client is not asked for, where it differs from what was sent before."""

@@ -82,6 +82,7 @@ class Server:
         self._lone_folder: Path | None = None
         self._pushes: dict[str, asyncio.TimerHandle] = {}
         self._broken: set[str] = set()
+        self._told_doubtful: set[str] = set()
         self._is_refreshing = False
         self._is_shown_stale = False
         self._editor = self._meet_client(types.ClientCapabilities(), PositionCodec())
@@ -202,6 +203,7 @@ class Server:
         if path is None:
             return
         self._documents.open(document.uri, path, document.text, document.version)
+        self._tell_doubtful()
         if self._lone_folder is None:
             self._lone_folder = Path(path).parent
             if not self.pygls.workspace.folders and self.pygls.workspace.root_path is None:
@@ -227,10 +229,21 @@ class Server:
         """There is a new state of knowledge: show it."""
         self._snapshot = snapshot
         self._documents.take(snapshot, self._settings)
+        self._tell_doubtful()
         self._is_shown_stale = True
         if not self._is_refreshing:
             self._is_refreshing = True
             self._editor.start(self._ask_to_refresh())
+
+    def _tell_doubtful(self) -> None:
+        """Name the setting that is missing where an open file may be one that was measured elsewhere; once per file."""
+        for local_path, compiled_path, profile in self._documents.find_doubtful():
+            if compiled_path not in self._told_doubtful:
+                self._told_doubtful.add(compiled_path)
+                self._editor.inform(
+                    f"{profile} was measured with {compiled_path}, which is not in this workspace; if {local_path} is "
+                    "that file, say so in gpaLsp.pathMappings (folder as compiled: folder here)"
+                )
 
     async def _ask_to_refresh(self) -> None:
         """Let the client ask again, one method at a time and after a pause.

@@ -66,6 +66,10 @@ class LoadedProfile:
     files: Mapping[str, MeasuredFile]
     kernels: tuple[MeasuredKernel, ...]
 
+    def list_missing(self) -> frozenset[str]:
+        """Files as compiled that kernels of this profile are written in and that were not found here."""
+        return frozenset(kernel.body[0] for kernel in self.kernels if kernel.body and kernel.body[0] not in self.files)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleKernel:

@@ -249,6 +249,25 @@ def test_path_mappings_lead_to_the_sources(start_client: StartClient, workspace:
     assert len(client.wait_for_diagnostics(uri)) == 3
 
 
+def test_a_file_that_may_be_the_measured_one_is_asked_about_once(start_client: StartClient, workspace: Path) -> None:
+    write_profile(workspace / "saxpy.ncu-rep", LISTING.replace("saxpy.cu", "/usr/src/gone/saxpy.cu"))
+    source = workspace / "deep" / "saxpy.cu"
+    source.parent.mkdir()
+    (workspace / "saxpy.cu").rename(source)
+    client = start_client(settings=QUICK)
+    client.initialize(workspace)
+    uri = client.open(source)
+    message = client.wait_for("window/showMessage")["message"]
+    assert "gpaLsp.pathMappings" in message and "/usr/src/gone/saxpy.cu" in message
+    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.open(source)
+    assert hints(client, uri) == {}
+    settings = {"gpaLsp": {"pathMappings": {"/usr/src/gone": str(source.parent)}}}
+    client.notify("workspace/didChangeConfiguration", {"settings": settings})
+    assert len(client.wait_for_diagnostics(uri)) == 3
+    assert len(client.messages()) == 1
+
+
 def test_commands_do_something_in_every_client(start_client: StartClient, workspace: Path) -> None:
     client = start_client()
     uri = ready(client, workspace)
