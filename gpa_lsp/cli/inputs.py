@@ -69,8 +69,8 @@ def name_places(arguments: argparse.Namespace) -> PlaceNames:
 
 
 def choose_exit_code(report: Report) -> int:
-    """2 when an input as a whole could not be used, although the others were; else 0. A kernel that failed is no bad input."""
-    bad = any(problem.severity is ProblemSeverity.ERROR and problem.kernel is None for problem in report.problems)
+    """2 when an input, or a kernel in one, could not be used, although the others were; else 0."""
+    bad = any(problem.severity is ProblemSeverity.ERROR for problem in report.problems)
     return EXIT_BAD_INPUT if bad else 0
 
 
