@@ -1,0 +1,129 @@
+"""The operands of an instruction as written, and the registers they name.
+
+An operand names the first register of each group; how many registers follow it is either part of the text (``[R2.64]``, ``desc[UR4]``) or a
+fact about the opcode (:mod:`gpa_lsp.binary.opcodes`).
+"""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gpa_lsp.binary.model import ResourceKind, encode_resource
+
+_KIND_OF_PREFIX = {
+    "R": ResourceKind.REGISTER,
+    "UR": ResourceKind.UNIFORM_REGISTER,
+    "P": ResourceKind.PREDICATE,
+    "UP": ResourceKind.UNIFORM_PREDICATE,
+    "B": ResourceKind.CONVERGENCE_BARRIER,
+}
+_RESOURCE_LIMIT = {"R": 255, "UR": 255, "P": 7, "UP": 7, "B": 16}
+_WIDTH_OF_SUFFIX = {"64": 2, "U32": 1, "32": 1, "F32": 1, "F32x2": 2}
+_RESOURCE = re.compile(r"(?<![\w.])(UR|UP|R|P|B)(\d{1,3})(?!\w)\|?((?:\.\w+)*)")
+_PREDICATE = re.compile(r"!?U?P[0-6T]")
+_CONVERGENCE_BARRIER = re.compile(r"B\d{1,2}")
+_SIGNS = "-|~!"
+_PAIR_PREFIXES = ("desc[", "cx[")
+"""The uniform register in their first bracket is a 64-bit handle."""
+_ADDRESS_PREFIXES = ("[", "desc[")
+_LABEL_PREFIX = "`"
+
+
+class OperandKind(StrEnum):
+    """What an operand is, as far as roles and widths go; the values are single letters, so that they join to a shape."""
+
+    REGISTER = "r"
+    """A register, or another value that is no address: a constant, an immediate, a name."""
+    ADDRESS = "a"
+    """An address in memory, in brackets."""
+    INDIRECT = "i"
+    """Another value with registers in brackets: a constant with an index, a descriptor, an address in tensor memory."""
+    PREDICATE = "p"
+    CONVERGENCE_BARRIER = "b"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterGroup:
+    """A register in an operand and how many it stands for.
+
+    Attributes:
+        kind: which file it is in.
+        index: of the first register.
+        width: registers in the group, when the text says; None when the opcode does.
+    """
+
+    kind: ResourceKind
+    index: int
+    width: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand.
+
+    Attributes:
+        kind: what it is.
+        groups: registers it names, in the order of the text.
+    """
+
+    kind: OperandKind
+    groups: tuple[RegisterGroup, ...]
+    _expanded: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def expand(self, width: int) -> tuple[int, ...]:
+        """The resource numbers it stands for when the opcode's width is ``width``; cut at the end of the register file."""
+        numbers = self._expanded.get(width)
+        if numbers is None:
+            numbers = tuple(
+                encode_resource(group.kind, index)
+                for group in self.groups
+                for index in range(group.index, min(group.index + (group.width or width), 255))
+            )
+            self._expanded[width] = numbers
+        return numbers
+
+
+class OperandTable(dict[str, Operand]):
+    """Operands already parsed, by their text; looking up another one parses it."""
+
+    def __missing__(self, token: str) -> Operand:
+        operand = self[token] = parse_operand(token)
+        return operand
+
+
+def parse_operand(token: str) -> Operand:
+    """Find the registers in one operand.
+
+    >>> parse_operand("desc[UR4][R2.64+0x10]").expand(1)
+    (260, 261, 2, 3)
+    >>> parse_operand("-|R7.reuse|").expand(2)
+    (7, 8)
+    >>> parse_operand("!PT").kind
+    <OperandKind.PREDICATE: 'p'>
+    """
+    if token.startswith(_LABEL_PREFIX):
+        return Operand(OperandKind.REGISTER, ())
+    groups = [
+        RegisterGroup(_KIND_OF_PREFIX[match[1]], int(match[2]), _find_width(match[3]))
+        for match in _RESOURCE.finditer(token)
+        if int(match[2]) < _RESOURCE_LIMIT[match[1]]
+    ]
+    if groups and token.lstrip(_SIGNS).startswith(_PAIR_PREFIXES) and groups[0].kind == ResourceKind.UNIFORM_REGISTER:
+        groups[0] = RegisterGroup(groups[0].kind, groups[0].index, 2)
+    return Operand(_find_kind(token), tuple(groups))
+
+
+def _find_kind(token: str) -> OperandKind:
+    if _PREDICATE.fullmatch(token):
+        return OperandKind.PREDICATE
+    if _CONVERGENCE_BARRIER.fullmatch(token):
+        return OperandKind.CONVERGENCE_BARRIER
+    if token.startswith(_ADDRESS_PREFIXES):
+        return OperandKind.ADDRESS
+    return OperandKind.INDIRECT if "[" in token else OperandKind.REGISTER
+
+
+def _find_width(suffixes: str) -> int | None:
+    if not suffixes:
+        return None
+    return next((_WIDTH_OF_SUFFIX[one] for one in suffixes.split(".") if one in _WIDTH_OF_SUFFIX), None)

@@ -1,0 +1,261 @@
+"""SASS text → :class:`~gpa_lsp.binary.model.Instructions`: who reads and writes what, and where control goes.
+
+The text is what nvdisasm prints per instruction, without the final semicolon. Equal texts are decoded once: in unrolled code most rows repeat.
+"""
+
+import re
+from collections.abc import Container, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.binary.control_code import NO_BARRIER, decode_control_codes, split_words
+from gpa_lsp.binary.model import (
+    INSTRUCTION_BYTES,
+    ControlCodes,
+    Flow,
+    Instruction,
+    Instructions,
+    ResourceKind,
+    ResourceLists,
+    encode_resource,
+)
+from gpa_lsp.binary.opcodes import Descriptor, describe_mnemonic
+from gpa_lsp.binary.uses import UseFinder
+
+_NO_TARGET = -1
+_NO_RESOURCE = -1
+_HEXADECIMAL = re.compile(r"-?0x[0-9a-f]+")
+_ADDRESS_PAIR = ".64"
+_UNIFORM = "UR"
+_NO_DESCRIPTOR = 63
+"""The uniform register that is always zero: no descriptor."""
+_WITH_TARGET = (Flow.BRANCH, Flow.CALL, Flow.BARRIER_SET)
+_LEAVING = (Flow.BRANCH, Flow.INDIRECT_BRANCH, Flow.RETURN, Flow.EXIT, Flow.TRAP)
+_CONDITIONAL_MODIFIERS = {"DIV", "CONV"}
+"""Of a branch that jumps only in some warps though no predicate guards it."""
+
+
+class _Row(NamedTuple):
+    """What one distinct text means, apart from where it stands."""
+
+    mnemonic: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    guard: int
+    guard_negated: bool
+    flow: Flow
+    target: int
+    descriptor: Descriptor | None
+
+
+def decode_instructions(
+    texts: Sequence[str], code: bytes, *, relocated: Container[int] = (), control: ControlCodes | None = None
+) -> Instructions:
+    """Decode the text of a section into columns.
+
+    Args:
+        texts: one per instruction, in address order.
+        code: the section's bytes, 16 per text; empty when there are none (a listing written by hand), then no memory descriptor that the
+            text leaves out is found and ``control`` is needed.
+        relocated: pc offsets whose target a relocation fills in, so that the number in the text means nothing.
+        control: the control codes, instead of those in ``code``.
+
+    Returns:
+        The columns. A target outside the section is -1.
+    """
+    rows, row_of = _decode_distinct(texts)
+    reads = [row.reads for row in rows]
+    if code:
+        row_of, rows, reads = _add_descriptors(row_of, rows, code)
+    mnemonics = tuple(dict.fromkeys(row.mnemonic for row in rows))
+    position = {mnemonic: index for index, mnemonic in enumerate(mnemonics)}
+    pc_offsets = np.arange(len(texts), dtype=np.int64) * INSTRUCTION_BYTES
+    return Instructions(
+        pc_offsets=pc_offsets,
+        mnemonics=mnemonics,
+        mnemonic_index=np.array([position[row.mnemonic] for row in rows], dtype=np.int32)[row_of],
+        texts=tuple(texts),
+        guard=np.array([row.guard for row in rows], dtype=np.int16)[row_of],
+        guard_negated=np.array([row.guard_negated for row in rows], dtype=np.bool_)[row_of],
+        control=decode_control_codes(code) if control is None else control,
+        reads=_gather(reads, row_of),
+        writes=_gather([row.writes for row in rows], row_of),
+        flow=np.array([row.flow for row in rows], dtype=np.uint8)[row_of],
+        target=_find_targets(rows, row_of, relocated),
+    )
+
+
+def instruction_at(instructions: Instructions, index: int) -> Instruction:
+    """One row as an object.
+
+    Raises:
+        IndexError: there is no such row.
+    """
+    text = instructions.texts[index]
+    guard, body = _split_guard(text)
+    mnemonic, _, operands = body.partition(" ")
+    opcode, *modifiers = mnemonic.split(".")
+    control = instructions.control
+    write_barrier, read_barrier = int(control.write_barrier[index]), int(control.read_barrier[index])
+    wait_mask = int(control.wait_mask[index])
+    target = int(instructions.target[index])
+    return Instruction(
+        pc_offset=int(instructions.pc_offsets[index]),
+        guard=guard or None,
+        opcode=opcode,
+        modifiers=tuple(modifiers),
+        operands=split_operands(operands),
+        text=text,
+        reads=instructions.reads.of(index),
+        writes=instructions.writes.of(index),
+        stall_cycles=int(control.stall_cycles[index]),
+        yield_flag=bool(control.yield_flag[index]),
+        write_barrier=None if write_barrier == NO_BARRIER else write_barrier,
+        read_barrier=None if read_barrier == NO_BARRIER else read_barrier,
+        wait_barriers=tuple(barrier for barrier in range(6) if wait_mask >> barrier & 1),
+        reuse=int(control.reuse[index]),
+        flow=Flow(int(instructions.flow[index])),
+        target=None if target == _NO_TARGET else target,
+    )
+
+
+def find_unknown_opcodes(instructions: Instructions) -> tuple[str, ...]:
+    """The bare opcodes that the table does not know, in order of appearance; what they read and write is a guess."""
+    opcodes = (describe_mnemonic(mnemonic) for mnemonic in instructions.mnemonics)
+    return tuple(dict.fromkeys(opcode.name for opcode in opcodes if not opcode.is_known))
+
+
+def find_fall_through(instructions: Instructions) -> npt.NDArray[np.bool_]:
+    """Whether control can go on to the next address, per instruction (bool[n]).
+
+    A branch, return or exit goes on when a guard or a predicate operand decides (``@P0 BRA``, ``BRA.U UP0``), or the state of the warp does
+    (``BRA.DIV``, ``BRA.CONV``). Calls come back. A trap does not.
+    """
+    leaves = np.isin(instructions.flow, [int(flow) for flow in _LEAVING])
+    by_mnemonic = [bool(_CONDITIONAL_MODIFIERS & set(mnemonic.split("."))) for mnemonic in instructions.mnemonics]
+    depends_on_warp = np.array(by_mnemonic, dtype=np.bool_)[instructions.mnemonic_index]
+    is_predicate = np.isin(
+        instructions.reads.numbers >> 8, [int(ResourceKind.PREDICATE), int(ResourceKind.UNIFORM_PREDICATE)]
+    )
+    predicates_before = np.concatenate(([0], np.cumsum(is_predicate)))
+    starts = instructions.reads.starts
+    depends_on_predicate = predicates_before[starts[1:]] > predicates_before[starts[:-1]]
+    never_executed = (instructions.guard == _NO_RESOURCE) & instructions.guard_negated
+    result: npt.NDArray[np.bool_] = ~leaves | depends_on_warp | depends_on_predicate | never_executed
+    return result
+
+
+def split_operands(operands: str) -> tuple[str, ...]:
+    """Split the operands of an instruction.
+
+    >>> split_operands("R2, desc[UR4][R2.64+0x10], +INF , !PT")
+    ('R2', 'desc[UR4][R2.64+0x10]', '+INF', '!PT')
+    """
+    return tuple(map(str.strip, operands.split(", "))) if operands else ()
+
+
+def _split_guard(text: str) -> tuple[str, str]:
+    if not text.startswith("@"):
+        return "", text
+    guard, _, body = text.partition(" ")
+    return guard, body.lstrip()
+
+
+def _decode_distinct(texts: Sequence[str]) -> tuple[list[_Row], npt.NDArray[np.int64]]:
+    """The meaning of each distinct text, and which of them each row has."""
+    distinct = dict.fromkeys(texts)
+    finder = UseFinder()
+    rows = [_decode_row(text, finder) for text in distinct]
+    position = {text: index for index, text in enumerate(distinct)}
+    return rows, np.fromiter(map(position.__getitem__, texts), dtype=np.int64, count=len(texts))
+
+
+def _decode_row(text: str, finder: UseFinder) -> _Row:
+    guard, body = _split_guard(text)
+    mnemonic, _, rest = body.partition(" ")
+    opcode = describe_mnemonic(mnemonic)
+    tokens = rest.split(", ") if rest else []
+    reads, writes = finder.find(mnemonic, opcode, tokens)
+    guard_number = _NO_RESOURCE
+    if guard:
+        named = finder.operands[guard.lstrip("@")].expand(1)
+        guard_number = named[0] if named else _NO_RESOURCE
+        reads = tuple(sorted({*reads, *named}))
+    flow = opcode.flow
+    if flow == Flow.CALL and any(finder.operands[token].groups for token in tokens):
+        flow = Flow.INDIRECT_CALL
+    return _Row(
+        mnemonic,
+        reads,
+        writes,
+        guard_number,
+        guard.startswith("@!"),
+        flow,
+        _parse_target(tokens) if flow in _WITH_TARGET and opcode.has_pc_target else _NO_TARGET,
+        opcode.descriptor if opcode.descriptor is not None and _hides_descriptor(tokens) else None,
+    )
+
+
+def _parse_target(tokens: Sequence[str]) -> int:
+    """The address at the end of the operands, as a section offset."""
+    last = tokens[-1] if tokens else ""
+    return int(last, 16) if _HEXADECIMAL.fullmatch(last) else _NO_TARGET
+
+
+def _hides_descriptor(tokens: Sequence[str]) -> bool:
+    """Whether an access uses a descriptor that only its encoding names: a plain 64-bit address and no ``desc[]`` in the text."""
+    return any(token.startswith("[") and _ADDRESS_PAIR in token and _UNIFORM not in token for token in tokens)
+
+
+def _add_descriptors(
+    row_of: npt.NDArray[np.int64], rows: list[_Row], code: bytes
+) -> tuple[npt.NDArray[np.int64], list[_Row], list[tuple[int, ...]]]:
+    """Split rows whose encodings name different memory descriptors, and add those to what they read."""
+    reads = [row.reads for row in rows]
+    low, high = split_words(code)
+    by_row = [(row.descriptor, index) for index, row in enumerate(rows) if row.descriptor is not None]
+    if not by_row:
+        return row_of, rows, reads
+    rows = list(rows)
+    row_of = row_of.copy()
+    in_low = np.isin(row_of, [index for descriptor, index in by_row if descriptor == Descriptor.LOW])
+    in_high = np.isin(row_of, [index for descriptor, index in by_row if descriptor == Descriptor.HIGH])
+    descriptors = np.full(len(row_of), _NO_DESCRIPTOR, dtype=np.int64)
+    descriptors[in_low] = (low[in_low] >> np.uint64(Descriptor.LOW.value)).astype(np.int64) & 63
+    descriptors[in_high] = (high[in_high] >> np.uint64(Descriptor.HIGH.value - 64)).astype(np.int64) & 63
+    hidden = np.flatnonzero(descriptors != _NO_DESCRIPTOR)
+    pairs, pair_of = np.unique(row_of[hidden] * 64 + descriptors[hidden], return_inverse=True)
+    row_of[hidden] = len(rows) + pair_of
+    for pair in pairs.tolist():
+        row, register = divmod(pair, 64)
+        first = encode_resource(ResourceKind.UNIFORM_REGISTER, register)
+        rows.append(rows[row])
+        reads.append(tuple(sorted({*reads[row], first, first + 1})))
+    return row_of, rows, reads
+
+
+def _find_targets(
+    rows: Sequence[_Row], row_of: npt.NDArray[np.int64], relocated: Container[int]
+) -> npt.NDArray[np.int64]:
+    size = len(row_of) * INSTRUCTION_BYTES
+    of_row = [
+        row.target if 0 <= row.target < size and row.target % INSTRUCTION_BYTES == 0 else _NO_TARGET for row in rows
+    ]
+    targets = np.array(of_row, dtype=np.int64)[row_of] if rows else np.empty(0, dtype=np.int64)
+    for index in np.flatnonzero(targets != _NO_TARGET).tolist():
+        if index * INSTRUCTION_BYTES in relocated:
+            targets[index] = _NO_TARGET
+    return targets
+
+
+def _gather(lists: Sequence[tuple[int, ...]], row_of: npt.NDArray[np.int64]) -> ResourceLists:
+    """The lists of the distinct rows, laid out per instruction."""
+    picked = [lists[index] for index in row_of.tolist()]
+    lengths = np.fromiter(map(len, picked), dtype=np.int32, count=len(picked))
+    starts = np.concatenate((np.zeros(1, dtype=np.int32), np.cumsum(lengths, dtype=np.int32)))
+    return ResourceLists(
+        starts=starts, numbers=np.fromiter(chain.from_iterable(picked), dtype=np.int16, count=int(starts[-1]))
+    )

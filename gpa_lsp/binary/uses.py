@@ -1,0 +1,130 @@
+"""Which registers, predicates and convergence barriers one instruction reads and writes.
+
+An opcode's facts (how many results, how wide each operand) and the kinds of the operands written give a *plan*: per operand, whether it is
+read or written and how many registers it stands for. Plans are kept per mnemonic and shape, so most instructions cost a few look-ups.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from gpa_lsp.binary.model import ResourceKind, encode_resource
+from gpa_lsp.binary.opcodes import BarrierUse, MaskUse, Opcode
+from gpa_lsp.binary.operands import Operand, OperandKind, OperandTable
+from gpa_lsp.binary.widths import depends_on_text, expand_widths
+
+_WHOLE_FILES = {"PR": ResourceKind.PREDICATE, "UPR": ResourceKind.UNIFORM_PREDICATE}
+_PREDICATE_COUNT = 7
+_ALL_PREDICATES = (1 << _PREDICATE_COUNT) - 1
+_HEXADECIMAL_PREFIX = "0x"
+
+
+class Uses(NamedTuple):
+    """Resource numbers an instruction uses, each list ascending and unique; the guard is not among them."""
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+class _Role(NamedTuple):
+    """What a plan says of one operand."""
+
+    is_read: bool
+    is_written: bool
+    width: int
+
+
+_Plan = tuple[_Role, ...]
+
+
+class UseFinder:
+    """Finds uses, remembering operands and plans; meant for one pass over a function."""
+
+    def __init__(self) -> None:
+        self.operands = OperandTable()
+        self._plans: dict[tuple[str, str], _Plan] = {}
+
+    def find(self, mnemonic: str, opcode: Opcode, tokens: Sequence[str]) -> Uses:
+        """What an instruction reads and writes.
+
+        Args:
+            mnemonic: opcode with modifiers.
+            opcode: its facts.
+            tokens: its operands, as written.
+
+        >>> from gpa_lsp.binary.opcodes import describe_mnemonic
+        >>> UseFinder().find("IMAD.WIDE", describe_mnemonic("IMAD.WIDE"), ("R4", "R3", "R4", "R8"))
+        Uses(reads=(3, 4, 8, 9), writes=(4, 5))
+        """
+        operands = [self.operands[token] for token in tokens]
+        shape = "".join([operand.kind for operand in operands])
+        plan = self._plans.get((mnemonic, shape))
+        if plan is None:
+            plan = _make_plan(mnemonic, opcode, tokens, operands)
+            if not depends_on_text(opcode.widths):
+                self._plans[mnemonic, shape] = plan
+        reads: list[int] = []
+        writes: list[int] = []
+        for operand, (is_read, is_written, width) in zip(operands, plan, strict=True):
+            if operand.groups:
+                numbers = operand.expand(width)
+                if is_read:
+                    reads += numbers
+                if is_written:
+                    writes += numbers
+        if opcode.predicate_mask is not None:
+            (reads if opcode.predicate_mask == MaskUse.READ else writes).extend(_expand_mask(tokens))
+        return Uses(_put_in_order(reads), _put_in_order(writes))
+
+
+def _put_in_order(numbers: list[int]) -> tuple[int, ...]:
+    if len(numbers) < 2:
+        return tuple(numbers)
+    return tuple(sorted(set(numbers)))
+
+
+def _make_plan(mnemonic: str, opcode: Opcode, tokens: Sequence[str], operands: Sequence[Operand]) -> _Plan:
+    widths = iter(_find_widths(mnemonic, opcode, tokens, operands))
+    results_left = opcode.results
+    predicates_left = opcode.predicate_results
+    plan: list[_Role] = []
+    for position, operand in enumerate(operands):
+        if operand.kind == OperandKind.PREDICATE:
+            plan.append(_Role(predicates_left <= 0, predicates_left > 0, 1))
+            predicates_left -= 1
+        elif operand.kind == OperandKind.CONVERGENCE_BARRIER:
+            plan.append(_find_barrier_role(opcode.barrier, position))
+        elif results_left > 0 and operand.kind == OperandKind.REGISTER:
+            plan.append(_Role(False, True, next(widths)))
+            results_left -= 1
+        else:
+            plan.append(_Role(True, False, next(widths)))
+            results_left = predicates_left = 0
+    return tuple(plan)
+
+
+def _find_widths(mnemonic: str, opcode: Opcode, tokens: Sequence[str], operands: Sequence[Operand]) -> tuple[int, ...]:
+    """Registers per value operand; a result that the text leaves out before an address is accounted for."""
+    kinds = (OperandKind.PREDICATE, OperandKind.CONVERGENCE_BARRIER)
+    values = [
+        (token, operand.kind) for token, operand in zip(tokens, operands, strict=True) if operand.kind not in kinds
+    ]
+    names = [token for token, _ in values]
+    modifiers = mnemonic.split(".")[1:]
+    if opcode.results and values and values[0][1] == OperandKind.ADDRESS:
+        return expand_widths(opcode.widths, modifiers, ["", *names])[1:]
+    return expand_widths(opcode.widths, modifiers, names)
+
+
+def _find_barrier_role(use: BarrierUse | None, position: int) -> _Role:
+    is_both = use == BarrierUse.BOTH
+    is_written = is_both or use == BarrierUse.WRITE or (use == BarrierUse.POSITION and position == 0)
+    return _Role(is_both or not is_written, is_written, 1)
+
+
+def _expand_mask(tokens: Sequence[str]) -> Iterable[int]:
+    """The predicates a mask names; all of them when it is in a register."""
+    kind = next((_WHOLE_FILES[token] for token in tokens if token in _WHOLE_FILES), None)
+    if kind is None:
+        return ()
+    mask = int(tokens[-1], 16) if tokens[-1].startswith(_HEXADECIMAL_PREFIX) else _ALL_PREDICATES
+    return (encode_resource(kind, index) for index in range(_PREDICATE_COUNT) if mask >> index & 1)
