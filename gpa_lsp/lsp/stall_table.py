@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpa_lsp.render.findings import Finding, HotInstruction
     from gpa_lsp.report.model import InstructionColumns, KernelReport, ReasonCounts
 
-_MAX_REASONS = 8
+_MAX_REASONS = 6
 _MAX_KERNELS = 3
 _MAX_LINES = 20
 _NO_BARRIER = 7
@@ -104,19 +104,49 @@ def describe_line(lines: Sequence[HotLine]) -> str:
 
 
 def _describe_one(line: HotLine) -> str:
+    """The doubts come early: a hover may be taller than its window."""
     row, report = line.row, line.shown.kernel.report
     reason = find_top_reason(row.inclusive_by_reason)
-    parts = [f"**{format_share(report.share_of(row.inclusive_samples))}** of the samples of `{line.shown.name}`"]
+    parts = [
+        f"**{format_share(report.share_of(row.inclusive_samples))}** of `{line.shown.name}`: {_count_samples(line)}"
+    ]
+    parts.append(_doubt(line))
     if reason is not None:
         parts.append(f"mostly **{reason}**: {describe_stall_reason(reason).description}")
     parts.append(_draw_reasons(row.inclusive_by_reason, row.inclusive_samples, "of line"))
-    parts.append(_sum_up(line))
     parts.append(draw_instructions(report.instructions, line.hottest, report.total_samples))
     parts.append(_name_source(line))
     return "\n\n".join(part for part in parts if part)
 
 
+def _count_samples(line: HotLine) -> str:
+    row = line.row
+    parts = [f"{format_count(row.inclusive_samples)} of {format_count(line.shown.kernel.report.total_samples)} samples"]
+    if row.samples != row.inclusive_samples:
+        own = f"{format_count(row.samples)} of them its own" if row.samples else "none of them its own"
+        parts.append(f"{own}, the others in code inlined into it")
+    if row.called_samples >= 0.5:
+        parts.append(f"about {format_count(row.called_samples)} more in functions it calls")
+    return "; ".join(parts)
+
+
+def _doubt(line: HotLine) -> str:
+    """How far the numbers can be trusted on this line; empty when there is nothing to say."""
+    if line.is_edited:
+        text = "measured before your edits; this line is as it was"
+    elif line.file.saved_since:
+        text = "the file was saved after it was measured, so lines may have moved"
+    else:
+        text = ""
+    if line.shown.kernel.report.samples_truncated:
+        full = "the sampling buffer was full, so only the first part of the run was sampled"
+        text = f"{text}; {full}" if text else full
+    return f"_{text}_" if text else ""
+
+
 def _draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
+    shown = list(counts.items())
+    others = shown[_MAX_REASONS:] if len(shown) > _MAX_REASONS + 1 else []
     rows = [
         (
             reason,
@@ -124,12 +154,11 @@ def _draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
             format_count(count.latency_samples),
             _format_part(count.all_samples, total),
         )
-        for reason, count in list(counts.items())[:_MAX_REASONS]
+        for reason, count in shown[: len(shown) - len(others)]
     ]
-    others = list(counts.values())[_MAX_REASONS:]
     if others:
-        samples = sum(count.all_samples for count in others)
-        quiet = sum(count.latency_samples for count in others)
+        samples = sum(count.all_samples for _, count in others)
+        quiet = sum(count.latency_samples for _, count in others)
         rows.append((f"{len(others)} others", format_count(samples), format_count(quiet), _format_part(samples, total)))
     return draw_table(("stall reason", "samples", "not issued", whole), rows) if rows else ""
 
@@ -164,17 +193,6 @@ def draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, text_colu
 def _pad(cells: Sequence[str], widths: Sequence[int], is_text: Sequence[bool]) -> list[str]:
     columns = zip(cells, widths, is_text, strict=True)
     return [cell.ljust(width) if text else cell.rjust(width) for cell, width, text in columns]
-
-
-def _sum_up(line: HotLine) -> str:
-    row = line.row
-    parts = [
-        f"{format_count(row.samples)} on the line itself",
-        f"{format_count(row.inclusive_samples)} with code inlined into it",
-    ]
-    if row.called_samples >= 0.5:
-        parts.append(f"about {format_count(row.called_samples)} more in functions it calls")
-    return f"{', '.join(parts)}; {format_count(line.shown.kernel.report.total_samples)} samples in all"
 
 
 def draw_instructions(columns: "InstructionColumns", indices: Sequence[int], total: int) -> str:
@@ -217,18 +235,10 @@ def describe_control(columns: "InstructionColumns", index: int) -> str:
 
 
 def _name_source(line: HotLine) -> str:
-    """Where the numbers come from, and how far they can be trusted on this line."""
     shown = line.shown
     when = datetime.fromtimestamp(shown.kernel.measured_ns / 1e9, tz=UTC).astimezone()
     device = shown.kernel.report.device.name
-    text = f"{shown.profile.path.name}, measured {when:%Y-%m-%d %H:%M}" + (f" on {device}" if device else "")
-    if line.is_edited:
-        text += ", before your edits; this line is as it was"
-    elif line.file.saved_since:
-        text += "; the file was saved after that, so lines may have moved"
-    if shown.kernel.report.samples_truncated:
-        text += "; the sampling buffer was full, so only the first part of the run was sampled"
-    return f"_{text}_"
+    return f"_{shown.profile.path.name}, measured {when:%Y-%m-%d %H:%M}" + (f" on {device}_" if device else "_")
 
 
 def describe_kernel_briefly(shown: VisibleKernel) -> str:
