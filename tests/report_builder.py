@@ -262,6 +262,7 @@ def _function_rows(rows: Sequence[Row], mangled: str, name: str, local: set[str]
                 latency_samples=latency,
                 by_reason=counts,
                 registers=32,
+                section=function,
             )
         )
     return tuple(sorted(found, key=lambda row: -row.samples))

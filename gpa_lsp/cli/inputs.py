@@ -3,14 +3,16 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import GpaError, InputError, Problem, ProblemSeverity
-from gpa_lsp.render.places import PlaceNames, place_names_here
-from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.names import shorten_name
-from gpa_lsp.report.store import is_saved_report, read_report
+
+if TYPE_CHECKING:
+    from gpa_lsp.render.places import PlaceNames
+    from gpa_lsp.report.model import KernelReport, Report
 
 _LISTED_KERNELS = 20
 
@@ -39,7 +41,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_report(arguments: argparse.Namespace, terminal: Terminal, *, disassemble: bool = True) -> Report:
+def load_report(arguments: argparse.Namespace, terminal: Terminal, *, disassemble: bool = True) -> "Report":
     """Analyse the profiles and read the saved reports of a command line.
 
     Args:
@@ -63,18 +65,25 @@ def load_report(arguments: argparse.Namespace, terminal: Terminal, *, disassembl
     return report
 
 
-def name_places(arguments: argparse.Namespace) -> PlaceNames:
+def name_places(arguments: argparse.Namespace) -> "PlaceNames":
     """How the command shows sources: as found from the current directory and by ``--map``."""
+    from gpa_lsp.render.places import (
+        place_names_here,
+    )  # these imports bring numpy, which --help and --version do without
+
     return place_names_here(arguments.map)
 
 
-def choose_exit_code(report: Report) -> int:
+def choose_exit_code(report: "Report") -> int:
     """2 when an input, or a kernel in one, could not be used, although the others were; else 0."""
     bad = any(problem.severity is ProblemSeverity.ERROR for problem in report.problems)
     return EXIT_BAD_INPUT if bad else 0
 
 
-def _load(paths: Sequence[Path], kernel: str | None, terminal: Terminal, *, disassemble: bool) -> Report:
+def _load(paths: Sequence[Path], kernel: str | None, terminal: Terminal, *, disassemble: bool) -> "Report":
+    from gpa_lsp.report.model import Report
+    from gpa_lsp.report.store import is_saved_report
+
     saved = [path for path in paths if path.is_file() and is_saved_report(path)]
     profiles = [path for path in paths if path not in saved]
     reports = [_read_saved(path, kernel) for path in saved]
@@ -89,7 +98,10 @@ def _load(paths: Sequence[Path], kernel: str | None, terminal: Terminal, *, disa
     return Report(problems=tuple(problem for report in reports for problem in report.problems), kernels=tuple(kernels))
 
 
-def _read_saved(path: Path, kernel: str | None) -> Report:
+def _read_saved(path: Path, kernel: str | None) -> "Report":
+    from gpa_lsp.report.model import Report
+    from gpa_lsp.report.store import read_report
+
     try:
         report = read_report(path)
     except GpaError as error:
@@ -98,7 +110,7 @@ def _read_saved(path: Path, kernel: str | None) -> Report:
     return Report(problems=report.problems, kernels=kernels)
 
 
-def _is_named(kernel: KernelReport, name: str) -> bool:
+def _is_named(kernel: "KernelReport", name: str) -> bool:
     return name in kernel.name or name in kernel.mangled_name
 
 

@@ -54,6 +54,8 @@ def summarise(report: Report, findings: Sequence[Finding], min_share_ratio: floa
     kernels = format_count_of(len(report.kernels), "kernel")
     if not report.kernels:
         return "no kernel to look at"
+    if not any(kernel.total_samples for kernel in report.kernels):
+        return f"nothing was sampled in {kernels}"
     limit = format_limit(min_share_ratio)
     if not findings:
         return f"no line of {kernels} holds {limit} or more of its kernel's samples"

@@ -4,6 +4,7 @@ from gpa_lsp.errors import Problem
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.findings import Finding, FindingReason
 from gpa_lsp.render.numbers import format_count, format_percent, format_share, format_whole_percent
+from gpa_lsp.report.source_paths import parse_compiled_path
 
 _SELF_SHOWN_BELOW = 0.995
 """When nearly all samples are the line's own, nothing is said about inlining."""
@@ -17,7 +18,9 @@ def describe_finding(finding: Finding) -> str:
     inclusive = finding.share.part_samples
     if finding.place is not None and inclusive and finding.self_samples < _SELF_SHOWN_BELOW * inclusive:
         own = finding.self_samples / finding.share.whole_samples
-        parts.append(f"{format_percent(own)} of its own, the rest inlined into it" if own else "all of it inlined code")
+        parts.append(
+            f"{format_percent(own)} of its own, the rest inlined into it" if own else _describe_inlined(finding)
+        )
     if finding.called_ratio >= _CALLED_SHOWN_FROM:
         parts.append(
             f"about {format_whole_percent(finding.called_ratio)} more in functions called from here (estimate)"
@@ -31,9 +34,16 @@ def describe_finding(finding: Finding) -> str:
 def _head(finding: Finding) -> str:
     head = f"{format_share(finding.share)} of {finding.kernel_name}"
     if finding.place is None:
-        name = finding.function_name or "a function"
-        return f"{head} in {name}, which has no line information"
+        where = "" if finding.function == finding.kernel.mangled_name else f" in {finding.function_name}"
+        return f"{head}{where}, which has no line information"
     return head
+
+
+def _describe_inlined(finding: Finding) -> str:
+    if not finding.same_samples:
+        return "all of it inlined code"
+    innermost = finding.same_samples[-1]
+    return f"all of it inlined code, in {parse_compiled_path(innermost.file).parts[-1]}:{innermost.line}"
 
 
 def _describe_reasons(finding: Finding) -> str:

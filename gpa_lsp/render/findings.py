@@ -77,6 +77,7 @@ class Finding:
         by_reason: inclusive samples per stall reason.
         reasons: the dominating stall reasons, most samples first; empty when only issuing was sampled.
         hottest: None when no instruction of the place itself has samples.
+        same_samples: lines inlined here that hold exactly the same samples, outermost first; they get no finding of their own.
     """
 
     kernel: KernelReport
@@ -91,6 +92,7 @@ class Finding:
     by_reason: ReasonCounts
     reasons: tuple[FindingReason, ...]
     hottest: HotInstruction | None
+    same_samples: tuple[SourceLine, ...] = ()
 
     @property
     def profile_path(self) -> Path | None:
@@ -151,11 +153,26 @@ def _find_in_kernel(kernel: KernelReport, kernel_name: str, min_share_ratio: flo
     rows = [row for row in kernel.lines if row.inclusive_samples + row.called_samples >= least]
     if not rows:
         return []
-    samples = kernel.instructions.all_samples.sum(axis=1)
-    return [_make_finding(kernel, kernel_name, row, samples) for row in rows]
+    index = _SampleIndex(kernel.instructions)
+    return [_make_finding(kernel, kernel_name, group, index) for group in _group_rows(rows, index)]
 
 
-def _make_finding(kernel: KernelReport, kernel_name: str, row: LineRow, samples: npt.NDArray[np.int64]) -> Finding:
+def _group_rows(rows: Sequence[LineRow], index: "_SampleIndex") -> list[list[LineRow]]:
+    """Rows of the very same samples together, outermost first: a chain of wrappers says one thing, and says it once."""
+    groups: dict[object, list[LineRow]] = {}
+    for row in rows:
+        place = row.source_line
+        alike: object = (
+            (index.chains_of.get(place, ()), round(row.called_samples)) if place is not None else row.function
+        )
+        groups.setdefault(alike, []).append(row)
+    for group in groups.values():
+        group.sort(key=index.measure_depth, reverse=True)
+    return list(groups.values())
+
+
+def _make_finding(kernel: KernelReport, kernel_name: str, group: Sequence[LineRow], index: "_SampleIndex") -> Finding:
+    row = group[0]
     return Finding(
         kernel=kernel,
         kernel_name=kernel_name,
@@ -168,29 +185,60 @@ def _make_finding(kernel: KernelReport, kernel_name: str, row: LineRow, samples:
         called_samples=row.called_samples,
         by_reason=row.inclusive_by_reason,
         reasons=choose_reasons(row.inclusive_by_reason),
-        hottest=_find_hottest(kernel.instructions, row, samples),
+        hottest=index.find_hottest(row),
+        same_samples=tuple(place for other in group[1:] if (place := other.source_line) is not None),
     )
 
 
-def _find_hottest(columns: InstructionColumns, row: LineRow, samples: npt.NDArray[np.int64]) -> HotInstruction | None:
-    place = row.source_line
-    if place is None:
-        inside = (columns.chain_index < 0) & (columns.function_index == _index_of(columns.functions, row.function))
-    else:
-        holds = [any(frame.source_line == place for frame in chain) for chain in columns.chains]
-        inside = np.append(np.array(holds, dtype=np.bool_), False)[columns.chain_index]
-    own = np.where(inside, samples, 0)
-    if not own.any():
-        return None
-    hottest = int(own.argmax())
-    chain = int(columns.chain_index[hottest])
-    return HotInstruction(
-        function=columns.functions[columns.function_index[hottest]],
-        pc_offset=int(columns.pc_offsets[hottest]),
-        text=columns.texts[hottest],
-        samples=int(own[hottest]),
-        chain=columns.chains[chain] if chain >= 0 else None,
-    )
+class _SampleIndex:
+    """Where the samples of a kernel's instructions are.
+
+    Attributes:
+        chains_of: place → numbers of the sampled inline chains that go through it, ascending.
+    """
+
+    def __init__(self, columns: InstructionColumns) -> None:
+        self._columns = columns
+        self._samples: npt.NDArray[np.int64] = columns.all_samples.sum(axis=1)
+        self._hottest_of_chain: dict[int, int] = {}
+        for index in np.flatnonzero(self._samples).tolist():
+            chain = int(columns.chain_index[index])
+            best = self._hottest_of_chain.get(chain)
+            if best is None or self._samples[index] > self._samples[best]:
+                self._hottest_of_chain[chain] = index
+        chains_of: dict[SourceLine, list[int]] = {}
+        for chain in sorted(number for number in self._hottest_of_chain if number >= 0):
+            for place in dict.fromkeys(frame.source_line for frame in columns.chains[chain]):
+                chains_of.setdefault(place, []).append(chain)
+        self.chains_of = {place: tuple(chains) for place, chains in chains_of.items()}
+
+    def find_hottest(self, row: LineRow) -> HotInstruction | None:
+        """The instruction with most samples of a row; the first of several."""
+        columns, place = self._columns, row.source_line
+        if place is not None:
+            hot = [self._hottest_of_chain[chain] for chain in self.chains_of.get(place, ())]
+        else:
+            inside = (columns.chain_index < 0) & (columns.function_index == _index_of(columns.functions, row.function))
+            hot = np.flatnonzero(inside & (self._samples > 0)).tolist()
+        if not hot:
+            return None
+        hottest = max(hot, key=lambda index: (self._samples[index], -index))
+        chain = int(columns.chain_index[hottest])
+        return HotInstruction(
+            function=columns.functions[columns.function_index[hottest]],
+            pc_offset=int(columns.pc_offsets[hottest]),
+            text=columns.texts[hottest],
+            samples=int(self._samples[hottest]),
+            chain=columns.chains[chain] if chain >= 0 else None,
+        )
+
+    def measure_depth(self, row: LineRow) -> int:
+        """How far out a row's line stands in its chains; 0 for code that is not inlined."""
+        place = row.source_line
+        chains = self.chains_of.get(place, ()) if place is not None else ()
+        if not chains:
+            return 0
+        return max(level for level, frame in enumerate(self._columns.chains[chains[0]]) if frame.source_line == place)
 
 
 def _index_of(names: Sequence[str], name: str) -> int:

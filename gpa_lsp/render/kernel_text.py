@@ -17,6 +17,8 @@ from gpa_lsp.render.numbers import (
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import DeviceReport, KernelReport, LaunchConfiguration, RuleNote
 
+_NAME_CHARS = 400
+
 
 def render_kernel(
     kernel: KernelReport, name: str, places: PlaceNames, width: int | None, max_rows: int | None
@@ -32,7 +34,7 @@ def render_kernel(
     """
     yield text_line(name, Style.TITLE)
     if kernel.name != name:
-        yield from wrap(kernel.name, width, style=Style.DIM)
+        yield from wrap(_abridge(kernel.name), width, style=Style.DIM)
     yield from wrap(_describe_device(kernel.device), width)
     yield from wrap(_describe_launches(kernel), width)
     yield from wrap(_describe_samples(kernel), width)
@@ -63,7 +65,16 @@ def _describe_device(device: DeviceReport) -> str:
     return join_facts(facts)
 
 
+def _abridge(name: str) -> str:
+    """Names of template libraries reach two thousand characters; nobody reads the second half."""
+    if len(name) <= _NAME_CHARS:
+        return name
+    return f"{name[:_NAME_CHARS]}… ({format_count(len(name))} characters)"
+
+
 def _describe_launches(kernel: KernelReport) -> str:
+    if not kernel.launches:
+        return join_facts(["not measured", *_describe_resources(kernel.configuration)])
     times = len(kernel.launches)
     launches = f"{format_count(times)} launches of " if times > 1 else ""
     facts = [f"{launches}{format_duration_spread(kernel.duration_spread_ns)}"]
@@ -71,7 +82,12 @@ def _describe_launches(kernel: KernelReport) -> str:
 
 
 def _describe_configuration(configuration: LaunchConfiguration) -> list[str]:
-    facts = [f"grid {format_dim3(configuration.grid)}", f"block {format_dim3(configuration.block)}"]
+    grid, block = format_dim3(configuration.grid), format_dim3(configuration.block)
+    return [f"grid {grid}", f"block {block}", *_describe_resources(configuration)]
+
+
+def _describe_resources(configuration: LaunchConfiguration) -> list[str]:
+    facts = []
     if configuration.registers_per_thread is not None:
         facts.append(f"{configuration.registers_per_thread} registers")
     shared_bytes = (configuration.shared_static_bytes or 0) + (configuration.shared_dynamic_bytes or 0)

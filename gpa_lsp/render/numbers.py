@@ -93,7 +93,7 @@ def format_margin(share: Share) -> str:
 
 
 def format_share(share: Share) -> str:
-    """A share in percent with its 95 % interval.
+    """A share in percent with its 95 % interval; of nothing, without.
 
     >>> from gpa_lsp.figures import measure_share
     >>> format_share(measure_share(412, 1000))
@@ -101,7 +101,7 @@ def format_share(share: Share) -> str:
     """
     if share.whole_samples == 0:
         return UNKNOWN
-    margin = format_margin(share)
+    margin = format_margin(share) if share.part_samples else ""
     return f"{format_percent(share.ratio)} ({margin})" if margin else format_percent(share.ratio)
 
 

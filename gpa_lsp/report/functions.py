@@ -1,11 +1,14 @@
 """The per-function rows of a kernel's report."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples, Kernel
 from gpa_lsp.report.count import count_reasons
 from gpa_lsp.report.model import FunctionRole, FunctionRow
+from gpa_lsp.report.names import demangle
 
 
 def list_functions(kernel: Kernel) -> tuple[FunctionRow, ...]:
@@ -24,7 +27,8 @@ def _rows_of_section(kernel: Kernel, function: FunctionSamples) -> list[Function
         inside = (function.pc_offsets >= sub.start_offset) & (function.pc_offsets < sub.start_offset + sub.size_bytes)
         inside &= own
         own &= ~inside
-        rows.append(_make_row(kernel, function, (sub.name, FunctionRole.SUB_FUNCTION), inside))
+        row = _make_row(kernel, function, (sub.name, FunctionRole.SUB_FUNCTION), inside)
+        rows.append(replace(row, start_offset=sub.start_offset))
     role = FunctionRole.DEVICE_FUNCTION
     if function.name == kernel.mangled_name:
         role = FunctionRole.KERNEL
@@ -41,7 +45,7 @@ def _make_row(
     every, latency = function.all_samples[rows].sum(axis=0), function.latency_samples[rows].sum(axis=0)
     return FunctionRow(
         mangled_name=mangled_name,
-        name=kernel.name if role is FunctionRole.KERNEL else mangled_name,
+        name=demangle(kernel.name if role is FunctionRole.KERNEL else mangled_name),
         role=role,
         instruction_count=int(rows.sum()) if function.function is not None else 0,
         has_lines=function.lines is not None
@@ -50,4 +54,5 @@ def _make_row(
         latency_samples=int(latency.sum()),
         by_reason=count_reasons(kernel.reasons, every, latency),
         registers=function.function.registers if function.function is not None else None,
+        section=function.name,
     )

@@ -22,6 +22,7 @@ from gpa_lsp.report.model import (
     Report,
     RuleNote,
 )
+from gpa_lsp.report.names import demangle
 
 
 def gather_report(kernels: Iterable[Kernel], problems: Sequence[Problem] = ()) -> Report:
@@ -50,7 +51,7 @@ def _gather_kernel(kernel: Kernel) -> KernelReport:
     duration = measure_spread(durations)
     lines = list_lines(columns, called)
     return KernelReport(
-        name=kernel.name,
+        name=demangle(kernel.name),
         mangled_name=kernel.mangled_name,
         profile_path=kernel.profile_path,
         measured_unix_s=kernel.launches[0].created_unix_s if kernel.launches else None,

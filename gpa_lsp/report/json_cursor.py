@@ -41,7 +41,7 @@ class JsonCursor:
         self._path = path
         self._parent = parent
         self._key = key
-        self._remedy = remedy or (parent._remedy if parent is not None else "")
+        self._remedy: str = remedy or (parent._remedy if parent is not None else "")
 
     @property
     def pointer(self) -> str:

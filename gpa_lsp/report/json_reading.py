@@ -180,6 +180,8 @@ def _read_function(at: JsonCursor, total: int) -> FunctionRow:
         latency_samples=at.at("latency_samples").count(maximum=samples),
         by_reason=_read_reasons(at.at("by_reason"), samples),
         registers=at.at("registers").maybe(JsonCursor.count),
+        section=at.at("section").maybe(JsonCursor.text),
+        start_offset=at.at("start_offset").count(),
     )
 
 

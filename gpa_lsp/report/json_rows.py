@@ -115,6 +115,8 @@ def make_function(row: FunctionRow) -> Json:
         "latency_samples": row.latency_samples,
         "by_reason": make_reasons(row.by_reason),
         "registers": row.registers,
+        "section": row.section,
+        "start_offset": row.start_offset,
     }
 
 

@@ -141,6 +141,8 @@ class FunctionRow:
         latency_samples: of these, without issue.
         by_reason: per stall reason.
         registers: per thread; None when unknown.
+        section: mangled name of the section its instructions are in; another function's for a local function. None when unknown.
+        start_offset: its first instruction, bytes from the section's start.
     """
 
     mangled_name: str
@@ -152,6 +154,8 @@ class FunctionRow:
     latency_samples: int
     by_reason: ReasonCounts
     registers: int | None
+    section: str | None = None
+    start_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

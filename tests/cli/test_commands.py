@@ -17,6 +17,7 @@ from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.main import main
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.registry import load_catalogue
+from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO
 from gpa_lsp.render.layout import Style
 from gpa_lsp.report.schema import read_schema
 from gpa_lsp.report.store import write_report
@@ -64,6 +65,13 @@ def test_every_command_is_in_the_catalogue() -> None:
 def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     assert f"usage: gpa-lsp {command}" in capsys.readouterr().out
+
+
+def test_the_default_limit_is_that_of_findings(smooth: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", smooth])
+    expected = capsys.readouterr().out
+    main(["check", smooth, "--min-share", str(100 * DEFAULT_MIN_SHARE_RATIO)])
+    assert capsys.readouterr().out == expected
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,7 +232,7 @@ def test_doctor_says_what_is_missing(
 def test_an_unexpected_error_is_one_line(
     smooth: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("gpa_lsp.cli.commands.check.find_findings", lambda *_: 1 / 0)
+    monkeypatch.setattr("gpa_lsp.render.findings.find_findings", lambda *_: 1 / 0)
     assert main(["check", smooth]) == 70
     printed = capsys.readouterr()
     assert printed.err.count("\n") == 1
@@ -239,7 +247,7 @@ def test_interrupted(smooth: str, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gpa_lsp.cli.commands.check.find_findings", interrupt)
+    monkeypatch.setattr("gpa_lsp.render.findings.find_findings", interrupt)
     assert main(["check", smooth]) == 130
     assert capsys.readouterr() == ("", "")
 

@@ -26,7 +26,7 @@ def test_the_limit_counts_inlined_and_called_code() -> None:
     """
     findings = find_findings(build_report(build_kernel(listing, called_samples={("k.cu", 6): 49.0})), 0.4)
     places = [(str(finding.place), finding.self_samples, finding.called_samples) for finding in findings]
-    assert places == [("in.h:1", 50, 0.0), ("k.cu:5", 0, 0.0), ("None", 49, 0.0), ("k.cu:6", 1, 49.0)]
+    assert places == [("k.cu:5", 0, 0.0), ("None", 49, 0.0), ("k.cu:6", 1, 49.0)]
 
 
 def test_kernels_without_samples_have_no_findings() -> None:
@@ -56,9 +56,26 @@ def test_inlined_code_and_calls_are_told_apart() -> None:
     assert "; about 20 % more in functions called from here (estimate); " in text
 
 
+def test_a_chain_of_wrappers_is_one_finding_at_its_outermost_line() -> None:
+    listing = """
+        core.h:9 < wrap.h:5 < k.cu:3   LDS R1, [R2]  ; membar=60
+        core.h:9 < wrap.h:5 < k.cu:3   LDS R1, [R3]  ; membar=10
+        other.h:1 < k.cu:4             NOP           ; membar=30
+        k.cu:4                         NOP           ; membar=30
+    """
+    findings = find_findings(build_report(build_kernel(listing)))
+    places = [(str(finding.place), [str(place) for place in finding.same_samples]) for finding in findings]
+    assert places == [("k.cu:3", ["wrap.h:5", "core.h:9"]), ("k.cu:4", []), ("other.h:1", [])]
+    assert "; all of it inlined code, in core.h:9; " in describe_finding(findings[0])
+
+
 def test_functions_without_lines_are_named() -> None:
     (text,) = shown("[_Z4slowf]\n-  MUFU.RCP R1, R2  ; membar=5")
     assert text.startswith("100 % (±43) of kernel in slow, which has no line information: 100 % waiting for")
+
+
+def test_a_kernel_without_lines_is_named_once() -> None:
+    assert shown("-  NOP  ; membar=9")[0].startswith("100 % (±30) of kernel, which has no line information: ")
 
 
 def test_issuing_is_no_stall() -> None:

@@ -81,7 +81,12 @@ def test_sources_below_the_folder_are_relative_to_it(tmp_path: Path) -> None:
 
 
 def test_the_inline_chain_becomes_related_locations(tmp_path: Path) -> None:
-    report = build_report(build_kernel("in@/l/i.h:3 < mid@/l/m.h:2 < k@/l/k.cu:1  FADD R1, R2, R3  ; wait=9"))
+    listing = """
+        in@/l/i.h:3 < mid@/l/m.h:2 < k@/l/k.cu:1  FADD R1, R2, R3  ; wait=9
+        mid@/l/m.h:2 < k@/l/k.cu:1                NOP              ; wait=1
+        k@/l/k.cu:1                               NOP              ; wait=1
+    """
+    report = build_report(build_kernel(listing))
     results = make_log(report, tmp_path)["runs"][0]["results"]
     by_uri = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]: result for result in results}
     related = [location["message"]["text"] for location in by_uri["file:///l/m.h"]["relatedLocations"]]

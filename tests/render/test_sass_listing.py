@@ -2,9 +2,10 @@
 
 import pytest
 
+from gpa_lsp.render.control_words import describe_control
 from gpa_lsp.render.layout import Style, count_cells, join_lines, read_plain
 from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.sass_listing import describe_control, render_sass
+from gpa_lsp.render.sass_listing import render_sass
 from gpa_lsp.report.model import LoopRow
 from tests.render.examples import make_smooth
 from tests.report_builder import build_kernel
@@ -36,7 +37,7 @@ def test_every_instruction_is_listed_once() -> None:
 def test_source_lines_are_named_when_they_change() -> None:
     lines = show("k.cu:1  A\nk.cu:1  B\nin.h:3 < k.cu:2  C\n-  D\n-  E\nk.cu:1  F")
     headings = [line.strip() for line in lines[4:] if "stall" not in line]
-    assert headings == ["k.cu:1", "in.h:3  inlined at k.cu:2", "(no source line)", "k.cu:1"]
+    assert headings == ["k.cu:1", "in.h:3  < k.cu:2", "(no source line)", "k.cu:1"]
 
 
 def test_nested_loops_are_drawn() -> None:
@@ -75,4 +76,4 @@ def test_a_kernel_without_code() -> None:
 
 
 def test_a_kernel_without_samples() -> None:
-    assert show("k.cu:1  EXIT")[3] == "kernel  kernel · 1 instruction · 32 registers · 0 samples"
+    assert show("k.cu:1  EXIT")[3] == "kernel  kernel · 0 samples · 1 instruction · 32 registers"

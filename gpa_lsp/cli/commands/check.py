@@ -4,17 +4,21 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import ProblemSeverity
-from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO, Finding, find_findings
-from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.report.model import Report
+
+if TYPE_CHECKING:
+    from gpa_lsp.render.findings import Finding
+    from gpa_lsp.render.places import PlaceNames
+    from gpa_lsp.report.model import Report
 
 _FORMATS = ("text", "json", "sarif", "github")
 _EXIT_FOUND = 1
+_DEFAULT_MIN_SHARE_PERCENT = "5"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +28,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-share",
         metavar="PERCENT",
         type=_parse_percent,
-        default=DEFAULT_MIN_SHARE_RATIO,
-        help=f"least share of a kernel's samples that makes a finding (default: {100 * DEFAULT_MIN_SHARE_RATIO:g})",
+        default=_DEFAULT_MIN_SHARE_PERCENT,
+        help=f"least share of a kernel's samples that makes a finding (default: {_DEFAULT_MIN_SHARE_PERCENT})",
     )
     parser.add_argument(
         "--fail-on",
@@ -37,6 +41,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.render.findings import find_findings  # loads numpy, which --help and --version do without
+
     report = load_report(arguments, terminal)
     places = name_places(arguments)
     findings = find_findings(report, arguments.min_share)
@@ -46,7 +52,11 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _print(
-    report: Report, findings: Sequence[Finding], places: PlaceNames, arguments: argparse.Namespace, terminal: Terminal
+    report: "Report",
+    findings: "Sequence[Finding]",
+    places: "PlaceNames",
+    arguments: argparse.Namespace,
+    terminal: Terminal,
 ) -> None:
     """Each format's renderer is loaded only when it is asked for."""
     if arguments.format == "text":
@@ -68,7 +78,7 @@ def _print(
         terminal.write_text("".join(line + "\n" for line in render_github(report, findings, places)))
 
 
-def _judge(report: Report, findings: Sequence[Finding], fail_on: Sequence[str]) -> int:
+def _judge(report: "Report", findings: "Sequence[Finding]", fail_on: Sequence[str]) -> int:
     costly = any(problem.severity is not ProblemSeverity.NOTE for problem in report.problems)
     failed = ("finding" in fail_on and bool(findings)) or ("problem" in fail_on and costly)
     return _EXIT_FOUND if failed else 0

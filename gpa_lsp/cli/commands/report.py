@@ -2,12 +2,15 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import InputError
-from gpa_lsp.report.model import Report
+
+if TYPE_CHECKING:
+    from gpa_lsp.report.model import Report
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +27,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    report = load_report(arguments, terminal, disassemble=arguments.format == "json")
+    report = load_report(arguments, terminal)
     if arguments.output is None:
         terminal.print_safely(lambda: _print(report, arguments, terminal))
     else:
@@ -37,7 +40,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return choose_exit_code(report)
 
 
-def _print(report: Report, arguments: argparse.Namespace, terminal: Terminal) -> None:
+def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
     if arguments.format == "json":
         from gpa_lsp.report.store import write_report  # each format loads its own renderer
 
@@ -49,7 +52,7 @@ def _print(report: Report, arguments: argparse.Namespace, terminal: Terminal) ->
     terminal.write_lines(lines)
 
 
-def _write_file(report: Report, arguments: argparse.Namespace) -> None:
+def _write_file(report: "Report", arguments: argparse.Namespace) -> None:
     if arguments.format == "json":
         from gpa_lsp.report.store import write_report
 

@@ -1,11 +1,14 @@
 """``gpa-lsp sass``: the instructions of kernels, annotated."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.report.model import Report
+
+if TYPE_CHECKING:
+    from gpa_lsp.report.model import Report
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +21,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return choose_exit_code(report)
 
 
-def _print(report: Report, arguments: argparse.Namespace, terminal: Terminal) -> None:
+def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
     from gpa_lsp.render.check_text import render_problem
     from gpa_lsp.render.layout import EMPTY_LINE
     from gpa_lsp.render.sass_listing import render_sass
