@@ -20,7 +20,8 @@ class Settings:
     """Every option with its default; the editor's names are the keys of :data:`OPTIONS`.
 
     Attributes:
-        min_share_ratio: share of a kernel's samples a line needs before it gets a hint or a diagnostic, 0 to 1.
+        min_share_ratio: share of a kernel's samples a line needs before it gets a hint or a diagnostic, 0 to 1; the editor gives percent, like
+            the command line.
         max_diagnostics_per_file: the hottest lines of a file that get one; VS Code itself cuts at 1,000.
         show_inlay_hints: shares at line ends.
         show_diagnostics: hot lines as diagnostics.
@@ -41,11 +42,11 @@ class Settings:
     poll_seconds: float = 1.0
 
 
-def _read_ratio(value: object) -> float:
+def _read_percent(value: object) -> float:
     number = _read_number(value)
-    if not 0.0 <= number <= 1.0:
-        raise ValueError("a share between 0 and 1 (0.05 is 5 %)")
-    return number
+    if not 0.0 <= number <= 100.0:
+        raise ValueError("a number of percent between 0 and 100")
+    return number / 100.0
 
 
 def _read_number(value: object) -> float:
@@ -93,7 +94,7 @@ def _read_period(value: object) -> float:
 
 
 OPTIONS: Mapping[str, tuple[str, Callable[[object], object]]] = {
-    "minShare": ("min_share_ratio", _read_ratio),
+    "minShare": ("min_share_ratio", _read_percent),
     "maxDiagnosticsPerFile": ("max_diagnostics_per_file", _read_count),
     "inlayHints.enable": ("show_inlay_hints", _read_flag),
     "diagnostics.enable": ("show_diagnostics", _read_flag),
@@ -116,10 +117,10 @@ def read_settings(raw: object, base: Settings) -> tuple[Settings, tuple[str, ...
         The settings, and a sentence for every value that was not taken. Names that are not ours are passed over: the extension of an
         editor keeps options of its own under the same heading.
 
-    >>> read_settings({"minShare": 0.1, "inlayHints": {"enable": False}}, Settings())[0].min_share_ratio
+    >>> read_settings({"minShare": 10, "inlayHints": {"enable": False}}, Settings())[0].min_share_ratio
     0.1
-    >>> read_settings({"minShare": 5}, Settings())[1]
-    ('gpaLsp.minShare: 5 is not a share between 0 and 1 (0.05 is 5 %); 0.05 is used',)
+    >>> read_settings({"minShare": "much"}, Settings())[1]
+    ('gpaLsp.minShare: much is not a number; the option stays as it was',)
     """
     changes: dict[str, Any] = {}
     complaints: list[str] = []
@@ -128,9 +129,7 @@ def read_settings(raw: object, base: Settings) -> tuple[Settings, tuple[str, ...
         try:
             changes[field_name] = read(value)
         except ValueError as error:
-            kept = getattr(base, field_name)
-            shown = kept.value if isinstance(kept, Enum) else kept
-            complaints.append(f"gpaLsp.{name}: {_abbreviate(value)} is not {error}; {_abbreviate(shown)} is used")
+            complaints.append(f"gpaLsp.{name}: {_abbreviate(value)} is not {error}; the option stays as it was")
     return replace(base, **changes), tuple(complaints)
 
 

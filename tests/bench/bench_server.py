@@ -136,13 +136,13 @@ def main() -> None:
     measure_start(options.starts)
     if options.workspace is not None:
         profile_count = len([*options.workspace.rglob("*.ncu-rep"), *options.workspace.rglob("*.gpa-profile.json")])
-        client = RawClient(settings={"minShare": 0.01})
+        client = RawClient(settings={"minShare": 1})
         measure_session(client, options.workspace, options.source, profile_count, options.requests)
         client.kill()
         return
     with tempfile.TemporaryDirectory() as folder:
         sources = write_workspace(Path(folder), options.kernels)
-        client = RawClient(environment=LISTINGS, settings={"minShare": 0.01})
+        client = RawClient(environment=LISTINGS, settings={"minShare": 1})
         measure_session(client, Path(folder), sources[0], options.kernels, options.requests)
         client.kill()
 

@@ -30,11 +30,16 @@ class RawClient:
     """One server process and the messages to and from it."""
 
     def __init__(
-        self, *, environment: dict[str, str] | None = None, settings: Any = None, answers: bool = True
+        self,
+        *,
+        environment: dict[str, str] | None = None,
+        settings: Any = None,
+        answers: bool = True,
+        module: str = "gpa_lsp.lsp",
     ) -> None:
         self.started_s = time.perf_counter()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gpa_lsp.lsp"],
+            [sys.executable, "-m", *module.split()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

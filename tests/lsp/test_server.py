@@ -227,10 +227,10 @@ def test_a_profile_that_kills_its_reader_is_set_aside(start_client: StartClient,
 def test_settings_come_from_everywhere(start_client: StartClient, workspace: Path) -> None:
     client = start_client()
     uri = ready(
-        client, workspace, initializationOptions={"minShare": 0.5}, settings={"diagnostics": {"severity": "hint"}}
+        client, workspace, initializationOptions={"minShare": 50}, settings={"diagnostics": {"severity": "hint"}}
     )
     assert [(d["code"], d["severity"]) for d in client.wait_for_diagnostics(uri)] == [("long_scoreboard", 4)]
-    client.notify("workspace/didChangeConfiguration", {"settings": {"gpaLsp": {"minShare": 0.18, "pollSeconds": "?"}}})
+    client.notify("workspace/didChangeConfiguration", {"settings": {"gpaLsp": {"minShare": 18, "pollSeconds": "?"}}})
     client.wait_for_diagnostics(uri, lambda items: len(items) == 2)
     (message,) = client.messages()
     assert "gpaLsp.pollSeconds: ? is not a number" in message
@@ -451,6 +451,12 @@ def test_reading_can_be_cancelled_and_taken_up_again(start_client: StartClient, 
     client.request("workspace/executeCommand", {"command": "gpaLsp.reload"})
     uri = client.open(workspace / "saxpy.cu")
     client.wait_for_diagnostics(uri)
+
+
+def test_the_command_line_starts_the_same_server(start_client: StartClient, workspace: Path) -> None:
+    client = start_client(module="gpa_lsp.cli.main serve --stdio")
+    ready(client, workspace)
+    assert client.shut_down() == 0
 
 
 def test_the_wire_carries_nothing_but_messages(workspace: Path) -> None:

@@ -5,7 +5,7 @@ from gpa_lsp.lsp.settings import OPTIONS, Settings, Severity, read_settings
 
 def test_every_option_is_read() -> None:
     raw = {
-        "minShare": 0.1,
+        "minShare": 10,
         "maxDiagnosticsPerFile": 7,
         "inlayHints": {"enable": False},
         "diagnostics": {"enable": False, "severity": "hint"},
@@ -36,7 +36,8 @@ def test_names_with_dots_mean_the_same_as_nested_ones() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("minShare", 5),
+        ("minShare", 101),
+        ("minShare", -1),
         ("minShare", "0.1"),
         ("minShare", True),
         ("minShare", float("nan")),
@@ -63,7 +64,7 @@ def test_senseless_values_are_named_and_the_old_ones_kept(name: str, value: obje
 
 
 def test_a_bad_value_does_not_keep_a_good_one_out() -> None:
-    settings, complaints = read_settings({"minShare": 9, "pollSeconds": 3}, Settings())
+    settings, complaints = read_settings({"minShare": 900, "pollSeconds": 3}, Settings())
     assert (settings.poll_seconds, settings.min_share_ratio, len(complaints)) == (3.0, Settings().min_share_ratio, 1)
 
 

@@ -4,7 +4,7 @@ return {
   cmd = { 'gpa-lsp', 'serve' },
   -- The languages GPU code is written in. The server stays silent in every file that no profile mentions.
   filetypes = { 'cuda', 'cpp', 'c', 'python', 'julia', 'fortran', 'rust' },
-  root_markers = { '.gpa-lsp', 'compile_commands.json', '.git' },
+  root_markers = { '.git', 'compile_commands.json', 'pyproject.toml', 'Project.toml', 'Makefile' },
   -- The same encoding as clangd in the same buffer, or Neovim 0.11 warns about two of them.
   capabilities = { general = { positionEncodings = { 'utf-8', 'utf-16' } } },
   settings = {
