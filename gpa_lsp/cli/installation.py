@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 
 from gpa_lsp import __version__
+from gpa_lsp.binary.disassembly_cache import open_cache
 from gpa_lsp.binary.tool_location import find_tool, name_override
 
 _TIMEOUT_S = 10
@@ -157,21 +158,11 @@ def _inspect_architectures() -> Component:
 
 
 def _inspect_cache() -> Component:
-    folder = find_cache_folder()
+    folder = open_cache().folder
     files = list(_list_files(folder))
     size_mib = sum(size for _, size in files) / (1 << 20)
     detail = f"{folder}, {len(files):,} files, {size_mib:,.1f} MiB" if files else f"{folder}, empty"
     return _found("cache of disassemblies", detail, "answers without disassembling again")
-
-
-def find_cache_folder() -> Path:
-    """Where disassemblies are kept between runs."""
-    chosen = os.environ.get("GPA_LSP_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    import platformdirs  # only here
-
-    return Path(platformdirs.user_cache_dir("gpa-lsp", appauthor=False))
 
 
 def _list_files(folder: Path) -> Iterator[tuple[Path, int]]:
