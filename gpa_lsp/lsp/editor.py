@@ -4,7 +4,7 @@ import asyncio
 import logging
 import tempfile
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +14,9 @@ logger = logging.getLogger(__name__)
 
 _ANSWER_LIMIT_S = 5.0
 """Some clients never answer some requests; nothing of ours may hang on that."""
+
+
+_REFRESH_PAUSE_S = 0.1
 
 
 class Wire(Protocol):
@@ -42,6 +45,8 @@ class Editor:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._bars: dict[int | str, ProgressBar] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._stale: tuple[tuple[str, str], ...] = ()
+        self._is_refreshing = False
         self.is_leaving = False
         """The client asked us to shut down: nothing more is sent."""
 
@@ -80,6 +85,31 @@ class Editor:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finish)
+
+    def refresh(self, requests: Sequence[tuple[str, str]]) -> None:
+        """Let the client ask again for what it shows.
+
+        Args:
+            requests: (request to send, capability that says the client understands it).
+        """
+        self._stale = tuple(requests)
+        if not self._is_refreshing:
+            self._is_refreshing = True
+            self.start(self._refresh())
+
+    async def _refresh(self) -> None:
+        """One request at a time and after a pause.
+
+        Neovim 0.12 does not draw new hints when anything makes it redraw between our request and our answer to the hints it then asks for; so
+        nothing else may come from us in between.
+        """
+        while self._stale:
+            requests, self._stale = self._stale, ()
+            for method, capability in requests:
+                if self.can(capability):
+                    await asyncio.sleep(_REFRESH_PAUSE_S)
+                    await self.ask(method)
+        self._is_refreshing = False
 
     def _finish(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

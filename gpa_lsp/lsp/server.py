@@ -35,9 +35,6 @@ logger = logging.getLogger(__name__)
 _PUSH_DELAY_S = 0.3
 """After the last keystroke; the client moves what it has by itself until then."""
 
-_REFRESH_DELAY_S = 0.1
-"""Profiles often come in numbers; the client is asked to ask again once for all of them."""
-
 _LONE_FILE_DEPTH = 3
 """Without a workspace folder profiles are looked for beside the document, but not in all of somebody's home."""
 
@@ -80,11 +77,10 @@ class Server:
         self._snapshot = Snapshot()
         self._settings = Settings()
         self._lone_folder: Path | None = None
+        self._lone_root: Path | None = None
         self._pushes: dict[str, asyncio.TimerHandle] = {}
         self._broken: set[str] = set()
         self._told_doubtful: set[str] = set()
-        self._is_refreshing = False
-        self._is_shown_stale = False
         self._editor = self._meet_client(types.ClientCapabilities(), PositionCodec())
         self._loader = ProfileLoader(self)
         self._loading: asyncio.Task[None] | None = None
@@ -137,6 +133,8 @@ class Server:
 
     def _initialize(self, params: types.InitializeParams) -> None:
         self._editor = self._meet_client(params.capabilities, self.pygls.workspace.position_codec)
+        if not params.workspace_folders and self.pygls.workspace.root_path is not None:
+            self._lone_root = Path(self.pygls.workspace.root_path)
         self._take_settings(params.initialization_options)
 
     def _meet_client(self, capabilities: types.ClientCapabilities, units: UnitCounter) -> Editor:
@@ -184,11 +182,10 @@ class Server:
         self.take_snapshot(self._snapshot)
 
     def _configure_loader(self) -> None:
-        folders = [to_fs_path(uri) for uri in self.pygls.workspace.folders]
+        folders = [to_fs_path(folder.uri) for folder in self.pygls.workspace.folders.values()]
         roots = [Path(folder) for folder in folders if folder is not None]
-        root = self.pygls.workspace.root_path
-        if not roots and root is not None:
-            roots = [Path(root)]
+        if not roots and self._lone_root is not None:
+            roots = [self._lone_root]
         if roots:
             self._loader.configure(tuple(roots), self._settings)
         else:
@@ -206,7 +203,7 @@ class Server:
         self._tell_doubtful()
         if self._lone_folder is None:
             self._lone_folder = Path(path).parent
-            if not self.pygls.workspace.folders and self.pygls.workspace.root_path is None:
+            if not self.pygls.workspace.folders and self._lone_root is None:
                 self._configure_loader()
 
     def _change(self, params: types.DidChangeTextDocumentParams) -> None:
@@ -230,10 +227,10 @@ class Server:
         self._snapshot = snapshot
         self._documents.take(snapshot, self._settings)
         self._tell_doubtful()
-        self._is_shown_stale = True
-        if not self._is_refreshing:
-            self._is_refreshing = True
-            self._editor.start(self._ask_to_refresh())
+        asking = [feature for feature in self._features.values() if isinstance(feature, RequestFeature)]
+        self._editor.refresh(
+            [(feature.refresh_method, feature.refresh_capability) for feature in asking if feature.refresh_method]
+        )
 
     def _tell_doubtful(self) -> None:
         """Name the setting that is missing where an open file may be one that was measured elsewhere; once per file."""
@@ -244,21 +241,6 @@ class Server:
                     f"{profile} was measured with {compiled_path}, which is not in this workspace; if {local_path} is "
                     "that file, say so in gpaLsp.pathMappings (folder as compiled: folder here)"
                 )
-
-    async def _ask_to_refresh(self) -> None:
-        """Let the client ask again, one method at a time and after a pause.
-
-        Neovim 0.12 forgets to draw new hints when anything makes it redraw between our request and our answer to the hints it then asks for;
-        so nothing else may come from us in between.
-        """
-        asking = [feature for feature in self._features.values() if isinstance(feature, RequestFeature)]
-        while self._is_shown_stale:
-            self._is_shown_stale = False
-            for feature in asking:
-                if feature.refresh_method and self._editor.can(feature.refresh_capability):
-                    await asyncio.sleep(_REFRESH_DELAY_S)
-                    await self._editor.ask(feature.refresh_method)
-        self._is_refreshing = False
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressBar:
         """Long work begins."""

@@ -1,4 +1,4 @@
-"""What the editor says about a line or a kernel, as Markdown that reads as well where it is shown as it is (Neovim, Helix).
+"""What the editor says about a line, as Markdown that reads as well where it is shown as it is (Neovim, Helix).
 
 Pure functions from measurements to text: no protocol, no positions. What is imported inside them needs numpy, which the answer to initialize must
 not wait for.
@@ -9,12 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpa_lsp.lsp.document_view import HotLine
-from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.numbers import (
     format_count,
-    format_dim3,
-    format_duration_ns,
     format_percent,
     format_share,
     format_whole_percent,
@@ -22,11 +19,10 @@ from gpa_lsp.render.numbers import (
 
 if TYPE_CHECKING:
     from gpa_lsp.render.findings import Finding, HotInstruction
-    from gpa_lsp.report.model import InstructionColumns, KernelReport, ReasonCounts
+    from gpa_lsp.report.model import InstructionColumns, ReasonCounts
 
 _MAX_REASONS = 6
 _MAX_KERNELS = 3
-_MAX_LINES = 20
 _NO_BARRIER = 7
 
 
@@ -113,7 +109,7 @@ def _describe_one(line: HotLine) -> str:
     parts.append(_doubt(line))
     if reason is not None:
         parts.append(f"mostly **{reason}**: {describe_stall_reason(reason).description}")
-    parts.append(_draw_reasons(row.inclusive_by_reason, row.inclusive_samples, "of line"))
+    parts.append(draw_reasons(row.inclusive_by_reason, row.inclusive_samples, "of line"))
     parts.append(draw_instructions(report.instructions, line.hottest, report.total_samples))
     parts.append(_name_source(line))
     return "\n\n".join(part for part in parts if part)
@@ -144,7 +140,14 @@ def _doubt(line: HotLine) -> str:
     return f"_{text}_" if text else ""
 
 
-def _draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
+def draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
+    """The stall table.
+
+    Args:
+        counts: samples by reason, most first.
+        total: what the shares are of.
+        whole: the title of the shares' column, e.g. ``of line``.
+    """
     shown = list(counts.items())
     others = shown[_MAX_REASONS:] if len(shown) > _MAX_REASONS + 1 else []
     rows = [
@@ -239,57 +242,3 @@ def _name_source(line: HotLine) -> str:
     when = datetime.fromtimestamp(shown.kernel.measured_ns / 1e9, tz=UTC).astimezone()
     device = shown.kernel.report.device.name
     return f"_{shown.profile.path.name}, measured {when:%Y-%m-%d %H:%M}" + (f" on {device}_" if device else "_")
-
-
-def describe_kernel_briefly(shown: VisibleKernel) -> str:
-    """One line for a lens: name, time, samples, top reason."""
-    report = shown.kernel.report
-    parts = [shown.name]
-    if report.duration_ns is not None:
-        launches = len(report.launches)
-        time = format_duration_ns(report.duration_ns)
-        parts.append(f"{time} (mean of {launches} launches)" if launches > 1 else time)
-    parts.append(f"{format_count(report.total_samples)} samples")
-    reason = find_top_reason(report.by_reason)
-    if reason is not None:
-        ratio = report.by_reason[reason].all_samples / report.total_samples
-        parts.append(f"{format_whole_percent(ratio)} {reason}")
-    return " · ".join(parts)
-
-
-def describe_kernel(shown: VisibleKernel) -> str:
-    """A page about a kernel."""
-    report = shown.kernel.report
-    parts = [f"# {shown.name}", describe_kernel_briefly(shown), _describe_launch(report)]
-    parts.append(_draw_reasons(report.by_reason, report.total_samples, "of kernel"))
-    lines = [
-        (
-            f"{row.file}:{row.line}" if row.file else row.function,
-            format_count(row.inclusive_samples),
-            format_count(row.samples),
-            find_top_reason(row.inclusive_by_reason) or "",
-        )
-        for row in report.lines[:_MAX_LINES]
-    ]
-    if lines:
-        parts.extend(
-            [
-                "## Hottest lines",
-                draw_table(("line", "with inlined code", "itself", "mostly"), lines, text_columns=(0, 3)),
-            ]
-        )
-    rules = [rule for launch in report.launches for rule in launch.rules if rule.kind in ("warning", "optimization")]
-    if rules:
-        parts.append("## What NVIDIA's rules said")
-        parts.extend(dict.fromkeys(f"**{rule.rule}**: {rule.text}" for rule in rules))
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _describe_launch(report: "KernelReport") -> str:
-    launch = report.configuration
-    parts = [f"grid {format_dim3(launch.grid)}", f"block {format_dim3(launch.block)}"]
-    if launch.registers_per_thread is not None:
-        parts.append(f"{launch.registers_per_thread} registers per thread")
-    if report.device.name:
-        parts.append(report.device.name)
-    return " · ".join(parts)

@@ -35,7 +35,7 @@ def start_client() -> Iterator[StartClient]:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """A folder with ``saxpy.cu`` and a profile of it."""
-    folder = tmp_path / "work"
+    folder = tmp_path / "wörk #1 %20"  # every test of the server also is one of its URIs
     folder.mkdir()
     (folder / "saxpy.cu").write_text(SOURCE)
     write_profile(folder / "saxpy.ncu-rep", LISTING, "name saxpy(float*, float*)")

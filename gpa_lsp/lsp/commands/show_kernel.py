@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.stall_table import describe_kernel
+from gpa_lsp.lsp.kernel_page import describe_kernel
 
 
 def show_kernel(desk: Desk, arguments: Sequence[Any]) -> str | None:

@@ -11,7 +11,7 @@ from lsprotocol import types
 
 from gpa_lsp.lsp.document_view import DocumentView, KernelAnchor
 from gpa_lsp.lsp.features import RequestFeature
-from gpa_lsp.lsp.stall_table import describe_kernel_briefly
+from gpa_lsp.lsp.kernel_page import describe_kernel_briefly
 
 _MAX_PER_LINE = 4
 """A template has a kernel per instantiation; more lenses than this would hide the code."""

@@ -1,0 +1,66 @@
+"""What the editor says about a kernel: a line for its lens, and a page for whoever wants more. Pure functions, Markdown."""
+
+from typing import TYPE_CHECKING
+
+from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.stall_table import draw_reasons, draw_table, find_top_reason
+from gpa_lsp.render.numbers import format_count, format_dim3, format_duration_ns, format_whole_percent
+
+if TYPE_CHECKING:
+    from gpa_lsp.report.model import KernelReport
+
+_MAX_LINES = 20
+
+
+def describe_kernel_briefly(shown: VisibleKernel) -> str:
+    """One line for a lens: name, time, samples, top reason."""
+    report = shown.kernel.report
+    parts = [shown.name]
+    if report.duration_ns is not None:
+        launches = len(report.launches)
+        time = format_duration_ns(report.duration_ns)
+        parts.append(f"{time} (mean of {launches} launches)" if launches > 1 else time)
+    parts.append(f"{format_count(report.total_samples)} samples")
+    reason = find_top_reason(report.by_reason)
+    if reason is not None:
+        ratio = report.by_reason[reason].all_samples / report.total_samples
+        parts.append(f"{format_whole_percent(ratio)} {reason}")
+    return " · ".join(parts)
+
+
+def describe_kernel(shown: VisibleKernel) -> str:
+    """A page about a kernel."""
+    report = shown.kernel.report
+    parts = [f"# {shown.name}", describe_kernel_briefly(shown), _describe_launch(report)]
+    parts.append(draw_reasons(report.by_reason, report.total_samples, "of kernel"))
+    lines = [
+        (
+            f"{row.file}:{row.line}" if row.file else row.function,
+            format_count(row.inclusive_samples),
+            format_count(row.samples),
+            find_top_reason(row.inclusive_by_reason) or "",
+        )
+        for row in report.lines[:_MAX_LINES]
+    ]
+    if lines:
+        parts.extend(
+            [
+                "## Hottest lines",
+                draw_table(("line", "with inlined code", "itself", "mostly"), lines, text_columns=(0, 3)),
+            ]
+        )
+    rules = [rule for launch in report.launches for rule in launch.rules if rule.kind in ("warning", "optimization")]
+    if rules:
+        parts.append("## What NVIDIA's rules said")
+        parts.extend(dict.fromkeys(f"**{rule.rule}**: {rule.text}" for rule in rules))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _describe_launch(report: "KernelReport") -> str:
+    launch = report.configuration
+    parts = [f"grid {format_dim3(launch.grid)}", f"block {format_dim3(launch.block)}"]
+    if launch.registers_per_thread is not None:
+        parts.append(f"{launch.registers_per_thread} registers per thread")
+    if report.device.name:
+        parts.append(report.device.name)
+    return " · ".join(parts)
