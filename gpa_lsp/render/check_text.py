@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from gpa_lsp.errors import Problem, ProblemSeverity
 from gpa_lsp.render.finding_words import describe_finding, describe_problem
 from gpa_lsp.render.findings import Finding
-from gpa_lsp.render.layout import Line, Style, style_of_share
+from gpa_lsp.render.layout import Line, Style, hang, style_of_share
 from gpa_lsp.render.numbers import format_count_of, format_limit, format_share
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import Report
@@ -18,7 +18,11 @@ SEVERITY_STYLES = {
 
 
 def render_check(
-    report: Report, findings: Sequence[Finding], places: PlaceNames, min_share_ratio: float
+    report: Report,
+    findings: Sequence[Finding],
+    places: PlaceNames,
+    min_share_ratio: float,
+    width: int | None = None,
 ) -> Iterator[Line]:
     """Problems first, then findings, then one line that counts them.
 
@@ -27,11 +31,12 @@ def render_check(
         findings: of this report.
         places: how sources are shown.
         min_share_ratio: the limit the findings were chosen by, for the last line.
+        width: characters per line of a screen; None keeps every finding on one line, for editors and scripts to read.
     """
     for problem in report.problems:
-        yield render_problem(problem, places)
+        yield from hang(render_problem(problem, places), width)
     for finding in findings:
-        yield _render_finding(finding, places)
+        yield from hang(_render_finding(finding, places), width)
     yield ((summarise(report, findings, min_share_ratio), Style.DIM),)
 
 

@@ -230,6 +230,30 @@ def wrap(text: str, width: int | None, *, indent: int = 2, style: Style = Style.
     yield (lead, (" ".join(words).replace(UNBROKEN, " "), style))
 
 
+def hang(line: Line, width: int | None, *, indent: int = 4) -> Iterator[Line]:
+    """A long line in several, broken between the words of its last span; all but the first are indented.
+
+    Args:
+        line: not empty.
+        width: characters per line; None leaves it as it is.
+        indent: spaces before the second line and those that follow.
+    """
+    head, (text, style) = line[:-1], line[-1]
+    used = sum(count_cells(span) for span, _ in head)
+    if width is None or used + count_cells(text) <= width:
+        yield line
+        return
+    words: list[str] = []
+    for word in text.split(" "):
+        needed = count_cells(word) + (1 if words else 0)
+        if words and used + needed > width:
+            yield (*head, (" ".join(words), style))
+            head, words, used, needed = ((" " * indent, Style.PLAIN),), [], indent, count_cells(word)
+        words.append(word)
+        used += needed
+    yield (*head, (" ".join(words), style))
+
+
 def join_lines(lines: Iterable[Line]) -> str:
     """Lines as plain text, each ended by a line break."""
     return "".join(read_plain(line) + "\n" for line in lines)

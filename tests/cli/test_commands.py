@@ -290,6 +290,17 @@ def test_width_is_the_screens_or_unlimited(monkeypatch: pytest.MonkeyPatch) -> N
     assert Terminal(FakeTerminal(), FakeTerminal()).width == 20
 
 
+def test_findings_are_wrapped_on_a_screen_and_nowhere_else(smooth: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for stream, lines in ((io.StringIO(), 5), (FakeTerminal(), 21)):
+        monkeypatch.setattr(sys, "stdout", stream)
+        main(["check", smooth, "--color", "never"])
+        shown = stream.getvalue().splitlines()
+        assert len(shown) == lines
+        assert sum(": info: " in line for line in shown) == 4
+    assert max(map(len, shown)) <= 60
+
+
 def test_terminals_that_know_only_ascii() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")

@@ -10,6 +10,7 @@ from gpa_lsp.render.layout import (
     Style,
     count_cells,
     cut,
+    hang,
     join_facts,
     join_lines,
     lay_out_table,
@@ -72,6 +73,14 @@ def test_wrapped_text_loses_no_word(width: int | None) -> None:
     lines = [read_plain(line) for line in wrap(text, width)]
     assert " ".join(lines).split() == text.split()
     assert all(width is None or len(line) <= width or " " not in line.strip() for line in lines)
+
+
+def test_hanging_lines() -> None:
+    line = (("k.cu:1: ", Style.PATH), ("three words here", Style.PLAIN))
+    assert [read_plain(part) for part in hang(line, None)] == ["k.cu:1: three words here"]
+    assert [read_plain(part) for part in hang(line, 24)] == ["k.cu:1: three words here"]
+    assert [read_plain(part) for part in hang(line, 15)] == ["k.cu:1: three", "    words here"]
+    assert [read_plain(part) for part in hang(line, 2)] == ["k.cu:1: three", "    words", "    here"]
 
 
 def test_facts_break_between_facts() -> None:

@@ -62,7 +62,8 @@ def _print(
     if arguments.format == "text":
         from gpa_lsp.render.check_text import render_check
 
-        terminal.write_lines(render_check(report, findings, places, arguments.min_share))
+        width = terminal.width if terminal.is_interactive else None  # what reads a pipe wants one line per finding
+        terminal.write_lines(render_check(report, findings, places, arguments.min_share, width))
     elif arguments.format == "json":
         from gpa_lsp.render.finding_rows import make_finding_rows
         from gpa_lsp.report.store import write_report

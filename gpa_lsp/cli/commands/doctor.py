@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.installation import Component, State, inspect_installation
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.render.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
+from gpa_lsp.render.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
 
 _STATE_STYLES = {State.FOUND: Style.PLAIN, State.MISSING: Style.WARNING, State.BROKEN: Style.ERROR}
 
@@ -52,7 +52,7 @@ def _render(components: Sequence[Component], width: int | None) -> Iterator[Line
     yield ()
     yield text_line("What the missing pieces would add", Style.HEADING)
     for part in lacking:
-        yield ((f"  {part.name}: ", Style.TITLE), (f"{part.adds}; {part.install}", Style.PLAIN))
+        yield from hang(((f"  {part.name}: ", Style.TITLE), (f"{part.adds}; {part.install}", Style.PLAIN)), width)
 
 
 COMMAND = Command(
