@@ -82,7 +82,7 @@ def build_flow_graph(function: Function, instructions: Instructions, lines: Line
         reaches_end=paths.reaches_end,
         immediate_dominator=paths.immediate_dominator,
         immediate_post_dominator=paths.immediate_post_dominator,
-        loops=locate_loops(paths.forest, blocks, instructions, lines),
+        loops=locate_loops(paths.forest, blocks, paths.immediate_dominator, instructions, lines),
         innermost_loop=np.array(paths.forest.innermost[:-1], dtype=np.int32),
         loop_order=np.array(paths.forest.order, dtype=np.int32),
         divergence_regions=find_divergence_regions(instructions, flow, blocks),

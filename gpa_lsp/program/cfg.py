@@ -86,7 +86,7 @@ def find_flow(function: Function, instructions: Instructions, starts: Iterable[P
     * BSSY, BSYNC, BREAK, WARPSYNC and YIELD fall through: the instruction after a BSYNC is the one its BSSY names.
     * BPT.TRAP falls through.
 
-    Source: nvdisasm's basic-block graphs of code for sm_70 to sm_120 agree edge by edge.
+    Source: nvdisasm's basic-block graphs of code for sm_75 to sm_120 agree step by step.
     """
     count = len(instructions)
     never = (instructions.guard < 0) & instructions.guard_negated

@@ -1,11 +1,12 @@
-"""Where loops are written: the chains of their first and closing instructions, and the lines of the inlined body that holds them."""
+"""Where loops are written: the chains of their first instructions and conditions, and the lines of the inlined body that holds them."""
 
 from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from gpa_lsp.binary.model import Instructions, LineTable
+from gpa_lsp.binary.model import Instructions, LineTable, ResourceKind
 from gpa_lsp.locations import Frame, InlineChain
 from gpa_lsp.program.cfg import Blocks
 from gpa_lsp.program.loops import LoopForest, LoopShape
@@ -15,15 +16,25 @@ DEEPEST_NEST = 32
 """Loops nested deeper get no :class:`~gpa_lsp.program.model.LoopLines`: each level looks at all instructions inside it once more, which on
 code made to hurt would take the square of its size. Compilers nest less than a dozen."""
 
+_PREDICATE_KINDS = (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
+
+_FARTHEST_CONDITION = 256
+"""Instructions between a condition and its branch; keeps the search linear in the number of loops."""
+
+Chain = InlineChain | None
 _Path = tuple[Frame, ...]
 """The calls through which a body was inlined, outermost first."""
 
 
 def locate_loops(
-    forest: LoopForest, blocks: Blocks, instructions: Instructions, lines: LineTable | None
+    forest: LoopForest,
+    blocks: Blocks,
+    dominators: npt.NDArray[np.int32],
+    instructions: Instructions,
+    lines: LineTable | None,
 ) -> tuple[Loop, ...]:
     """The loops of a forest with their source lines, in the same order."""
-    locator = _LoopLocator(forest, blocks, instructions, lines)
+    locator = _LoopLocator(forest=forest, blocks=blocks, dominators=dominators, instructions=instructions, lines=lines)
     return tuple(locator.locate(shape) for shape in forest.loops)
 
 
@@ -44,8 +55,18 @@ class _LoopLocator:
     ``order`` holds the chain numbers of all instructions in loops, in the order of :attr:`LoopForest.order`, so that a loop's are one slice.
     """
 
-    def __init__(self, forest: LoopForest, blocks: Blocks, instructions: Instructions, lines: LineTable | None) -> None:
+    def __init__(
+        self,
+        *,
+        forest: LoopForest,
+        blocks: Blocks,
+        dominators: npt.NDArray[np.int32],
+        instructions: Instructions,
+        lines: LineTable | None,
+    ) -> None:
         self.blocks = blocks
+        self.instructions = instructions
+        self.dominators = dominators
         self.chains: tuple[InlineChain, ...] = lines.chains if lines is not None else ()
         self.chain_of = (
             lines.chain_index(instructions.pc_offsets)
@@ -61,7 +82,10 @@ class _LoopLocator:
 
     def locate(self, shape: LoopShape) -> Loop:
         header_chain = self._find_first_chain(shape.header)
-        branch_chain = self._find_chain(int(self.blocks.last_instruction[shape.back_edge_sources[-1]]))
+        closing = shape.back_edge_sources[-1]
+        branch_chain = self._find_chain(int(self.blocks.last_instruction[closing]))
+        condition = find_condition(self.instructions, self.blocks, self.dominators, closing)
+        condition_chain = self._find_chain(condition) if condition is not None else None
         return Loop(
             header=shape.header,
             back_edge_sources=shape.back_edge_sources,
@@ -73,7 +97,10 @@ class _LoopLocator:
             is_irreducible=shape.is_irreducible,
             header_chain=header_chain,
             branch_chain=branch_chain,
-            lines=self._find_lines(shape, header_chain, branch_chain) if shape.depth <= DEEPEST_NEST else None,
+            condition_chain=condition_chain,
+            lines=self._find_lines(shape, header_chain, branch_chain, condition_chain)
+            if shape.depth <= DEEPEST_NEST
+            else None,
         )
 
     def _find_chain(self, instruction: int) -> InlineChain | None:
@@ -85,16 +112,16 @@ class _LoopLocator:
         known = np.flatnonzero(self.chain_of[first : last + 1] >= 0)
         return self._find_chain(first + int(known[0])) if len(known) else None
 
-    def _find_lines(
-        self, shape: LoopShape, header_chain: InlineChain | None, branch_chain: InlineChain | None
-    ) -> LoopLines | None:
+    def _find_lines(self, shape: LoopShape, header: Chain, branch: Chain, condition: Chain) -> LoopLines | None:
         members = self._count_chains(shape)
         if not members:
             return None
-        closing = branch_chain or header_chain or max(members, key=lambda chain: chain.count).frames[::-1]
-        opening = header_chain or closing
-        path = find_own_path(opening[::-1], closing[::-1], members)
-        return summarise_lines(path, opening[::-1], closing[::-1], members)
+        most_frequent = max(members, key=lambda chain: chain.count).frames
+        closing = [chain[::-1] for chain in (condition, branch) if chain is not None]
+        opening = [header[::-1]] if header is not None else []
+        deciding = (*closing, *opening, most_frequent)[0]
+        path = find_own_path((*opening, deciding)[0], deciding, members)
+        return summarise_lines(path, closing, opening, members)
 
     def _count_chains(self, shape: LoopShape) -> list[_CountedChain]:
         start, end = self.starts[shape.order_start], self.starts[shape.order_start + shape.block_count]
@@ -106,12 +133,47 @@ class _LoopLocator:
         ]
 
 
+def find_condition(
+    instructions: Instructions, blocks: Blocks, dominators: npt.NDArray[np.int32], block: int
+) -> int | None:
+    """The instruction that decides where a block's last one goes: the last one before it to write a predicate which it reads.
+
+    Looks back through the dominators of the block, over :data:`_FARTHEST_CONDITION` instructions at most; a write beside them, on one of
+    several ways to the block, is not seen. The branch itself is not enough to tell a loop's line: in code for sm_120 it has the line of
+    whatever precedes it.
+
+    Args:
+        instructions: of the section.
+        blocks: its blocks.
+        dominators: int32[b], immediate dominators.
+        block: number of the block.
+
+    Returns:
+        Its index; None when the last instruction reads no predicate, or none that was written near.
+
+    Source: 205 loops of kernels compiled for sm_75 to sm_120, whose ``for`` and ``while`` lines are known.
+    """
+    last = int(blocks.last_instruction[block])
+    predicates = {number for number in instructions.reads.of(last) if number >> 8 in _PREDICATE_KINDS}
+    index = last
+    for _ in range(_FARTHEST_CONDITION if predicates else 0):
+        if index == blocks.first_instruction[block]:
+            block = int(dominators[block])
+            if block < 0:
+                return None
+            index = int(blocks.last_instruction[block]) + 1
+        index -= 1
+        if not predicates.isdisjoint(instructions.writes.of(index)):
+            return index
+    return None
+
+
 def find_own_path(opening: tuple[Frame, ...], closing: tuple[Frame, ...], members: list[_CountedChain]) -> _Path:
     """The calls around a loop's own frame, outermost first; see :class:`~gpa_lsp.program.model.LoopLines`.
 
     Args:
         opening: chain of the loop's first instruction, outermost frame first.
-        closing: chain of its closing branch, likewise.
+        closing: chain of its condition, likewise.
         members: the chains of all its instructions.
     """
     depth = 0
@@ -124,23 +186,35 @@ def find_own_path(opening: tuple[Frame, ...], closing: tuple[Frame, ...], member
 
 
 def summarise_lines(
-    path: _Path, opening: tuple[Frame, ...], closing: tuple[Frame, ...], members: list[_CountedChain]
+    path: _Path, closing: list[tuple[Frame, ...]], opening: list[tuple[Frame, ...]], members: list[_CountedChain]
 ) -> LoopLines | None:
-    """The lines of the body inlined through ``path``; arguments as for :func:`find_own_path`. None when none of them has a line number."""
+    """The lines of the body inlined through ``path``. None when none of its instructions has a line number.
+
+    Args:
+        path: the calls around it, outermost first.
+        closing: the chains of the loop's condition and closing branch, outermost frame first.
+        opening: the chain of its first instruction, likewise.
+        members: the chains of all its instructions.
+    """
     depth = len(path)
     counts: dict[str, int] = defaultdict(int)
-    lines: dict[str, list[int]] = defaultdict(list)
+    frames: dict[str, list[Frame]] = defaultdict(list)
     for chain in members:
         if chain.came_through(path) and chain.frames[depth].line > 0:
             counts[chain.frames[depth].file] += chain.count
-            lines[chain.frames[depth].file].append(chain.frames[depth].line)
+            frames[chain.frames[depth].file].append(chain.frames[depth])
     if not counts:
         return None
     file = min(counts, key=lambda name: (-counts[name], name))
-    candidates = (closing, opening, *(member.frames for member in members))
-    frame = next(
-        chain[depth]
-        for chain in candidates
-        if len(chain) > depth and chain[:depth] == path and chain[depth].file == file and chain[depth].line > 0
+    inside = frames[file]
+    for chains in (closing, opening):
+        own = [chain[depth] for chain in chains if len(chain) > depth and chain[:depth] == path]
+        stated = [frame for frame in own if frame in inside]
+        if stated:
+            break
+    return LoopLines(
+        frame=min(stated or inside, key=lambda frame: frame.line),
+        callers=path[::-1],
+        first_line=min(frame.line for frame in inside),
+        last_line=max(frame.line for frame in inside),
     )
-    return LoopLines(frame=frame, callers=path[::-1], first_line=min(lines[file]), last_line=max(lines[file]))

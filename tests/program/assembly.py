@@ -12,7 +12,7 @@ The notation is nvdisasm's, with or without the offsets::
         RET.REL.NODEC R20 `(kernel)
 
 A label that starts with ``$`` opens a sub-function. A name that is no label of the listing is a symbol elsewhere. Only what the flow graph
-looks at is filled in: flow, targets, guards, predicates and convergence barriers.
+looks at is filled in: flow, targets, guards, convergence barriers, and the predicates that branches read and comparisons write.
 """
 
 import re
@@ -70,7 +70,7 @@ def assemble(listing: str, name: str = "kernel") -> tuple[Function, Instructions
     reads, writes = [], []
     for index, (flow, operands) in enumerate(zip(columns.flows, columns.operands, strict=True)):
         reads.append(_find_reads(columns, index))
-        writes.append(_find_barriers(operands) if flow == Flow.BARRIER_SET else [])
+        writes.append(_find_writes(columns, index))
         if flow == Flow.INDIRECT_BRANCH and (listed := _TARGET_LIST.search(operands)):
             indirect[index * 16] = tuple(16 * columns.labels[label] for label in listed[1].split(","))
         named = _TARGET.search(operands)
@@ -165,6 +165,13 @@ def _find_reads(columns: _Columns, index: int) -> list[int]:
     if columns.flows[index] == Flow.BARRIER_WAIT:
         found += _find_barriers(columns.operands[index])
     return sorted(set(found))
+
+
+def _find_writes(columns: _Columns, index: int) -> list[int]:
+    if columns.flows[index] == Flow.BARRIER_SET:
+        return _find_barriers(columns.operands[index])
+    result = _PREDICATE.match(columns.operands[index]) if "SETP" in columns.mnemonics[index] else None
+    return [encode_resource(_PREDICATE_KINDS[result[1]], int(result[2]))] if result else []
 
 
 def _find_barriers(operands: str) -> list[int]:

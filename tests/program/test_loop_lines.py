@@ -44,6 +44,57 @@ def test_a_plain_loop():
     assert loop.lines == LoopLines(frame=kernel(10), callers=(), first_line=10, last_line=13)
 
 
+def test_the_condition_tells_the_line_where_the_branch_has_another():
+    """As in code for sm_120."""
+    (loop,) = locate(
+        ("top:\nLDG R1, [R2]", (kernel(11),)),
+        ("UISETP.NE UP0, UR4, 0x10", (kernel(10),)),
+        ("ISETP.NE P0, R4, 0x10", (kernel(12),)),
+        ("FADD R3, R3, R1", (kernel(11),)),
+        ("BRA.U UP0, `(top)", (kernel(11),)),
+        ("EXIT", None),
+    )
+    assert loop.branch_chain == (kernel(11),)
+    assert loop.condition_chain == (kernel(10),)
+    assert loop.lines == LoopLines(frame=kernel(10), callers=(), first_line=10, last_line=12)
+
+
+def test_the_branch_tells_the_line_where_the_condition_has_another():
+    """As where a predicate is kept in a register over a call."""
+    (loop,) = locate(
+        ("top:\nLDG R1, [R2]", (kernel(12),)),
+        ("ISETP.NE P6, R18, RZ", (kernel(11),)),
+        ("@!P6 BRA `(top)", (kernel(10),)),
+        ("EXIT", None),
+    )
+    assert loop.condition_chain == (kernel(11),)
+    assert loop.lines == LoopLines(frame=kernel(10), callers=(), first_line=10, last_line=12)
+
+
+def test_a_condition_before_an_inner_loop_is_found():
+    outer, inner = locate(
+        ("outer:\nISETP.NE P0, R4, 0x10", (kernel(10),)),
+        ("inner:\nISETP.NE P1, R5, 0x10", (kernel(12),)),
+        ("@P1 BRA `(inner)", (kernel(13),)),
+        ("@P0 BRA `(outer)", (kernel(13),)),
+        ("EXIT", None),
+    )
+    assert (outer.condition_chain, inner.condition_chain) == ((kernel(10),), (kernel(12),))
+    assert outer.lines is not None
+    assert outer.lines.frame == kernel(10)
+
+
+def test_a_condition_from_far_away_is_not_looked_for():
+    (loop,) = locate(
+        ("ISETP.NE P0, R4, 0x10", (kernel(1),)),
+        ("top:\nNOP", (kernel(10),)),
+        *[("NOP", (kernel(11),))] * 300,
+        ("@P0 BRA `(top)", (kernel(12),)),
+        ("EXIT", None),
+    )
+    assert loop.condition_chain is None
+
+
 def test_a_loop_inside_an_inlined_function():
     """One stray instruction of the caller, which compilers move into loops, does not move the loop into the caller."""
     (loop,) = locate(
