@@ -27,6 +27,7 @@ class JsonCursor:
     """
 
     __slots__ = ("_key", "_parent", "_path", "_remedy", "_value")
+    _remedy: str
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class JsonCursor:
         self._path = path
         self._parent = parent
         self._key = key
-        self._remedy: str = remedy or (parent._remedy if parent is not None else "")
+        self._remedy = remedy or (parent._remedy if parent is not None else "")
 
     @property
     def pointer(self) -> str:
