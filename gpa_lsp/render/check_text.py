@@ -37,7 +37,7 @@ def render_check(
         yield from hang(render_problem(problem, places), width)
     for finding in findings:
         yield from hang(_render_finding(finding, places), width)
-    yield ((summarise(report, findings, min_share_ratio), Style.DIM),)
+    yield from hang(((summarise(report, findings, min_share_ratio), Style.DIM),), width)
 
 
 def render_problem(problem: Problem, places: PlaceNames) -> Line:
