@@ -1,6 +1,7 @@
 """Where loops are written: the chains of their first instructions and conditions, and the lines of the inlined body that holds them."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from gpa_lsp.program.cfg import Blocks
 from gpa_lsp.program.loops import LoopForest, LoopShape
 from gpa_lsp.program.model import Loop, LoopLines
 
-DEEPEST_NEST = 32
+DEEPEST_NEST = 16
 """Loops nested deeper get no :class:`~gpa_lsp.program.model.LoopLines`: each level looks at all instructions inside it once more, which on
 code made to hurt would take the square of its size. Compilers nest less than a dozen."""
 
@@ -198,23 +199,25 @@ def summarise_lines(
     """
     depth = len(path)
     counts: dict[str, int] = defaultdict(int)
-    frames: dict[str, list[Frame]] = defaultdict(list)
+    frames: dict[str, set[Frame]] = defaultdict(set)
     for chain in members:
         if chain.came_through(path) and chain.frames[depth].line > 0:
             counts[chain.frames[depth].file] += chain.count
-            frames[chain.frames[depth].file].append(chain.frames[depth])
+            frames[chain.frames[depth].file].add(chain.frames[depth])
     if not counts:
         return None
     file = min(counts, key=lambda name: (-counts[name], name))
     inside = frames[file]
-    for chains in (closing, opening):
-        own = [chain[depth] for chain in chains if len(chain) > depth and chain[:depth] == path]
-        stated = [frame for frame in own if frame in inside]
-        if stated:
-            break
+    stated = _pick_frames(closing, path, inside) or _pick_frames(opening, path, inside) or inside
     return LoopLines(
-        frame=min(stated or inside, key=lambda frame: frame.line),
+        frame=min(stated, key=lambda frame: (frame.line, frame.function or "")),
         callers=path[::-1],
         first_line=min(frame.line for frame in inside),
         last_line=max(frame.line for frame in inside),
     )
+
+
+def _pick_frames(chains: Iterable[tuple[Frame, ...]], path: _Path, inside: set[Frame]) -> set[Frame]:
+    """The frames that chains (outermost first) have right below ``path``, as far as they are among ``inside``."""
+    depth = len(path)
+    return {chain[depth] for chain in chains if len(chain) > depth and chain[:depth] == path} & inside
