@@ -1,36 +1,27 @@
 """A report's parts from JSON values, each checked before it is believed."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
 
 from gpa_lsp.errors import Problem, ProblemSeverity
 from gpa_lsp.figures import Spread
-from gpa_lsp.locations import Frame, InlineChain
+from gpa_lsp.report.json_columns import read_instructions, read_reasons
 from gpa_lsp.report.json_cursor import JsonCursor
-from gpa_lsp.report.json_rows import NO_BARRIER
 from gpa_lsp.report.model import (
     DeviceReport,
     Dim3,
     FunctionRole,
     FunctionRow,
-    InstructionColumns,
     KernelReport,
     LaunchConfiguration,
     LaunchReport,
     LineRow,
     LoopRow,
-    ReasonCount,
-    ReasonCounts,
     RuleNote,
 )
 
 _CAPABILITY = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 _UNIX_TIME_LIMIT_S = 1 << 53
-_MAX_REASONS = 64
-"""Real profiles have about twenty; the columns take memory for every reason on every instruction."""
 
 
 def read_problem(at: JsonCursor) -> Problem:
@@ -71,13 +62,13 @@ def read_kernel(at: JsonCursor) -> KernelReport:
         samples_spread=at.at("samples_spread").maybe(_read_spread),
         total_samples=total,
         latency_samples=samples.at("latency").count(maximum=total),
-        by_reason=_read_reasons(samples.at("by_reason"), total),
+        by_reason=read_reasons(samples.at("by_reason"), total),
         samples_truncated=samples.at("truncated").flag(),
         launches=tuple(_read_launch(launch) for launch in at.at("launches").items()),
         functions=tuple(_read_function(row, total) for row in at.at("functions").items()),
         lines=tuple(_read_line(row, total) for row in at.at("lines").items()),
         loops=tuple(_read_loop(row, total) for row in at.at("loops").items()),
-        instructions=_read_instructions(at, total),
+        instructions=read_instructions(at, total),
         embedded_sources={path: text.text() for path, text in at.at("embedded_sources").entries()},
     )
 
@@ -129,17 +120,6 @@ def _read_spread(at: JsonCursor) -> Spread:
     )
 
 
-def _read_reasons(at: JsonCursor, limit: int) -> ReasonCounts:
-    """Counts that add up to at most ``limit`` samples."""
-    counts = {}
-    left = limit
-    for reason, entry in at.entries():
-        every = entry.at("all").count(maximum=left)
-        left -= every
-        counts[reason] = ReasonCount(all_samples=every, latency_samples=entry.at("latency").count(maximum=every))
-    return counts
-
-
 def _read_launch(at: JsonCursor) -> LaunchReport:
     samples = at.at("samples")
     total = samples.at("total").count()
@@ -149,7 +129,7 @@ def _read_launch(at: JsonCursor) -> LaunchReport:
         duration_ns=at.at("duration_ns").maybe(JsonCursor.number),
         total_samples=total,
         latency_samples=samples.at("latency").count(maximum=total),
-        by_reason=_read_reasons(samples.at("by_reason"), total),
+        by_reason=read_reasons(samples.at("by_reason"), total),
         samples_truncated=samples.at("truncated").flag(),
         failure=at.at("failure").maybe(JsonCursor.text),
         nvtx_ranges=tuple(name.text() for name in at.at("nvtx_ranges").items()),
@@ -178,7 +158,7 @@ def _read_function(at: JsonCursor, total: int) -> FunctionRow:
         has_lines=at.at("has_lines").flag(),
         samples=samples,
         latency_samples=at.at("latency_samples").count(maximum=samples),
-        by_reason=_read_reasons(at.at("by_reason"), samples),
+        by_reason=read_reasons(at.at("by_reason"), samples),
         registers=at.at("registers").maybe(JsonCursor.count),
         section=at.at("section").maybe(JsonCursor.text),
         start_offset=at.at("start_offset").count(),
@@ -200,8 +180,8 @@ def _read_line(at: JsonCursor, total: int) -> LineRow:
         inclusive_samples=inclusive,
         inclusive_latency_samples=at.at("inclusive_latency_samples").count(maximum=inclusive),
         called_samples=called,
-        by_reason=_read_reasons(at.at("by_reason"), samples),
-        inclusive_by_reason=_read_reasons(at.at("inclusive_by_reason"), inclusive),
+        by_reason=read_reasons(at.at("by_reason"), samples),
+        inclusive_by_reason=read_reasons(at.at("inclusive_by_reason"), inclusive),
     )
 
 
@@ -218,85 +198,3 @@ def _read_loop(at: JsonCursor, total: int) -> LoopRow:
         samples=samples,
         latency_samples=at.at("latency_samples").count(maximum=samples),
     )
-
-
-def _read_instructions(kernel: JsonCursor, total: int) -> InstructionColumns:
-    """The columns; functions and chains are numbered in the order they first occur."""
-    reasons = tuple(reason.text() for reason in kernel.at("reasons").items())
-    number_of = {reason: number for number, reason in enumerate(reasons)}
-    if len(number_of) != len(reasons):
-        kernel.at("reasons").fail("names a reason twice")
-    if len(reasons) > _MAX_REASONS:
-        kernel.at("reasons").fail(f"has {len(reasons)} reasons, more than {_MAX_REASONS}")
-    rows = list(kernel.at("instructions").items())
-    functions: dict[str, int] = {}
-    chains: dict[InlineChain, int] = {}
-    every = np.zeros((len(rows), len(reasons)), dtype=np.int64)
-    latency = np.zeros_like(every)
-    chain_index = np.full(len(rows), -1, dtype=np.int32)
-    left = total
-    for position, row in enumerate(rows):
-        counts = _read_reasons(row.at("by_reason"), left)
-        left -= sum(count.all_samples for count in counts.values())
-        for reason, count in counts.items():
-            if reason not in number_of:
-                row.at("by_reason").fail(f"has the reason {reason[:40]!r}, which the kernel's reasons do not list")
-            every[position, number_of[reason]] = count.all_samples
-            latency[position, number_of[reason]] = count.latency_samples
-        chain = tuple(_read_frame(frame) for frame in row.at("inline").items())
-        if chain:
-            chain_index[position] = chains.setdefault(chain, len(chains))
-    if rows and left:
-        kernel.at("instructions").fail(f"has {total - left} samples, not the kernel's {total}")
-    control = np.array([_read_control(row.at("control")) for row in rows], dtype=np.uint8).reshape(len(rows), 6)
-    index = [functions.setdefault(row.at("function").text(), len(functions)) for row in rows]
-    return InstructionColumns(
-        functions=tuple(functions),
-        function_index=np.array(index, dtype=np.int32),
-        pc_offsets=np.array([row.at("pc_offset").count() for row in rows], dtype=np.int64),
-        texts=tuple(row.at("text").text() for row in rows),
-        chains=tuple(chains),
-        chain_index=chain_index,
-        reasons=reasons,
-        all_samples=every,
-        latency_samples=latency,
-        executions=np.array([_read_executions(row.at("executions")) for row in rows], dtype=np.int64),
-        has_control=control[:, 0].astype(np.bool_),
-        stall_cycles=control[:, 1].copy(),
-        yield_flag=control[:, 2].copy(),
-        write_barrier=control[:, 3].copy(),
-        read_barrier=control[:, 4].copy(),
-        wait_mask=control[:, 5].copy(),
-    )
-
-
-def _read_frame(at: JsonCursor) -> Frame:
-    return Frame(
-        file=at.at("file").text(), line=at.at("line").count(), function=at.at("function").maybe(JsonCursor.text)
-    )
-
-
-def _read_executions(at: JsonCursor) -> int:
-    executions = at.maybe(JsonCursor.count)
-    return -1 if executions is None else executions
-
-
-def _read_control(at: JsonCursor) -> Sequence[int]:
-    """Known, stall cycles, yield, write barrier, read barrier, wait mask."""
-    return at.maybe(_read_known_control) or (0, 0, 0, NO_BARRIER, NO_BARRIER, 0)
-
-
-def _read_known_control(at: JsonCursor) -> Sequence[int]:
-    write, read = (at.at(name).maybe(_read_barrier) for name in ("write_barrier", "read_barrier"))
-    return (
-        1,
-        at.at("stall_cycles").count(maximum=15),
-        at.at("yield").flag(),
-        NO_BARRIER if write is None else write,
-        NO_BARRIER if read is None else read,
-        at.at("wait_mask").count(maximum=255),
-    )
-
-
-def _read_barrier(at: JsonCursor) -> int:
-    return at.count(maximum=NO_BARRIER - 1)
