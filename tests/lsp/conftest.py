@@ -17,6 +17,9 @@ LISTINGS = {"PYTHONPATH": os.pathsep.join([str(HERE / "listing_pipeline"), str(H
 
 StartClient = Callable[..., RawClient]
 
+collect_ignore = ["listing_pipeline"]
+"""It takes the place of the real pipeline where it is imported, which is meant for the servers under test and not for the tests."""
+
 
 @pytest.fixture
 def start_client() -> Iterator[StartClient]:

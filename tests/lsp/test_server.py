@@ -110,6 +110,7 @@ def test_other_files_are_left_alone(start_client: StartClient, workspace: Path) 
     (workspace / "other.cu").write_text(SOURCE)
     client = start_client()
     ready(client, workspace)
+    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
     client.forget()
     uri = client.open(workspace / "other.cu")
     assert hover(client, uri, 5) is None
