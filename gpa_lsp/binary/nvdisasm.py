@@ -35,6 +35,8 @@ _MARKER = b"\xff" * INSTRUCTION_BYTES
 """An encoding no architecture decodes, which nvdisasm reports with its address."""
 _UNKNOWN_ARCHITECTURE = "is not defined for option"
 _ILLEGAL = "Illegal instruction"
+_UNRECOGNIZED = "Unrecognized operation"
+"""It is followed by the line above, about the same instruction."""
 _ADDRESS = re.compile(r"at address 0x([0-9a-fA-F]+)")
 
 
@@ -124,26 +126,30 @@ class _Run:
         tail = self.read_error_tail()
         if _UNKNOWN_ARCHITECTURE in tail:
             raise UnsupportedInputError(f"nvdisasm does not know {self._variant}")
-        if _ILLEGAL in tail:
+        if _ILLEGAL in tail or _ADDRESS.search(tail):
             return None
         raise ToolError(_TOOL, f"it ended with status {status}", output=tail)
 
     def find_illegal(self, code: bytes) -> list[int]:
         """The instructions the tool refuses, ascending.
 
-        It names the address of some and only counts the others, in order. So a marker, whose address it does name, is put behind each
-        instruction: what is reported between two markers is about the instruction between them.
+        It names the address of most and only counts the others, in order. So a marker, whose address it does name, is put behind each
+        instruction: what is counted between two markers is the instruction between them.
         """
-        words = [code[start : start + INSTRUCTION_BYTES] for start in range(0, len(code), INSTRUCTION_BYTES)]
+        count = len(code) // INSTRUCTION_BYTES
+        words = (code[start : start + INSTRUCTION_BYTES] for start in range(0, len(code), INSTRUCTION_BYTES))
         self._execute(b"".join(part for word in words for part in (word, _MARKER)), [])
-        illegal: list[int] = []
-        pending = False
+        illegal: set[int] = set()
+        is_pending = False
         for address in self._read_reports():
-            index, is_marker = divmod(address // INSTRUCTION_BYTES, 2) if address is not None else (0, 0)
-            if address is not None and is_marker:
-                illegal.extend([index] if pending else [])
-            pending = not is_marker
-        return illegal
+            if address is None:
+                is_pending = True
+                continue
+            index, is_marker = divmod(address // INSTRUCTION_BYTES, 2)
+            if index < count and (is_pending or not is_marker):
+                illegal.add(index)
+            is_pending = is_pending and not is_marker
+        return sorted(illegal)
 
     def read_error_tail(self) -> str:
         """The end of what the last run printed to its error output."""
@@ -152,16 +158,18 @@ class _Run:
             return stream.read().decode("utf-8", "replace")
 
     def _read_reports(self) -> Iterator[int | None]:
-        """One item per refused instruction of the last run: its address, or None where the tool does not name it."""
-        address: int | None = None
+        """One item per complaint of the last run: the address it names, or None where it names none."""
+        is_told_twice = False
         with self._errors.open(encoding="utf-8", errors="replace") as stream:
             for line in stream:
                 named = _ADDRESS.search(line)
                 if named:
-                    address = int(named[1], 16)
+                    is_told_twice = is_told_twice or _UNRECOGNIZED in line
+                    yield int(named[1], 16)
                 elif _ILLEGAL in line:
-                    yield address
-                    address = None
+                    if not is_told_twice:
+                        yield None
+                    is_told_twice = False
 
     def _execute(self, code: bytes, texts: list[str | None]) -> int:
         """Run the tool, put what it prints into ``texts``, and return its exit status."""

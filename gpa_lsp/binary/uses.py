@@ -92,7 +92,10 @@ def _make_plan(mnemonic: str, opcode: Opcode, tokens: Sequence[str], operands: S
             plan.append(_Role(predicates_left <= 0, predicates_left > 0, 1))
             predicates_left -= 1
         elif operand.kind == OperandKind.CONVERGENCE_BARRIER:
-            plan.append(_find_barrier_role(opcode.barrier, position))
+            role = _find_barrier_role(opcode.barrier, position)
+            plan.append(role)
+            if role.is_written and not role.is_read:  # the barrier is the result
+                results_left = 0
         elif results_left > 0 and operand.kind == OperandKind.REGISTER:
             plan.append(_Role(False, True, next(widths)))
             results_left -= 1
