@@ -5,8 +5,8 @@ fact about the opcode (:mod:`gpa_lsp.binary.opcodes`).
 """
 
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from gpa_lsp.binary.model import ResourceKind, encode_resource
 
@@ -22,11 +22,13 @@ _WIDTH_OF_SUFFIX = {"64": 2, "U32": 1, "32": 1, "F32": 1, "F32x2": 2}
 _RESOURCE = re.compile(r"(?<![\w.])(UR|UP|R|P|B)(\d{1,3})(?!\w)\|?((?:\.\w+)*)")
 _PREDICATE = re.compile(r"!?U?P[0-6T]")
 _CONVERGENCE_BARRIER = re.compile(r"B\d{1,2}")
+_OFFSET = re.compile(r"\+-?0x[0-9a-f]+\]\Z")
 _SIGNS = "-|~!"
 _PAIR_PREFIXES = ("desc[", "cx[")
 """The uniform register in their first bracket is a 64-bit handle."""
 _ADDRESS_PREFIXES = ("[", "desc[")
 _LABEL_PREFIX = "`"
+_MAY_NAME_A_RESOURCE = frozenset("RPB")
 
 
 class OperandKind(StrEnum):
@@ -37,57 +39,60 @@ class OperandKind(StrEnum):
     ADDRESS = "a"
     """An address in memory, in brackets."""
     INDIRECT = "i"
-    """Another value with registers in brackets: a constant with an index, a descriptor, an address in tensor memory."""
+    """Another value with brackets: a constant, perhaps with an index, a descriptor, an address in tensor memory."""
     PREDICATE = "p"
     CONVERGENCE_BARRIER = "b"
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterGroup:
+class RegisterGroup(NamedTuple):
     """A register in an operand and how many it stands for.
 
     Attributes:
         kind: which file it is in.
-        index: of the first register.
+        first: index of the first register.
         width: registers in the group, when the text says; None when the opcode does.
     """
 
     kind: ResourceKind
-    index: int
+    first: int
     width: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """One operand.
 
     Attributes:
         kind: what it is.
         groups: registers it names, in the order of the text.
+        expanded: the resource numbers it stands for, by the opcode's width, as far as they have been asked for.
     """
 
     kind: OperandKind
     groups: tuple[RegisterGroup, ...]
-    _expanded: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    expanded: dict[int, tuple[int, ...]]
 
     def expand(self, width: int) -> tuple[int, ...]:
         """The resource numbers it stands for when the opcode's width is ``width``; cut at the end of the register file."""
-        numbers = self._expanded.get(width)
+        numbers = self.expanded.get(width)
         if numbers is None:
-            numbers = tuple(
+            numbers = self.expanded[width] = tuple(
                 encode_resource(group.kind, index)
                 for group in self.groups
-                for index in range(group.index, min(group.index + (group.width or width), 255))
+                for index in range(group.first, min(group.first + (group.width or width), 255))
             )
-            self._expanded[width] = numbers
         return numbers
 
 
 class OperandTable(dict[str, Operand]):
-    """Operands already parsed, by their text; looking up another one parses it."""
+    """Operands already parsed, by their text; looking up another one parses it. Addresses that differ only in their offset share one."""
 
     def __missing__(self, token: str) -> Operand:
-        operand = self[token] = parse_operand(token)
+        if not _MAY_NAME_A_RESOURCE.intersection(token):
+            operand = Operand(_find_kind(token), (), {})
+        else:
+            without_offset = _OFFSET.sub("]", token) if token.endswith("]") else token
+            operand = parse_operand(token) if without_offset == token else self[without_offset]
+        self[token] = operand
         return operand
 
 
@@ -102,15 +107,15 @@ def parse_operand(token: str) -> Operand:
     <OperandKind.PREDICATE: 'p'>
     """
     if token.startswith(_LABEL_PREFIX):
-        return Operand(OperandKind.REGISTER, ())
+        return Operand(OperandKind.REGISTER, (), {})
     groups = [
         RegisterGroup(_KIND_OF_PREFIX[match[1]], int(match[2]), _find_width(match[3]))
         for match in _RESOURCE.finditer(token)
         if int(match[2]) < _RESOURCE_LIMIT[match[1]]
     ]
     if groups and token.lstrip(_SIGNS).startswith(_PAIR_PREFIXES) and groups[0].kind == ResourceKind.UNIFORM_REGISTER:
-        groups[0] = RegisterGroup(groups[0].kind, groups[0].index, 2)
-    return Operand(_find_kind(token), tuple(groups))
+        groups[0] = groups[0]._replace(width=2)
+    return Operand(_find_kind(token), tuple(groups), {})
 
 
 def _find_kind(token: str) -> OperandKind:

@@ -31,7 +31,9 @@ _HEXADECIMAL = re.compile(r"-?0x[0-9a-f]+")
 _ADDRESS_PAIR = ".64"
 _UNIFORM = "UR"
 _NO_DESCRIPTOR = 63
-"""The uniform register that is always zero: no descriptor."""
+"""The uniform register that is always zero, all bits of the field set: no descriptor."""
+_NUMBER_BITS = 12
+"""Enough for a resource number."""
 _WITH_TARGET = (Flow.BRANCH, Flow.CALL, Flow.BARRIER_SET)
 _LEAVING = (Flow.BRANCH, Flow.INDIRECT_BRANCH, Flow.RETURN, Flow.EXIT, Flow.TRAP)
 _CONDITIONAL_MODIFIERS = {"DIV", "CONV"}
@@ -39,11 +41,11 @@ _CONDITIONAL_MODIFIERS = {"DIV", "CONV"}
 
 
 class _Row(NamedTuple):
-    """What one distinct text means, apart from where it stands."""
+    """What one distinct text means, apart from where it stands; the lists of resources in any order, perhaps with repetitions."""
 
     mnemonic: str
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
+    reads: list[int]
+    writes: list[int]
     guard: int
     guard_negated: bool
     flow: Flow
@@ -67,9 +69,8 @@ def decode_instructions(
         The columns. A target outside the section is -1.
     """
     rows, row_of = _decode_distinct(texts)
-    reads = [row.reads for row in rows]
     if code:
-        row_of, rows, reads = _add_descriptors(row_of, rows, code)
+        rows, row_of = _add_descriptors(rows, row_of, code)
     mnemonics = tuple(dict.fromkeys(row.mnemonic for row in rows))
     position = {mnemonic: index for index, mnemonic in enumerate(mnemonics)}
     pc_offsets = np.arange(len(texts), dtype=np.int64) * INSTRUCTION_BYTES
@@ -81,7 +82,7 @@ def decode_instructions(
         guard=np.array([row.guard for row in rows], dtype=np.int16)[row_of],
         guard_negated=np.array([row.guard_negated for row in rows], dtype=np.bool_)[row_of],
         control=decode_control_codes(code) if control is None else control,
-        reads=_gather(reads, row_of),
+        reads=_gather([row.reads for row in rows], row_of),
         writes=_gather([row.writes for row in rows], row_of),
         flow=np.array([row.flow for row in rows], dtype=np.uint8)[row_of],
         target=_find_targets(rows, row_of, relocated),
@@ -181,9 +182,9 @@ def _decode_row(text: str, finder: UseFinder) -> _Row:
     reads, writes = finder.find(mnemonic, opcode, tokens)
     guard_number = _NO_RESOURCE
     if guard:
-        named = finder.operands[guard.lstrip("@")].expand(1)
+        named = finder.operands[guard[1:]].expand(1)
         guard_number = named[0] if named else _NO_RESOURCE
-        reads = tuple(sorted({*reads, *named}))
+        reads += named
     flow = opcode.flow
     if flow == Flow.CALL and any(finder.operands[token].groups for token in tokens):
         flow = Flow.INDIRECT_CALL
@@ -211,30 +212,28 @@ def _hides_descriptor(tokens: Sequence[str]) -> bool:
 
 
 def _add_descriptors(
-    row_of: npt.NDArray[np.int64], rows: list[_Row], code: bytes
-) -> tuple[npt.NDArray[np.int64], list[_Row], list[tuple[int, ...]]]:
+    rows: list[_Row], row_of: npt.NDArray[np.int64], code: bytes
+) -> tuple[list[_Row], npt.NDArray[np.int64]]:
     """Split rows whose encodings name different memory descriptors, and add those to what they read."""
-    reads = [row.reads for row in rows]
-    low, high = split_words(code)
-    by_row = [(row.descriptor, index) for index, row in enumerate(rows) if row.descriptor is not None]
-    if not by_row:
-        return row_of, rows, reads
-    rows = list(rows)
-    row_of = row_of.copy()
-    in_low = np.isin(row_of, [index for descriptor, index in by_row if descriptor == Descriptor.LOW])
-    in_high = np.isin(row_of, [index for descriptor, index in by_row if descriptor == Descriptor.HIGH])
+    by_place: dict[Descriptor, list[int]] = {}
+    for index, row in enumerate(rows):
+        if row.descriptor is not None:
+            by_place.setdefault(row.descriptor, []).append(index)
+    if not by_place:
+        return rows, row_of
     descriptors = np.full(len(row_of), _NO_DESCRIPTOR, dtype=np.int64)
-    descriptors[in_low] = (low[in_low] >> np.uint64(Descriptor.LOW.value)).astype(np.int64) & 63
-    descriptors[in_high] = (high[in_high] >> np.uint64(Descriptor.HIGH.value - 64)).astype(np.int64) & 63
+    words = dict(zip((Descriptor.LOW, Descriptor.HIGH), split_words(code), strict=True))
+    for place, indexes in by_place.items():
+        here = np.isin(row_of, indexes)
+        descriptors[here] = (words[place][here] >> np.uint64(place.value % 64)).astype(np.int64) & _NO_DESCRIPTOR
     hidden = np.flatnonzero(descriptors != _NO_DESCRIPTOR)
-    pairs, pair_of = np.unique(row_of[hidden] * 64 + descriptors[hidden], return_inverse=True)
-    row_of[hidden] = len(rows) + pair_of
-    for pair in pairs.tolist():
-        row, register = divmod(pair, 64)
-        first = encode_resource(ResourceKind.UNIFORM_REGISTER, register)
-        rows.append(rows[row])
-        reads.append(tuple(sorted({*reads[row], first, first + 1})))
-    return row_of, rows, reads
+    pairs, pair_of = np.unique(row_of[hidden] << 6 | descriptors[hidden], return_inverse=True)
+    split = row_of.copy()
+    split[hidden] = len(rows) + pair_of
+    first = [encode_resource(ResourceKind.UNIFORM_REGISTER, pair & _NO_DESCRIPTOR) for pair in pairs.tolist()]
+    originals = [rows[pair >> 6] for pair in pairs.tolist()]
+    added = [row._replace(reads=[*row.reads, one, one + 1]) for row, one in zip(originals, first, strict=True)]
+    return [*rows, *added], split
 
 
 def _find_targets(
@@ -251,11 +250,14 @@ def _find_targets(
     return targets
 
 
-def _gather(lists: Sequence[tuple[int, ...]], row_of: npt.NDArray[np.int64]) -> ResourceLists:
-    """The lists of the distinct rows, laid out per instruction."""
-    picked = [lists[index] for index in row_of.tolist()]
-    lengths = np.fromiter(map(len, picked), dtype=np.int32, count=len(picked))
-    starts = np.concatenate((np.zeros(1, dtype=np.int32), np.cumsum(lengths, dtype=np.int32)))
-    return ResourceLists(
-        starts=starts, numbers=np.fromiter(chain.from_iterable(picked), dtype=np.int16, count=int(starts[-1]))
-    )
+def _gather(lists: Sequence[list[int]], row_of: npt.NDArray[np.int64]) -> ResourceLists:
+    """The lists of the distinct rows, put in order and laid out per instruction."""
+    lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+    numbers = np.fromiter(chain.from_iterable(lists), dtype=np.int64, count=int(lengths.sum()))
+    ordered = np.unique(np.repeat(np.arange(len(lists)), lengths) << _NUMBER_BITS | numbers)
+    bounds = np.searchsorted(ordered, np.arange(len(lists) + 1) << _NUMBER_BITS)
+    counts = (bounds[1:] - bounds[:-1])[row_of]
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    picked = np.arange(starts[-1]) + np.repeat(bounds[row_of] - starts[:-1], counts)
+    mask = (1 << _NUMBER_BITS) - 1
+    return ResourceLists(starts=starts.astype(np.int32), numbers=(ordered[picked] & mask).astype(np.int16))

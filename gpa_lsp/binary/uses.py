@@ -10,19 +10,18 @@ from typing import NamedTuple
 from gpa_lsp.binary.model import ResourceKind, encode_resource
 from gpa_lsp.binary.opcodes import BarrierUse, MaskUse, Opcode
 from gpa_lsp.binary.operands import Operand, OperandKind, OperandTable
-from gpa_lsp.binary.widths import depends_on_text, expand_widths
+from gpa_lsp.binary.widths import depends_on_text, expand_widths, read_mask
 
 _WHOLE_FILES = {"PR": ResourceKind.PREDICATE, "UPR": ResourceKind.UNIFORM_PREDICATE}
 _PREDICATE_COUNT = 7
 _ALL_PREDICATES = (1 << _PREDICATE_COUNT) - 1
-_HEXADECIMAL_PREFIX = "0x"
 
 
 class Uses(NamedTuple):
-    """Resource numbers an instruction uses, each list ascending and unique; the guard is not among them."""
+    """Resource numbers an instruction uses, in the order of its operands, perhaps more than once; the guard is not among them."""
 
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
+    reads: list[int]
+    writes: list[int]
 
 
 class _Role(NamedTuple):
@@ -39,9 +38,11 @@ _Plan = tuple[_Role, ...]
 class UseFinder:
     """Finds uses, remembering operands and plans; meant for one pass over a function."""
 
+    __slots__ = ("_plans", "operands")
+
     def __init__(self) -> None:
         self.operands = OperandTable()
-        self._plans: dict[tuple[str, str], _Plan] = {}
+        self._plans: dict[str, _Plan] = {}
 
     def find(self, mnemonic: str, opcode: Opcode, tokens: Sequence[str]) -> Uses:
         """What an instruction reads and writes.
@@ -53,33 +54,28 @@ class UseFinder:
 
         >>> from gpa_lsp.binary.opcodes import describe_mnemonic
         >>> UseFinder().find("IMAD.WIDE", describe_mnemonic("IMAD.WIDE"), ("R4", "R3", "R4", "R8"))
-        Uses(reads=(3, 4, 8, 9), writes=(4, 5))
+        Uses(reads=[3, 4, 8, 9], writes=[4, 5])
         """
-        operands = [self.operands[token] for token in tokens]
-        shape = "".join([operand.kind for operand in operands])
-        plan = self._plans.get((mnemonic, shape))
+        table = self.operands
+        operands = [table[token] for token in tokens]
+        shape = mnemonic + " " + "".join([operand[0] for operand in operands])
+        plan = self._plans.get(shape)
         if plan is None:
             plan = _make_plan(mnemonic, opcode, tokens, operands)
             if not depends_on_text(opcode.widths):
-                self._plans[mnemonic, shape] = plan
+                self._plans[shape] = plan
         reads: list[int] = []
         writes: list[int] = []
         for operand, (is_read, is_written, width) in zip(operands, plan, strict=True):
-            if operand.groups:
-                numbers = operand.expand(width)
+            if operand[1]:
+                numbers = operand[2].get(width) or operand.expand(width)
                 if is_read:
                     reads += numbers
                 if is_written:
                     writes += numbers
         if opcode.predicate_mask is not None:
             (reads if opcode.predicate_mask == MaskUse.READ else writes).extend(_expand_mask(tokens))
-        return Uses(_put_in_order(reads), _put_in_order(writes))
-
-
-def _put_in_order(numbers: list[int]) -> tuple[int, ...]:
-    if len(numbers) < 2:
-        return tuple(numbers)
-    return tuple(sorted(set(numbers)))
+        return Uses(reads, writes)
 
 
 def _make_plan(mnemonic: str, opcode: Opcode, tokens: Sequence[str], operands: Sequence[Operand]) -> _Plan:
@@ -129,5 +125,5 @@ def _expand_mask(tokens: Sequence[str]) -> Iterable[int]:
     kind = next((_WHOLE_FILES[token] for token in tokens if token in _WHOLE_FILES), None)
     if kind is None:
         return ()
-    mask = int(tokens[-1], 16) if tokens[-1].startswith(_HEXADECIMAL_PREFIX) else _ALL_PREDICATES
+    mask = read_mask(tokens[-1], otherwise=_ALL_PREDICATES)
     return (encode_resource(kind, index) for index in range(_PREDICATE_COUNT) if mask >> index & 1)

@@ -18,6 +18,7 @@ _GMMA_SHAPE = re.compile(r"64x(\d+)x\d+")
 _TENSOR_SHAPES = {"16dp128bit": 2, "16dp256bit": 4}
 """Registers per repetition of a tensor memory access; the other shapes take one."""
 _REPETITIONS = re.compile(r"x(\d+)")
+_HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
 _ALL_COMPONENTS = 0xF
 _ALL_WORDS = 0xFF
 _ALL_CHANNELS = "RGBA"
@@ -37,6 +38,15 @@ _TEXTURE_ARGUMENTS = {"B": 1, "LL": 1, "LB": 1, "AOFFI": 1, "DC": 1, "MS": 1, "L
 def depends_on_text(widths: Sequence[int | str]) -> bool:
     """Whether more than the mnemonic and the kinds of the operands decides."""
     return bool(widths) and widths[0] in _WHOLE_LAWS
+
+
+def read_mask(token: str, *, otherwise: int) -> int:
+    """The number an operand is, if it is a hexadecimal one.
+
+    >>> read_mask("0xb", otherwise=15), read_mask("R4", otherwise=15)
+    (11, 15)
+    """
+    return int(token, 16) if _HEXADECIMAL.fullmatch(token) else otherwise
 
 
 def expand_widths(widths: Sequence[int | str], modifiers: Sequence[str], values: Sequence[str]) -> tuple[int, ...]:
@@ -124,8 +134,8 @@ def _expand_texture(
 def _count_components(modifiers: Sequence[str], after_geometry: Sequence[str]) -> tuple[int, int]:
     """Registers of the second and the first result of a fetch, from its mask of components."""
     components = _ALL_COMPONENTS
-    if after_geometry and after_geometry[-1].startswith("0x"):
-        components = int(after_geometry[-1], 16) & _ALL_COMPONENTS
+    if after_geometry:
+        components = read_mask(after_geometry[-1], otherwise=_ALL_COMPONENTS) & _ALL_COMPONENTS
     count = components.bit_count()
     second, first = max(count - 2, 1), max(min(count, 2), 1)
     return ((second + 1) // 2, (first + 1) // 2) if "F16" in modifiers else (second, first)
@@ -155,7 +165,7 @@ def _expand_tensor_product(modifiers: Sequence[str], values: Sequence[str]) -> t
 
 def _expand_masked_load(modifiers: Sequence[str], values: Sequence[str]) -> tuple[int, ...]:
     """A 256-bit load: (upper results, lower results, address, [mask of the eight words, of which the present ones lie side by side])."""
-    mask = int(values[-1], 16) if values[-1].startswith("0x") else _ALL_WORDS
+    mask = read_mask(values[-1] if values else "", otherwise=_ALL_WORDS)
     return ((mask >> 4 & 0xF).bit_count(), (mask & 0xF).bit_count(), _count_address(modifiers))
 
 
