@@ -43,8 +43,7 @@ def render_sass(kernel: KernelReport, places: PlaceNames, width: int | None = No
         width: characters per line; None for as many as it takes.
     """
     yield text_line(shorten_name(kernel.name, 160), Style.TITLE)
-    facts = [format_duration_ns(kernel.duration_ns)] if kernel.launches else ["not measured"]
-    yield from wrap(join_facts([*facts, format_count_of(kernel.total_samples, "sample")]), width, style=Style.DIM)
+    yield from wrap(join_facts(_describe(kernel)), width, style=Style.DIM)
     if len(kernel.instructions) == 0:
         yield text_line("  no instructions: the profile holds no code of this kernel", Style.DIM)
         return
@@ -54,6 +53,13 @@ def render_sass(kernel: KernelReport, places: PlaceNames, width: int | None = No
     for name in kernel.instructions.functions:
         yield EMPTY_LINE
         yield from listing.render_section(name)
+
+
+def _describe(kernel: KernelReport) -> list[str]:
+    if kernel.launches:
+        return [format_duration_ns(kernel.duration_ns), format_count_of(kernel.total_samples, "sample")]
+    capability = kernel.device.compute_capability
+    return ["not measured", *(() if capability is None else ("compute capability {}.{}".format(*capability),))]
 
 
 def _name_files(kernel: KernelReport, places: PlaceNames) -> Mapping[str, tuple[str, str]]:

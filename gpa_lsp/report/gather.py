@@ -1,6 +1,7 @@
 """From joined kernels to a :class:`~gpa_lsp.report.model.Report`."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -35,6 +36,8 @@ def gather_report(kernels: Iterable[Kernel], problems: Sequence[Problem] = ()) -
     joined = list(kernels)
     reports = [_gather_kernel(kernel) for kernel in joined]
     doubts = [doubt for report in reports for doubt in _doubts(report)]
+    unmeasured = dict.fromkeys(report.profile_path for report in reports if not report.launches)
+    doubts.extend(_note_unmeasured(path) for path in unmeasured)
     reports.sort(key=lambda report: (-_total_time_ns(report), report.mangled_name))
     return Report(problems=(*problems, *doubts), kernels=tuple(reports))
 
@@ -175,9 +178,8 @@ def _doubts(report: KernelReport) -> list[Problem]:
         remedy = "record with a larger --sampling-buffer-size or a larger --sampling-interval"
         found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))
     if not report.launches:
-        message = "this is code without a profile: nothing was measured"
-        found.append(_doubt(report, ProblemSeverity.NOTE, message, "give a profile of it to see stalls"))
-    elif report.total_samples == 0 and all(launch.failure is None for launch in report.launches):
+        return found
+    if report.total_samples == 0 and all(launch.failure is None for launch in report.launches):
         message = "the profile has no stall samples for this kernel"
         remedy = "record with --set full, or with --section SourceCounters --section WarpStateStats"
         found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))
@@ -186,6 +188,13 @@ def _doubts(report: KernelReport) -> list[Problem]:
         remedy = "compile with -lineinfo"
         found.append(_doubt(report, ProblemSeverity.NOTE, message, remedy))
     return found
+
+
+def _note_unmeasured(path: Path | None) -> Problem:
+    """One note a file, however many kernels it holds."""
+    message = "this is code without a profile: nothing was measured"
+    remedy = "give a profile of it to see stalls"
+    return Problem(severity=ProblemSeverity.NOTE, message=message, path=path, remedy=remedy)
 
 
 def _doubt(report: KernelReport, severity: ProblemSeverity, message: str, remedy: str | None) -> Problem:
