@@ -1,6 +1,7 @@
 """Every real report of the corpus through the whole flow, against independently counted totals."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 
 from gpa_lsp.errors import ProblemSeverity
 from gpa_lsp.pipeline import analyse
+from gpa_lsp.profile.model import Launch
+from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.model import FunctionRole, Report
 from tests.conftest import find_corpus
 
@@ -129,3 +132,40 @@ def test_the_triton_kernel_has_its_lines_in_python():
         pytest.skip("this report is not in the corpus")
     kernel = next(kernel for kernel in analyse_report(name).kernels if kernel.mangled_name == "silu_kernel_non_strided")
     assert {Path(row.file).suffix for row in kernel.lines if row.file} == {".py"}
+
+
+def read_marker_shares(launch: Launch) -> dict[int, float]:
+    """Offset in the kernel → percent of all samples, as the profiler's own rules print it."""
+    pattern = re.compile(r"responsible for ([\d.]+)% of all warp stalls")
+    found = {}
+    for rule in launch.rules:
+        for marker in rule.markers:
+            match = pattern.search(marker.text)
+            if match and marker.address is not None:
+                found[marker.address - launch.function_addresses[0]] = float(match[1])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel_name", "lines"),
+    [
+        ("gh200_triton_silu_2025.1.ncu-rep", "silu_kernel_non_strided", {47, 157}),
+        ("rtx5090_matmul_2026.2.ncu-rep", "_Z12matmul_naivePKfS0_Pfiii", {16}),
+    ],
+)
+def test_shares_and_lines_are_those_of_the_profilers_own_markers(name, kernel_name, lines):
+    if name not in REPORTS:
+        pytest.skip("this report is not in the corpus")
+    assert CORPUS is not None
+    (launch,) = (found for found in read_profile(CORPUS / "ncu" / name).launches if found.mangled_name == kernel_name)
+    kernel = next(found for found in analyse_report(name).kernels if found.mangled_name == kernel_name)
+    columns = kernel.instructions
+    marked = read_marker_shares(launch)
+    assert len(marked) >= 2
+    seen = set()
+    for offset, percent in marked.items():
+        row = columns.pc_offsets.tolist().index(offset)
+        share = 100 * columns.all_samples[row].sum() / kernel.total_samples
+        assert share == pytest.approx(percent, abs=0.0501)
+        seen.add(columns.chains[columns.chain_index[row]][0].line)
+    assert seen == lines
