@@ -1,13 +1,11 @@
 """Numbers everybody can check in NVIDIA's own pages, and what happens to a capability without a table."""
 
-import time
 from typing import Any
 
 import pytest
 
 from gpa_lsp.arch.figures import Figure, Status, Unknown
-from gpa_lsp.arch.lookup import TABLES, find_architecture, list_architectures, load_opcode_classes
-from gpa_lsp.arch.read_table import read_architecture
+from gpa_lsp.arch.lookup import find_architecture, list_architectures
 from gpa_lsp.arch.sections import ScoreboardKind
 from gpa_lsp.errors import UnknownArchitectureError
 
@@ -145,14 +143,3 @@ def test_nothing_is_known_of_a_uniform_data_path_on_volta() -> None:
     volta = find_architecture((7, 0))
     assert volta.find_uniform_latency("UIADD3", "FFMA") is None
     assert all(isinstance(row, Unknown) for row in volta.uniform_latency.rows.values())
-
-
-def test_a_table_loads_quickly() -> None:
-    """Under 10 ms on an idle machine; the bound leaves room for a busy one."""
-    opcodes = load_opcode_classes()
-    seconds = []
-    for _ in range(5):
-        start = time.process_time()
-        read_architecture(TABLES / "sm_90.toml", opcodes, (9, 0))
-        seconds.append(time.process_time() - start)
-    assert min(seconds) < 0.03

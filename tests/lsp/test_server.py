@@ -392,13 +392,17 @@ def busy(client: RawClient, workspace: Path, *words: str) -> set[int]:
     return find_children(client.process.pid)
 
 
+PROMPT_S = 10.0
+"""Far less than the work that goes on takes, and enough for a busy machine."""
+
+
 def test_requests_are_answered_while_profiles_are_read(start_client: StartClient, workspace: Path) -> None:
     client = start_client(settings=QUICK)
     busy(client, workspace, "sleep 30")
     uri = client.open(workspace / "saxpy.cu")
     started = time.perf_counter()
     assert hover(client, uri, 5) is None
-    assert time.perf_counter() - started < 1.0
+    assert time.perf_counter() - started < PROMPT_S
 
 
 def test_shutting_down_is_quick_and_leaves_nothing_behind(start_client: StartClient, workspace: Path) -> None:
@@ -406,8 +410,8 @@ def test_shutting_down_is_quick_and_leaves_nothing_behind(start_client: StartCli
     children = busy(client, workspace, "spawn 30")
     started = time.perf_counter()
     assert client.shut_down() == 0
-    assert time.perf_counter() - started < 1.0
-    wait_until(lambda: not any(map(is_alive, children)), 2.0)
+    assert time.perf_counter() - started < PROMPT_S
+    wait_until(lambda: not any(map(is_alive, children)), PROMPT_S)
 
 
 def test_the_end_of_stdin_ends_everything(start_client: StartClient, workspace: Path) -> None:
@@ -417,8 +421,8 @@ def test_the_end_of_stdin_ends_everything(start_client: StartClient, workspace: 
     assert client.process.stdin is not None
     client.process.stdin.close()
     assert client.process.wait(5.0) == 1
-    assert time.perf_counter() - started < 1.5
-    wait_until(lambda: not any(map(is_alive, children)), 2.0)
+    assert time.perf_counter() - started < PROMPT_S
+    wait_until(lambda: not any(map(is_alive, children)), PROMPT_S)
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
@@ -427,7 +431,7 @@ def test_a_killed_server_leaves_nothing_behind(start_client: StartClient, worksp
     children = busy(client, workspace, "spawn 30")
     client.process.send_signal(signal_number)
     client.process.wait(5.0)
-    wait_until(lambda: not any(map(is_alive, children)), 2.0)
+    wait_until(lambda: not any(map(is_alive, children)), PROMPT_S)
 
 
 def test_exit_without_shutdown_is_an_error(start_client: StartClient, workspace: Path) -> None:
@@ -444,7 +448,7 @@ def test_reading_can_be_cancelled_and_taken_up_again(start_client: StartClient, 
     assert begun["value"]["cancellable"] is True
     client.notify("window/workDoneProgress/cancel", {"token": begun["token"]})
     client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end", 2.0)
-    wait_until(lambda: not any(map(is_alive, children)), 2.0)
+    wait_until(lambda: not any(map(is_alive, children)), PROMPT_S)
     client.forget()
     time.sleep(0.5)
     assert client.notifications == []
