@@ -1,7 +1,6 @@
-"""Where things are: source lines, inline frames and instruction addresses, as types and not as bare integers.
+"""Where things are: source lines and inline frames, as types and not as bare integers.
 
-Lines are 1-based, as in DWARF and in every editor's status bar; only ``lsp/positions.py`` knows 0-based lines. Addresses of instructions are
-byte offsets from the start of their *function section*, which is how cubins, listings and line tables count.
+Lines are 1-based, as in DWARF and in every editor's status bar; only ``lsp/positions.py`` knows 0-based lines.
 """
 
 from dataclasses import dataclass
@@ -46,19 +45,3 @@ class Frame:
 
 InlineChain = tuple[Frame, ...]
 """Frames of one instruction, innermost first. Never empty: an instruction without a line has no chain at all (None)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class InstructionAddress:
-    """An instruction: a function section of a cubin and a byte offset in it.
-
-    Attributes:
-        function: mangled name of the function whose section it is.
-        pc_offset: bytes from the section's start, a multiple of 16 from sm_70 on.
-    """
-
-    function: str
-    pc_offset: int
-
-    def __str__(self) -> str:
-        return f"{self.function}+0x{self.pc_offset:x}"

@@ -1,6 +1,7 @@
 """The whole flow on one page: profiles in, report out. Computes nothing itself."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from gpa_lsp.binary.containers import find_cubins, recognise_container
@@ -12,6 +13,7 @@ from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import list_suffixes, read_profile
 from gpa_lsp.report.gather import gather_report
 from gpa_lsp.report.model import Report
+from gpa_lsp.report.names import is_named
 
 Progress = Callable[[str, int, int], None]
 
@@ -28,7 +30,7 @@ def analyse(
     Args:
         paths: profiles, folders in which profiles are looked for, or files with device code (cubins, fat binaries, programs), whose kernels
             come without samples.
-        kernel_filter: keep kernels whose mangled or readable name contains this; None keeps all.
+        kernel_filter: keep kernels whose mangled, readable or short name contains this; None keeps all.
         disassemble: also produce instruction texts, which needs nvdisasm.
         progress: told (what, done, total) as the work goes on.
 
@@ -67,8 +69,9 @@ def _load_code(path: Path, kernel_filter: str | None, *, disassemble: bool) -> t
     """The kernels of a cubin, fat binary or program, with nothing measured."""
     kernels: list[Kernel] = []
     problems: list[Problem] = []
+    is_wanted = None if kernel_filter is None else partial(is_named, kernel_filter)
     for cubin in find_cubins(path):
-        found, met = list_unmeasured_kernels(cubin, kernel_filter=kernel_filter, with_text=disassemble)
+        found, met = list_unmeasured_kernels(cubin, kernel_filter=is_wanted, with_text=disassemble)
         kernels.extend(found)
         problems.extend(met)
     return kernels, problems
@@ -77,7 +80,7 @@ def _load_code(path: Path, kernel_filter: str | None, *, disassemble: bool) -> t
 def _make_filter(text: str | None) -> Callable[[Launch], bool] | None:
     if text is None:
         return None
-    return lambda launch: text in launch.mangled_name or text in launch.demangled_name
+    return lambda launch: is_named(text, launch.mangled_name, launch.display_name)
 
 
 def _list_profiles(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:

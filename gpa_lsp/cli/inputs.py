@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import GpaError, InputError, Problem, ProblemSeverity
-from gpa_lsp.report.names import shorten_name
+from gpa_lsp.report.names import is_named, shorten_name
 
 if TYPE_CHECKING:
     from gpa_lsp.render.places import PlaceNames
-    from gpa_lsp.report.model import KernelReport, Report
+    from gpa_lsp.report.model import Report
 
 _LISTED_KERNELS = 20
 
@@ -29,7 +29,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         help="a profile, a report saved as JSON, or a folder to look for profiles in",
     )
     parser.add_argument(
-        "--kernel", metavar="NAME", help="only kernels whose name contains NAME, or whose mangled name is NAME"
+        "--kernel", metavar="NAME", help="only kernels whose name (readable, short or mangled) contains NAME"
     )
     parser.add_argument(
         "--map",
@@ -94,7 +94,7 @@ def _load(paths: Sequence[Path], kernel: str | None, terminal: Terminal, *, disa
             reports.append(analyse(profiles, kernel_filter=kernel, disassemble=disassemble, progress=progress))
     kernels = [kernel for report in reports for kernel in report.kernels]
     if len(reports) > 1:
-        kernels.sort(key=lambda kernel: -sum(launch.duration_ns or 0.0 for launch in kernel.launches))
+        kernels.sort(key=lambda found: (-found.total_duration_ns, found.mangled_name))
     return Report(problems=tuple(problem for report in reports for problem in report.problems), kernels=tuple(kernels))
 
 
@@ -106,12 +106,10 @@ def _read_saved(path: Path, kernel: str | None) -> "Report":
         report = read_report(path)
     except GpaError as error:
         return Report(problems=(Problem.from_error(error),), kernels=())
-    kernels = tuple(found for found in report.kernels if kernel is None or _is_named(found, kernel))
+    kernels = tuple(
+        found for found in report.kernels if kernel is None or is_named(kernel, found.mangled_name, found.name)
+    )
     return Report(problems=report.problems, kernels=kernels)
-
-
-def _is_named(kernel: "KernelReport", name: str) -> bool:
-    return name in kernel.name or name in kernel.mangled_name
 
 
 def _parse_mapping(text: str) -> tuple[str, str]:

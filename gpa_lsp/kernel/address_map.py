@@ -57,24 +57,26 @@ def build_address_map(launch: Launch, module: Module | None, cubin: Cubin | None
     """
     _refuse_foreign_cubin(launch, cubin)
     if module is not None and module.functions:
-        addresses = _name_loaded(module.functions, cubin)
+        addresses = _name_loaded(module.functions, cubin, launch)
     else:
         addresses = _name_addresses(launch, cubin)
     return _build(addresses, cubin)
 
 
-def _name_loaded(functions: Iterable[LoadedFunction], cubin: Cubin | None) -> dict[str, int]:
+def _name_loaded(functions: Iterable[LoadedFunction], cubin: Cubin | None, launch: Launch) -> dict[str, int]:
     """Load addresses by the cubin's names.
 
     Several local functions of one image can share a linkage name (slow paths of divisions); the cubin tells them apart by section, the loader
-    by symbol index.
+    by symbol index. A module that was loaded anew has one name at several addresses; those the launch itself names count.
     """
     by_symbol = {function.symbol_index: name for name, function in cubin.functions.items()} if cubin is not None else {}
     addresses: dict[str, int] = {}
     for loaded in functions:
         named = by_symbol.get(loaded.symbol_index) if loaded.symbol_index is not None else None
         same = named is not None and named.split("@")[0] == loaded.name
-        addresses[named if same and named is not None else loaded.name] = loaded.address
+        name = named if same and named is not None else loaded.name
+        if name not in addresses or loaded.address in launch.function_addresses:
+            addresses[name] = loaded.address
     return addresses
 
 

@@ -1,5 +1,7 @@
 """Kernels of a device image without any profile: code, lines and loops, and no sample."""
 
+from collections.abc import Callable
+
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.binary.disassembler import disassemble
 from gpa_lsp.binary.model import Cubin
@@ -12,13 +14,13 @@ from gpa_lsp.profile.model import Device
 
 
 def list_unmeasured_kernels(
-    cubin: Cubin, *, kernel_filter: str | None = None, with_text: bool = True
+    cubin: Cubin, *, kernel_filter: Callable[[str], bool] | None = None, with_text: bool = True
 ) -> tuple[tuple[Kernel, ...], tuple[Problem, ...]]:
     """Every kernel of an image with the device functions it can call, and zero samples.
 
     Args:
         cubin: the image; an image without kernels (device functions only) gives one entry per function instead.
-        kernel_filter: keep kernels whose mangled name contains this; None keeps all.
+        kernel_filter: told a mangled name, says whether to keep the kernel; None keeps all.
         with_text: disassemble.
 
     Returns:
@@ -26,7 +28,7 @@ def list_unmeasured_kernels(
     """
     problems: list[Problem] = []
     entries = [name for name, function in cubin.functions.items() if function.is_entry] or list(cubin.functions)
-    chosen = [name for name in entries if kernel_filter is None or kernel_filter in name]
+    chosen = [name for name in entries if kernel_filter is None or kernel_filter(name)]
     needed = {name: tuple(list_reachable_functions(cubin, name)) for name in chosen}
     texts = {}
     if with_text and chosen:

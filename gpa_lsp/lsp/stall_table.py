@@ -18,7 +18,7 @@ from gpa_lsp.render.numbers import (
 )
 
 if TYPE_CHECKING:
-    from gpa_lsp.render.findings import Finding, HotInstruction
+    from gpa_lsp.render.findings import Finding
     from gpa_lsp.report.model import InstructionColumns, ReasonCounts
 
 _MAX_REASONS = 6
@@ -51,7 +51,7 @@ def summarise_line(line: HotLine) -> str:
 
 
 def _make_finding(line: HotLine) -> "Finding":
-    from gpa_lsp.render.findings import Finding, choose_reasons
+    from gpa_lsp.render.findings import Finding, choose_reasons, pick_instruction
 
     row, report = line.row, line.shown.kernel.report
     return Finding(
@@ -66,23 +66,7 @@ def _make_finding(line: HotLine) -> "Finding":
         called_samples=row.called_samples,
         by_reason=row.inclusive_by_reason,
         reasons=choose_reasons(row.inclusive_by_reason),
-        hottest=_find_hottest(report.instructions, line.hottest),
-    )
-
-
-def _find_hottest(columns: "InstructionColumns", indices: Sequence[int]) -> "HotInstruction | None":
-    from gpa_lsp.render.findings import HotInstruction
-
-    if not indices:
-        return None
-    index = indices[0]
-    chain = int(columns.chain_index[index])
-    return HotInstruction(
-        function=columns.functions[columns.function_index[index]],
-        pc_offset=int(columns.pc_offsets[index]),
-        text=columns.texts[index],
-        samples=int(columns.all_samples[index].sum()),
-        chain=columns.chains[chain] if chain >= 0 else None,
+        hottest=pick_instruction(report.instructions, line.hottest[0]) if line.hottest else None,
     )
 
 

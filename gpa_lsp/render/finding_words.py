@@ -4,6 +4,7 @@ from gpa_lsp.errors import Problem
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.findings import Finding, FindingReason
 from gpa_lsp.render.numbers import format_count, format_percent, format_share, format_whole_percent
+from gpa_lsp.report.names import demangle, shorten_name
 from gpa_lsp.report.source_paths import parse_compiled_path
 
 _SELF_SHOWN_BELOW = 0.995
@@ -62,6 +63,9 @@ def describe_reason(reason: FindingReason) -> str:
 
 
 def describe_problem(problem: Problem) -> str:
-    """A problem without its file: place, message and remedy."""
-    text = f"{problem.place}: {problem.message}" if problem.place else problem.message
+    """A problem without its file: place or kernel, message and remedy."""
+    where = problem.place
+    if problem.kernel is not None and problem.kernel not in (where or problem.message):
+        where = ", ".join(part for part in (where, shorten_name(demangle(problem.kernel))) if part)
+    text = f"{where}: {problem.message}" if where else problem.message
     return f"{text}; {problem.remedy}" if problem.remedy else text

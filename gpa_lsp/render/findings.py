@@ -106,7 +106,7 @@ class Finding:
 
 
 def find_findings(report: Report, min_share_ratio: float = DEFAULT_MIN_SHARE_RATIO) -> tuple[Finding, ...]:
-    """The findings of a report: kernels in the report's order, within a kernel the hottest place first.
+    """The findings of a report: kernels in the report's order, within a kernel the place with most inclusive samples first.
 
     Args:
         report: where to look.
@@ -145,6 +145,18 @@ def choose_reasons(counts: ReasonCounts) -> tuple[FindingReason, ...]:
     )
 
 
+def pick_instruction(columns: InstructionColumns, index: int) -> HotInstruction:
+    """One row of the columns."""
+    chain = int(columns.chain_index[index])
+    return HotInstruction(
+        function=columns.functions[columns.function_index[index]],
+        pc_offset=int(columns.pc_offsets[index]),
+        text=columns.texts[index],
+        samples=int(columns.all_samples[index].sum()),
+        chain=columns.chains[chain] if chain >= 0 else None,
+    )
+
+
 def _find_in_kernel(kernel: KernelReport, kernel_name: str, min_share_ratio: float) -> list[Finding]:
     total = kernel.total_samples
     if total == 0:
@@ -162,9 +174,8 @@ def _group_rows(rows: Sequence[LineRow], index: "_SampleIndex") -> list[list[Lin
     groups: dict[object, list[LineRow]] = {}
     for row in rows:
         place = row.source_line
-        alike: object = (
-            (index.chains_of.get(place, ()), round(row.called_samples)) if place is not None else row.function
-        )
+        chains = index.chains_of.get(place, ()) if place is not None else ()
+        alike: object = (chains, round(row.called_samples)) if chains else (place, row.function)
         groups.setdefault(alike, []).append(row)
     for group in groups.values():
         group.sort(key=index.measure_depth, reverse=True)
@@ -222,15 +233,7 @@ class _SampleIndex:
             hot = np.flatnonzero(inside & (self._samples > 0)).tolist()
         if not hot:
             return None
-        hottest = max(hot, key=lambda index: (self._samples[index], -index))
-        chain = int(columns.chain_index[hottest])
-        return HotInstruction(
-            function=columns.functions[columns.function_index[hottest]],
-            pc_offset=int(columns.pc_offsets[hottest]),
-            text=columns.texts[hottest],
-            samples=int(self._samples[hottest]),
-            chain=columns.chains[chain] if chain >= 0 else None,
-        )
+        return pick_instruction(columns, max(hot, key=lambda index: (self._samples[index], -index)))
 
     def measure_depth(self, row: LineRow) -> int:
         """How far out a row's line stands in its chains; 0 for code that is not inlined."""

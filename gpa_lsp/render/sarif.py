@@ -150,7 +150,13 @@ class _SarifWriter:
         for level, frame in enumerate(frames):
             if frame.source_line == finding.place:
                 continue
-            word = "inlined here" if level > own else "where the samples are"
+            word = (
+                "where the samples are"
+                if level == 0
+                else "inlined here"
+                if level > own
+                else "on the way to the samples"
+            )
             name = shorten_name(demangle(frame.function)) if frame.function else ""
             related.append(
                 {

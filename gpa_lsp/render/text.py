@@ -39,7 +39,7 @@ def render_report(
 
 def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], width: int | None) -> Iterator[Line]:
     yield text_line("Kernels", Style.HEADING)
-    totals = [_total_time_ns(kernel) for kernel in kernels]
+    totals = [kernel.total_duration_ns for kernel in kernels]
     whole = sum(totals) or 1.0
     columns = (
         Column(title="time", align=Align.RIGHT),
@@ -61,10 +61,6 @@ def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], 
         for kernel, total in zip(kernels, totals, strict=True)
     ]
     yield from lay_out_table(columns, rows, width=width)
-
-
-def _total_time_ns(kernel: KernelReport) -> float:
-    return sum(launch.duration_ns or 0.0 for launch in kernel.launches)
 
 
 def _render_problems(problems: Sequence[Problem], places: PlaceNames, width: int | None) -> Iterator[Line]:

@@ -38,12 +38,8 @@ def gather_report(kernels: Iterable[Kernel], problems: Sequence[Problem] = ()) -
     doubts = [doubt for report in reports for doubt in _doubts(report)]
     unmeasured = dict.fromkeys(report.profile_path for report in reports if not report.launches)
     doubts.extend(_note_unmeasured(path) for path in unmeasured)
-    reports.sort(key=lambda report: (-_total_time_ns(report), report.mangled_name))
+    reports.sort(key=lambda report: (-report.total_duration_ns, report.mangled_name))
     return Report(problems=(*problems, *doubts), kernels=tuple(reports))
-
-
-def _total_time_ns(report: KernelReport) -> float:
-    return sum(launch.duration_ns or 0.0 for launch in report.launches)
 
 
 def _gather_kernel(kernel: Kernel) -> KernelReport:

@@ -2,11 +2,10 @@
 
 import numpy as np
 
+from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.locations import InlineChain
 from gpa_lsp.report.model import InstructionColumns
-
-_NO_BARRIER = 7
 
 
 def build_instruction_columns(kernel: Kernel) -> InstructionColumns:
@@ -36,8 +35,8 @@ def build_instruction_columns(kernel: Kernel) -> InstructionColumns:
         executions=np.concatenate([function.executions for function in functions]),
         stall_cycles=np.concatenate(control("stall_cycles", 0)),
         yield_flag=np.concatenate(control("yield_flag", 0)),
-        write_barrier=np.concatenate(control("write_barrier", _NO_BARRIER)),
-        read_barrier=np.concatenate(control("read_barrier", _NO_BARRIER)),
+        write_barrier=np.concatenate(control("write_barrier", NO_BARRIER)),
+        read_barrier=np.concatenate(control("read_barrier", NO_BARRIER)),
         wait_mask=np.concatenate(control("wait_mask", 0)),
         has_control=np.concatenate(known),
     )

@@ -312,6 +312,11 @@ class KernelReport:
     instructions: InstructionColumns
     embedded_sources: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def total_duration_ns(self) -> float:
+        """Time of all launches together; launches of unknown duration count nothing."""
+        return sum(launch.duration_ns or 0.0 for launch in self.launches)
+
     def share_of(self, samples: int) -> Share:
         """``samples`` as a share of all of the kernel's samples, with its 95 % interval."""
         return measure_share(samples, self.total_samples)

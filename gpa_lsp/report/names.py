@@ -84,6 +84,19 @@ def shorten_distinctly(names: Iterable[str], max_chars: int = SHORT_NAME_CHARS) 
     return short
 
 
+def is_named(text: str, *names: str) -> bool:
+    """Whether ``text`` is part of a function's name: of any name given, of its readable form, or of the short form that is shown.
+
+    >>> is_named("scale<float>", "_Z5scaleIfEvPf"), is_named("_Z5scale", "_Z5scaleIfEvPf"), is_named("scale<int>", "_Z5scaleIfEvPf")
+    (True, True, False)
+    """
+    for name in names:
+        readable = demangle(name)
+        if text in name or text in readable or text in shorten_name(readable):
+            return True
+    return False
+
+
 def _mask_operators(text: str) -> str:
     """The text with the brackets of operator names replaced, so that brackets pair up; same length."""
     return _OPERATOR.sub(lambda found: "o" * len(found.group()), text)

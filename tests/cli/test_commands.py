@@ -146,6 +146,9 @@ def test_kernels_by_name(example: str, capsys: pytest.CaptureFixture[str]) -> No
     shown = capsys.readouterr().out
     assert "transform_kernel" in shown
     assert "broken_kernel" not in shown.split("Problems")[0]
+    for name in (KERNEL, "lib::transform_kernel<…>"):
+        main(["report", example, "--kernel", name])
+        assert "no kernel was found" not in capsys.readouterr().out
     main(["report", example, "--kernel", KERNEL])
     assert capsys.readouterr().out.startswith("smooth\n")
 

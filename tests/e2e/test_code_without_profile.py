@@ -45,4 +45,7 @@ def test_every_container_gives_kernels_with_code_and_lines(fixtures: Path, name:
 def test_kernels_are_chosen_by_name(fixtures: Path):
     path = fixtures / "containers" / "built" / "scale.o"
     assert len(analyse([path], kernel_filter="scale").kernels) > 0
+    chosen = analyse([path], kernel_filter="scale<float>").kernels
+    assert chosen
+    assert all("scaleIfE" in kernel.mangled_name for kernel in chosen)
     assert analyse([path], kernel_filter="no such kernel").kernels == ()

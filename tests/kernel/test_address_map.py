@@ -38,6 +38,14 @@ def test_functions_of_one_name_are_told_apart_by_symbol_index():
     assert locate(build_address_map(make_launch("kernel"), module, cubin), 0x2000, 0x3000) == ["slow@9", "slow"]
 
 
+@pytest.mark.parametrize("own_address", [0x1000, 0x5000])
+def test_of_two_addresses_of_one_name_the_launchs_own_counts(own_address: int):
+    module = module_of(LoadedFunction(name="kernel", address=0x1000), LoadedFunction(name="kernel", address=0x5000))
+    launch = make_launch("kernel", function_addresses=(own_address,))
+    address_map = build_address_map(launch, module, make_cubin([make_function("kernel", 8)]))
+    assert address_map.starts.tolist() == [own_address]
+
+
 def test_a_single_address_without_table_is_the_kernels():
     cubin = make_cubin([make_function("kernel", 8)])
     launch = make_launch("kernel", function_addresses=(0x4000,))

@@ -69,6 +69,17 @@ def test_a_chain_of_wrappers_is_one_finding_at_its_outermost_line() -> None:
     assert "; all of it inlined code, in core.h:9; " in describe_finding(findings[0])
 
 
+def test_lines_that_only_call_are_findings_of_their_own() -> None:
+    listing = """
+        k.cu:5   CALL.REL.NOINC 0x20  ;
+        k.cu:6   CALL.REL.NOINC 0x20  ;
+        -        NOP                  ; membar=20
+    """
+    kernel = build_kernel(listing, called_samples={("k.cu", 5): 10.0, ("k.cu", 6): 10.0})
+    places = [(str(finding.place), finding.same_samples) for finding in find_findings(build_report(kernel))]
+    assert places == [("None", ()), ("k.cu:5", ()), ("k.cu:6", ())]
+
+
 def test_functions_without_lines_are_named() -> None:
     (text,) = shown("[_Z4slowf]\n-  MUFU.RCP R1, R2  ; membar=5")
     assert text.startswith("100 % (±43) of kernel in slow, which has no line information: 100 % waiting for")

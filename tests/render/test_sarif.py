@@ -93,6 +93,16 @@ def test_the_inline_chain_becomes_related_locations(tmp_path: Path) -> None:
     assert related == ["where the samples are (in)", "inlined here (k)"]
 
 
+def test_frames_between_a_finding_and_its_samples(tmp_path: Path) -> None:
+    listing = """
+        in@/l/i.h:3 < mid@/l/m.h:2 < k@/l/k.cu:1  FADD R1, R2, R3  ; wait=9
+        k@/l/k.cu:1                               NOP              ; wait=1
+    """
+    (result, _) = make_log(build_report(build_kernel(listing)), tmp_path)["runs"][0]["results"]
+    related = [location["message"]["text"] for location in result["relatedLocations"]]
+    assert related == ["where the samples are (in)", "on the way to the samples (mid)"]
+
+
 def test_fingerprints_do_not_know_line_numbers(tmp_path: Path) -> None:
     def prints(line: int) -> list[str]:
         listing = f"f@/s/k.cu:{line}  NOP  ; wait=9\nf@/s/k.cu:{line + 1}  NOP  ; wait=8"
