@@ -35,9 +35,6 @@ _NO_DESCRIPTOR = 63
 _NUMBER_BITS = 12
 """Enough for a resource number."""
 _WITH_TARGET = (Flow.BRANCH, Flow.CALL, Flow.BARRIER_SET)
-_LEAVING = (Flow.BRANCH, Flow.INDIRECT_BRANCH, Flow.RETURN, Flow.EXIT, Flow.TRAP)
-_CONDITIONAL_MODIFIERS = {"DIV", "CONV"}
-"""Of a branch that jumps only in some warps though no predicate guards it."""
 
 
 class _Row(NamedTuple):
@@ -127,26 +124,6 @@ def find_unknown_opcodes(instructions: Instructions) -> tuple[str, ...]:
     """The bare opcodes that the table does not know, in order of appearance; what they read and write is a guess."""
     opcodes = (describe_mnemonic(mnemonic) for mnemonic in instructions.mnemonics)
     return tuple(dict.fromkeys(opcode.name for opcode in opcodes if not opcode.is_known))
-
-
-def find_fall_through(instructions: Instructions) -> npt.NDArray[np.bool_]:
-    """Whether control can go on to the next address, per instruction (bool[n]).
-
-    A branch, return or exit goes on when a guard or a predicate operand decides (``@P0 BRA``, ``BRA.U UP0``), or the state of the warp does
-    (``BRA.DIV``, ``BRA.CONV``). Calls come back. A trap does not.
-    """
-    leaves = np.isin(instructions.flow, [int(flow) for flow in _LEAVING])
-    by_mnemonic = [bool(_CONDITIONAL_MODIFIERS & set(mnemonic.split("."))) for mnemonic in instructions.mnemonics]
-    depends_on_warp = np.array(by_mnemonic, dtype=np.bool_)[instructions.mnemonic_index]
-    is_predicate = np.isin(
-        instructions.reads.numbers >> 8, [int(ResourceKind.PREDICATE), int(ResourceKind.UNIFORM_PREDICATE)]
-    )
-    predicates_before = np.concatenate(([0], np.cumsum(is_predicate)))
-    starts = instructions.reads.starts
-    depends_on_predicate = predicates_before[starts[1:]] > predicates_before[starts[:-1]]
-    never_executed = (instructions.guard == _NO_RESOURCE) & instructions.guard_negated
-    result: npt.NDArray[np.bool_] = ~leaves | depends_on_warp | depends_on_predicate | never_executed
-    return result
 
 
 def split_operands(operands: str) -> tuple[str, ...]:

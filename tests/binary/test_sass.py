@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpa_lsp.binary.listing import parse_listing
 from gpa_lsp.binary.model import Flow, Instructions, name_resource
 from gpa_lsp.binary.opcodes import UNDECODED, list_opcodes
-from gpa_lsp.binary.sass import decode_instructions, find_fall_through, find_unknown_opcodes, instruction_at
+from gpa_lsp.binary.sass import decode_instructions, find_unknown_opcodes, instruction_at
 
 USES = """
 IADD3 R6, P0, R20, c[0x0][0x168], RZ                       | R20                   | R6 P0
@@ -120,40 +120,39 @@ def test_a_descriptor_that_only_the_encoding_names() -> None:
 
 
 FLOWS = """
-BRA 0x30                       | BRANCH          | no
-@P0 BRA 0x30                   | BRANCH          | yes
-@!PT BRA 0x30                  | BRANCH          | yes
-@PT BRA 0x30                   | BRANCH          | no
-BRA P1, 0x30                   | BRANCH          | yes
-BRA.U UP0, 0x30                | BRANCH          | yes
-BRA.DIV ~URZ, 0x30             | BRANCH          | yes
-BRA.CONV ~URZ, 0x30            | BRANCH          | yes
-BRX R4 -0x40                   | INDIRECT_BRANCH | no
-JMX R4                         | INDIRECT_BRANCH | no
-CALL.REL.NOINC 0x30            | CALL            | yes
-CALL.ABS.NOINC R4              | INDIRECT_CALL   | yes
-CALL.REL.NOINC R4 0x0          | INDIRECT_CALL   | yes
-RET.REL.NODEC R4 0x0           | RETURN          | no
-@P0 RET.REL.NODEC R4 0x0       | RETURN          | yes
-EXIT                           | EXIT            | no
-@!P0 EXIT                      | EXIT            | yes
-EXIT P0                        | EXIT            | yes
-KILL                           | EXIT            | no
-BSSY B0, 0x30                  | BARRIER_SET     | yes
-BSYNC B0                       | BARRIER_WAIT    | yes
-BPT.TRAP 0x1                   | TRAP            | no
-BPT.INT 0x1                    | NONE            | yes
-YIELD                          | NONE            | yes
-WARPSYNC.COLLECTIVE R4, 0x30   | NONE            | yes
+BRA 0x30                       | BRANCH
+@P0 BRA 0x30                   | BRANCH
+@!PT BRA 0x30                  | BRANCH
+@PT BRA 0x30                   | BRANCH
+BRA P1, 0x30                   | BRANCH
+BRA.U UP0, 0x30                | BRANCH
+BRA.DIV ~URZ, 0x30             | BRANCH
+BRA.CONV ~URZ, 0x30            | BRANCH
+BRX R4 -0x40                   | INDIRECT_BRANCH
+JMX R4                         | INDIRECT_BRANCH
+CALL.REL.NOINC 0x30            | CALL
+CALL.ABS.NOINC R4              | INDIRECT_CALL
+CALL.REL.NOINC R4 0x0          | INDIRECT_CALL
+RET.REL.NODEC R4 0x0           | RETURN
+@P0 RET.REL.NODEC R4 0x0       | RETURN
+EXIT                           | EXIT
+@!P0 EXIT                      | EXIT
+EXIT P0                        | EXIT
+KILL                           | EXIT
+BSSY B0, 0x30                  | BARRIER_SET
+BSYNC B0                       | BARRIER_WAIT
+BPT.TRAP 0x1                   | TRAP
+BPT.INT 0x1                    | NONE
+YIELD                          | NONE
+WARPSYNC.COLLECTIVE R4, 0x30   | NONE
 """
 
 
 @pytest.mark.parametrize("line", FLOWS.strip().splitlines(), ids=lambda line: line.partition("|")[0].strip())
 def test_flow(line: str) -> None:
-    text, flow, goes_on = (part.strip() for part in line.split("|"))
+    text, flow = (part.strip() for part in line.split("|"))
     instructions = parse_listing("\n".join([text, "NOP", "NOP", "NOP"]))
     assert Flow(int(instructions.flow[0])).name == flow
-    assert find_fall_through(instructions).tolist() == [goes_on == "yes", True, True, True]
     has_target = flow in ("BRANCH", "CALL", "BARRIER_SET")
     assert instruction_at(instructions, 0).target == (0x30 if has_target else None)
 
@@ -195,14 +194,12 @@ def test_what_cannot_be_decoded_reads_and_writes_nothing() -> None:
     instructions = parse_listing(f"{UNDECODED} 0x0123456789abcdef, 0xffffffffffffffff")
     assert find_unknown_opcodes(instructions) == ()
     assert instructions.reads.of(0) == instructions.writes.of(0) == ()
-    assert find_fall_through(instructions).tolist() == [True]
 
 
 def test_nothing_at_all() -> None:
     instructions = decode_instructions([], b"")
     assert len(instructions) == 0
     assert instructions.reads.starts.tolist() == [0]
-    assert len(find_fall_through(instructions)) == 0
 
 
 REAL_LINES = [line.partition("|")[0].strip() for line in (USES + FLOWS).splitlines() if line]
@@ -259,7 +256,6 @@ def check_columns(instructions: Instructions, count: int) -> None:
     assert len(instructions) == count
     for column in (instructions.guard, instructions.flow, instructions.target, instructions.mnemonic_index):
         assert len(column) == count
-    assert len(find_fall_through(instructions)) == count
     assert all(-1 <= one < count * 16 for one in instructions.target.tolist())
     for lists in (instructions.reads, instructions.writes):
         assert len(lists.starts) == count + 1 and lists.starts[-1] == len(lists.numbers)
