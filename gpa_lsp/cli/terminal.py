@@ -49,16 +49,16 @@ class Terminal:
     """Standard output and error of one command.
 
     Args:
-        out: standard output.
-        err: standard error.
+        out: standard output; None when the process was started without one, and what is printed is lost.
+        err: standard error; None likewise.
         colour: ``auto``, ``always`` or ``never``.
     """
 
-    def __init__(self, out: TextIO, err: TextIO, colour: str = "auto") -> None:
-        self.out = out
-        self.err = err
+    def __init__(self, out: TextIO | None, err: TextIO | None, colour: str = "auto") -> None:
+        self.out = out if out is not None else _open_nowhere()
+        self.err = err if err is not None else _open_nowhere()
         self.colour = colour
-        for stream in (out, err):
+        for stream in (self.out, self.err):
             if hasattr(stream, "reconfigure"):  # a path may hold what the encoding lacks; better escaped than a crash
                 stream.reconfigure(errors="backslashreplace")
 
@@ -121,6 +121,10 @@ class Terminal:
         """Print one line on standard error."""
         self.err.write(f"{text}\n")
         self.err.flush()
+
+
+def _open_nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - stands in for a stream that is never closed
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -64,19 +64,21 @@ def join_profile(
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """Conservation: what lies on the instructions is what the launches sampled, per reason.
+    """Conservation: what lies on the instructions is what the launches sampled, per reason, issued or not.
 
     Raises:
         ConservationError: samples were lost or invented.
     """
     for reason_index, reason in enumerate(kernel.reasons):
-        joined = sum(int(function.all_samples[:, reason_index].sum()) for function in kernel.functions)
-        sampled = 0
-        for launch in kernel.launches:
-            if launch.samples is not None and reason in launch.samples.reasons:
-                sampled += int(launch.samples.all_samples[:, launch.samples.reasons.index(reason)].sum())
-        if joined != sampled:
-            raise ConservationError(f"{kernel.mangled_name}: {sampled} samples of {reason} became {joined}")
+        for kind, words in (("all_samples", "samples"), ("latency_samples", "latency samples")):
+            joined = sum(int(getattr(function, kind)[:, reason_index].sum()) for function in kernel.functions)
+            sampled = sum(
+                int(getattr(launch.samples, kind)[:, launch.samples.reasons.index(reason)].sum())
+                for launch in kernel.launches
+                if launch.samples is not None and reason in launch.samples.reasons
+            )
+            if joined != sampled:
+                raise ConservationError(f"{kernel.mangled_name}: {sampled} {words} of {reason} became {joined}")
 
 
 def _locate(error: GpaError, profile: Profile, launch: Launch) -> Problem:

@@ -56,7 +56,6 @@ def _find_file(compiled_path: str, text: str | None, measured_ns: int, locator: 
         compiled_path=compiled_path,
         local_path=os.path.realpath(local_path),
         lines=lines,
-        is_embedded=text is not None,
         saved_since=saved_since,
     )
 

@@ -23,14 +23,12 @@ class MeasuredFile:
         local_path: the file here, links resolved.
         lines: the text that was measured, without line ends: the profile's own copy, or else what the file held when the profile was loaded.
             None when it could not be read; then lines are taken as they are.
-        is_embedded: the text is the profile's own copy.
         saved_since: the file was saved after the measurement and the profile has no copy, so that lines may have moved before we looked.
     """
 
     compiled_path: str
     local_path: str
     lines: tuple[str, ...] | None
-    is_embedded: bool
     saved_since: bool
 
 

@@ -304,6 +304,13 @@ def test_findings_are_wrapped_on_a_screen_and_nowhere_else(smooth: str, monkeypa
     assert max(map(len, shown)) <= 60
 
 
+def test_without_standard_streams(smooth: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["check", smooth]) == 0
+    assert main(["check", smooth, "--fail-on", "finding"]) == 1
+
+
 def test_terminals_that_know_only_ascii() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")

@@ -145,6 +145,13 @@ def test_lost_samples_are_noticed():
         check_kernel(make_kernel(section, launches=[launch]))
 
 
+def test_lost_latency_samples_are_noticed():
+    section = make_section(make_function("kernel", 4), [4])
+    launch = make_launch("kernel", samples=make_samples({0: {"wait": (4, 3)}}))
+    with pytest.raises(ConservationError, match="3 latency samples of wait became 2"):
+        check_kernel(make_kernel(section, launches=[launch]))
+
+
 def test_columns_have_the_documented_types(image):
     launch = make_launch(KERNEL, samples=make_samples({BASE: REASONS}))
     (kernel,), _ = join_profile(make_profile(image, launch), with_text=False)

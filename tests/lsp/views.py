@@ -45,7 +45,6 @@ def make_profile(
             compiled_path=name,
             local_path=f"{folder}/{name}",
             lines=None if text is None else split_lines(text),
-            is_embedded=not saved_since,
             saved_since=saved_since,
         )
         for name, text in texts.items()

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpa_lsp.profile.load_addresses import find_kernel_address
 from gpa_lsp.profile.model import Launch, Profile
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import find_corpus
+from tests.profile.load_addresses import find_kernel_address
 
 _FOLDER = find_corpus()
 pytestmark = [

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from gpa_lsp.profile.load_addresses import find_kernel_address, find_loaded_functions
 from gpa_lsp.profile.model import (
     FocusMetric,
     HostFrame,
@@ -19,6 +18,7 @@ from gpa_lsp.profile.model import (
 )
 from gpa_lsp.profile.ncu.rules import strip_markup
 from gpa_lsp.profile.ncu.schema import MESSAGES
+from tests.profile.load_addresses import find_kernel_address, find_loaded_functions
 from tests.profile.report_builder import (
     BASE_ADDRESS,
     DEVICE_ATTRIBUTES,

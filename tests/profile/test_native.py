@@ -12,9 +12,9 @@ import pytest
 
 import gpa_lsp.profile
 from gpa_lsp.errors import InputError, ProblemSeverity, UnsupportedInputError
-from gpa_lsp.profile.load_addresses import find_kernel_address
 from gpa_lsp.profile.model import Metric, Profile
 from gpa_lsp.profile.read import read_profile
+from tests.profile.load_addresses import find_kernel_address
 
 SCHEMA = json.loads((Path(gpa_lsp.profile.__file__).parent / "native_schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -201,7 +201,7 @@ def test_a_link_out_of_the_folder_is_not_followed(read_json: Read, tmp_path: Pat
 @pytest.mark.parametrize(
     ("cubin", "message"),
     [
-        ({"path": "none.cubin"}, "names a file that there is no such file"),
+        ({"path": "none.cubin"}, "names a file that cannot be used: there is no such file"),
         ({"path": "text.txt"}, "does not hold an ELF image"),
         ({"path": "."}, "is not a relative path"),
         ({"base64": "AAAA"}, "does not hold an ELF image"),
