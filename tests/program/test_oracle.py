@@ -1,6 +1,5 @@
 """Our graphs of the fixtures against nvdisasm's own basic-block graphs, and against what their sources say."""
 
-import os
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -26,12 +25,8 @@ TOO_OLD = re.compile(r"_nvrtc12|sm_7[0-4]")
 
 
 def choose_cubins() -> list[Path]:
-    """Every fixture in the nightly profile; in the short one those with branches of an unusual kind, and every fifteenth of the others."""
-    cubins = [path for path in find_fixture_cubins() if not TOO_OLD.search(str(path))]
-    if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
-        return cubins
-    unusual = re.compile(r"(recursion|jump_table|indirect_call|huge_body|global_atomics)_original|relocatable|linked")
-    return [path for number, path in enumerate(cubins) if number % 15 == 0 or unusual.search(path.name)]
+    """Every fixture nvdisasm draws graphs of."""
+    return [path for path in find_fixture_cubins() if not TOO_OLD.search(str(path))]
 
 
 def run_nvdisasm(path: Path, *flags: str) -> str:
