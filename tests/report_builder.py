@@ -167,7 +167,7 @@ def build_kernel(
         functions=_function_rows(rows, mangled, name, local),
         lines=_line_rows(rows, called_samples or {}),
         loops=tuple(_fill_loop(loop, rows) for loop in loops),
-        instructions=build_columns(rows),
+        instructions=build_columns(rows, loops),
         embedded_sources=sources or {},
     )
 
@@ -177,7 +177,7 @@ def build_report(*kernels: KernelReport, problems: Sequence[Problem] = ()) -> Re
     return Report(problems=tuple(problems), kernels=kernels)
 
 
-def build_columns(rows: Sequence[Row]) -> InstructionColumns:
+def build_columns(rows: Sequence[Row], loops: Sequence[LoopRow] = ()) -> InstructionColumns:
     """The columns of some instructions; functions, chains and reasons numbered as they occur, reasons sorted."""
     functions = list(dict.fromkeys(row.function for row in rows))
     chains = list(dict.fromkeys(row.chain for row in rows if row.chain))
@@ -205,6 +205,7 @@ def build_columns(rows: Sequence[Row]) -> InstructionColumns:
         write_barrier=control[:, 2].copy(),
         read_barrier=control[:, 3].copy(),
         wait_mask=control[:, 4].copy(),
+        loop_depths=np.array([sum(_is_inside(row, loop) for loop in loops) for row in rows], dtype=np.uint16),
         has_control=np.array([row.control is not None for row in rows], dtype=np.bool_),
     )
 
@@ -305,12 +306,10 @@ def _make_line(
 
 
 def _fill_loop(loop: LoopRow, rows: Sequence[Row]) -> LoopRow:
-    inside = count(
-        [
-            row
-            for row in rows
-            if row.function == loop.function and loop.header_pc_offset <= row.pc_offset <= loop.last_pc_offset
-        ]
-    )
+    inside = count([row for row in rows if _is_inside(row, loop)])
     total, latency = _totals(inside)
     return replace(loop, samples=total, latency_samples=latency)
+
+
+def _is_inside(row: Row, loop: LoopRow) -> bool:
+    return row.function == loop.function and loop.header_pc_offset <= row.pc_offset <= loop.last_pc_offset

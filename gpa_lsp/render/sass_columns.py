@@ -8,11 +8,12 @@ from gpa_lsp.render.kernel_tables import name_reasons
 from gpa_lsp.render.layout import GAP, Line, Span, Style, count_cells, cut, style_of_share
 from gpa_lsp.render.numbers import draw_bar, format_count, format_percent
 from gpa_lsp.report.count import count_reasons
-from gpa_lsp.report.model import InstructionColumns, KernelReport, LoopRow
+from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 _PERCENT_CELLS = 7
 _BAR_CELLS = 6
 _MAX_TEXT_CELLS = 64
+_MAX_DEPTH_CELLS = 16
 _LEAST_CONTROL_CELLS = 24
 _FOREIGN_OFFSET = 1 << 32
 _NO_TEXT = "(not disassembled)"
@@ -51,6 +52,7 @@ class SassColumns:
         self.samples: list[int] = self._columns.all_samples.sum(axis=1).tolist()
         self._reasons = self._name_all_reasons(2)
         self._controls = describe_controls(self._columns)
+        self._depths: list[int] = self._columns.loop_depths.clip(max=_MAX_DEPTH_CELLS).tolist()
         self._widths = self._choose_widths()
 
     @property
@@ -61,12 +63,11 @@ class SassColumns:
             _PERCENT_CELLS + GAP + sum(GAP + cell for cell in (widths.samples, widths.executions, widths.bar) if cell)
         )
 
-    def render(self, index: int, depth: int) -> Line:
+    def render(self, index: int) -> Line:
         """The row of one instruction.
 
         Args:
             index: of the instruction.
-            depth: loops it is in.
         """
         widths, samples = self._widths, self.samples[index]
         ratio = samples / self._kernel.total_samples if self._kernel.total_samples else 0.0
@@ -78,7 +79,7 @@ class SassColumns:
             spans.append((f"{format_count(executed) if executed >= 0 else '':>{widths.executions}}  ", Style.DIM))
         if widths.bar:
             spans.append((draw_bar(ratio, widths.bar) + "  ", Style.BAR))
-        marks = ("│" * depth).ljust(widths.depth) + (" " if widths.depth else "")
+        marks = ("│" * self._depths[index]).ljust(widths.depth) + (" " if widths.depth else "")
         spans.append((f"{marks}{int(self._columns.pc_offsets[index]):>{widths.offset}x}  ", Style.DIM))
         text = self._columns.texts[index] or _NO_TEXT
         spans.append((text if not (widths.reasons or widths.control) else _pad(text, widths.text), body))
@@ -120,7 +121,7 @@ class SassColumns:
             samples=max(7, len(format_count(max(self.samples)))),
             executions=len(format_count(executed)) if executed >= 0 else 0,
             bar=_BAR_CELLS if any(self.samples) else 0,
-            depth=_find_deepest(self._kernel.loops, columns),
+            depth=max(self._depths),
             offset=max(4, len(f"{_find_largest_offset(columns):x}")),
             text=min(_MAX_TEXT_CELLS, max(count_cells(text or _NO_TEXT) for text in columns.texts)),
             reasons=max(map(count_cells, self._reasons)),
@@ -142,17 +143,6 @@ class SassColumns:
         if not widths.control and widths.total() > self._width:
             widths.reasons = 0
         return widths
-
-
-def _find_deepest(loops: Sequence[LoopRow], columns: InstructionColumns) -> int:
-    """Most loops any instruction is in, as their address ranges overlap."""
-    deepest = 0
-    for name in columns.functions:
-        own = [loop for loop in loops if loop.function == name]
-        for inner in own:
-            around = sum(loop.header_pc_offset <= inner.header_pc_offset <= loop.last_pc_offset for loop in own)
-            deepest = max(deepest, around)
-    return deepest
 
 
 def _find_largest_offset(columns: InstructionColumns) -> int:

@@ -109,8 +109,7 @@ class _Listing:
             if chain != shown and not (chain < 0 and shown is None):
                 yield self._head_source(columns.chains[chain] if chain >= 0 else None)
             shown = chain
-            depth = sum(loop.header_pc_offset <= offset <= loop.last_pc_offset for loop in loops)
-            yield self._layout.render(index, depth)
+            yield self._layout.render(index)
 
     def _head_function(self, row: FunctionRow, *, is_first: bool) -> Iterator[Line]:
         if not is_first:

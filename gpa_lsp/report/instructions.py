@@ -5,6 +5,7 @@ import numpy as np
 from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.locations import InlineChain
+from gpa_lsp.report.loops import measure_loop_depths
 from gpa_lsp.report.model import InstructionColumns
 
 
@@ -33,6 +34,7 @@ def build_instruction_columns(kernel: Kernel) -> InstructionColumns:
         all_samples=np.concatenate([function.all_samples for function in functions]),
         latency_samples=np.concatenate([function.latency_samples for function in functions]),
         executions=np.concatenate([function.executions for function in functions]),
+        loop_depths=np.concatenate([measure_loop_depths(function) for function in functions]),
         stall_cycles=np.concatenate(control("stall_cycles", 0)),
         yield_flag=np.concatenate(control("yield_flag", 0)),
         write_barrier=np.concatenate(control("write_barrier", NO_BARRIER)),

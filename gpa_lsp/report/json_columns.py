@@ -9,6 +9,8 @@ from gpa_lsp.report.json_cursor import JsonCursor
 from gpa_lsp.report.json_rows import NO_BARRIER
 from gpa_lsp.report.model import InstructionColumns, ReasonCount, ReasonCounts
 
+_MAX_DEPTH = (1 << 16) - 1
+
 _MAX_REASONS = 64
 """Real profiles have about twenty; the columns take memory for every reason on every instruction."""
 
@@ -77,6 +79,7 @@ def read_instructions(kernel: JsonCursor, total: int) -> InstructionColumns:
         all_samples=every,
         latency_samples=latency,
         executions=np.array([_read_executions(row.at("executions")) for row in rows], dtype=np.int64),
+        loop_depths=np.array([row.at("loop_depth").count(maximum=_MAX_DEPTH) for row in rows], dtype=np.uint16),
         has_control=control[:, 0].astype(np.bool_),
         stall_cycles=control[:, 1].copy(),
         yield_flag=control[:, 2].copy(),

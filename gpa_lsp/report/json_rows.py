@@ -158,6 +158,7 @@ def make_instructions(columns: InstructionColumns) -> Iterator[Json]:
     chains = [[_make_frame(frame) for frame in chain] for chain in columns.chains]
     every, latency = columns.all_samples.tolist(), columns.latency_samples.tolist()
     executions, controls = columns.executions.tolist(), _make_controls(columns)
+    depths = columns.loop_depths.tolist()
     rows = zip(columns.function_index.tolist(), columns.pc_offsets.tolist(), columns.chain_index.tolist(), strict=True)
     for position, (function, pc_offset, chain) in enumerate(rows):
         inline = chains[chain] if chain >= 0 else []
@@ -181,6 +182,7 @@ def make_instructions(columns: InstructionColumns) -> Iterator[Json]:
                 if count
             },
             "executions": executions[position] if executions[position] >= 0 else None,
+            "loop_depth": depths[position],
             "control": controls[position],
         }
 

@@ -8,6 +8,8 @@ from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.program.model import FlowGraph
 from gpa_lsp.report.model import LoopRow
 
+_MAX_DEPTH = (1 << 16) - 1
+
 
 def list_loops(kernel: Kernel) -> tuple[LoopRow, ...]:
     """Every loop of the kernel's functions, by function and address; the jump to itself that fills a section's end is none."""
@@ -16,6 +18,16 @@ def list_loops(kernel: Kernel) -> tuple[LoopRow, ...]:
         if function.graph is not None and function.graph.loops:
             rows.extend(_rows_of_function(function, function.graph))
     return tuple(rows)
+
+
+def measure_loop_depths(function: FunctionSamples) -> npt.NDArray[np.uint16]:
+    """uint16[n], how many loops each instruction of a function is in."""
+    graph = function.graph
+    if graph is None or not graph.loops:
+        return np.zeros(len(function.pc_offsets), dtype=np.uint16)
+    depths = [min(loop.depth, _MAX_DEPTH) if graph.is_reachable[loop.header] else 0 for loop in graph.loops]
+    by_loop = np.array([*depths, 0], dtype=np.uint16)  # the last one stands for no loop, number -1
+    return by_loop[graph.innermost_loop[graph.block_of_instruction]]
 
 
 def _rows_of_function(function: FunctionSamples, graph: FlowGraph) -> list[LoopRow]:

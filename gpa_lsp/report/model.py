@@ -202,7 +202,8 @@ class LoopRow:
     Attributes:
         function: mangled name of the section it is in.
         header_pc_offset: first instruction of the loop's header block.
-        last_pc_offset: highest instruction address in the loop.
+        last_pc_offset: highest instruction address in the loop. Compilers put the rare parts of a loop behind the function's end, so what
+            lies between header and last instruction need not be in it: ``InstructionColumns.loop_depths`` tells.
         depth: 1 for an outermost loop.
         file: file of the loop's lines; None without line information.
         first_line: smallest line of the loop in ``file``; None likewise.
@@ -237,6 +238,7 @@ class InstructionColumns:
         all_samples: int64[n, k].
         latency_samples: int64[n, k].
         executions: int64[n], warp-level executions summed over launches (``inst_executed``); -1 where not collected.
+        loop_depths: uint16[n], loops each instruction is in; 0 outside loops and where control flow is unknown.
         stall_cycles: uint8[n]; with the other control columns all zero / 7 where unknown (``has_control`` False).
         yield_flag: uint8[n].
         write_barrier: uint8[n], 7 = none.
@@ -255,6 +257,7 @@ class InstructionColumns:
     all_samples: npt.NDArray[np.int64]
     latency_samples: npt.NDArray[np.int64]
     executions: npt.NDArray[np.int64]
+    loop_depths: npt.NDArray[np.uint16]
     stall_cycles: npt.NDArray[np.uint8]
     yield_flag: npt.NDArray[np.uint8]
     write_barrier: npt.NDArray[np.uint8]

@@ -93,6 +93,8 @@ def test_every_instruction_of_the_module_is_disassembled_and_has_its_control_cod
             columns.functions.index("<outside this module>") if "<outside this module>" in columns.functions else -1
         )
         assert columns.has_control[in_module].all()
+        in_loops = int(columns.all_samples[columns.loop_depths > 0].sum())
+        assert in_loops == sum(loop.samples for loop in kernel.loops if loop.depth == 1)
         assert all(text for text, known in zip(columns.texts, in_module, strict=True) if known)
 
 

@@ -1,5 +1,8 @@
 """Listings hold every instruction, and everything that was sampled on it."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from gpa_lsp.render.control_words import describe_control
@@ -53,6 +56,17 @@ def test_nested_loops_are_drawn() -> None:
     ]  # fmt: skip
     depths = {line.split("stall")[0].split()[-1]: line.count("│") for line in lines if "stall" in line}
     assert set(depths.values()) == {0, 1, 2}
+
+
+def test_code_between_a_loops_stretches_is_not_in_it() -> None:
+    loop = LoopRow(
+        function="kernel", header_pc_offset=0, last_pc_offset=32, depth=1, file=None, first_line=None, last_line=None,
+        samples=0, latency_samples=0,
+    )  # fmt: skip
+    kernel = build_kernel("-  A\n-  B  ; wait=9\n-  C", loops=[loop])
+    columns = replace(kernel.instructions, loop_depths=np.array([1, 0, 1], dtype=np.uint16))
+    lines = [read_plain(line) for line in render_sass(replace(kernel, instructions=columns), PlaceNames())]
+    assert [line.count("│") for line in lines if "stall" in line] == [1, 0, 1]
 
 
 def test_instructions_without_samples_are_dimmed() -> None:

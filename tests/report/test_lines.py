@@ -38,6 +38,7 @@ def make_columns(rows, functions=("kernel",)):
         write_barrier=zeros + 7,
         read_barrier=zeros + 7,
         wait_mask=zeros,
+        loop_depths=zeros.astype(np.uint16),
         has_control=zeros.astype(np.bool_),
     )
 
