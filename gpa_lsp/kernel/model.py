@@ -26,6 +26,8 @@ class FunctionSamples:
         graph: its blocks, loops and calls; None without instructions.
         control: scheduling bits; None without code. Known without a disassembler.
         lines: its line table; None when it has none.
+        chain_index: int32[n] into ``lines.chains``; -1 without a line, as in local functions that have no rows of their own.
+        routine_index: int32[n], 0 for the section's own function, i + 1 for its i-th local one.
         pc_offsets: int64[n]: every instruction of the section, or, without code, the sampled and executed offsets (from the function's load
             address; absolute addresses for :data:`OUTSIDE_MODULE`).
         all_samples: int64[n, k], by instruction and reason.
@@ -39,6 +41,8 @@ class FunctionSamples:
     graph: FlowGraph | None
     control: ControlCodes | None
     lines: LineTable | None
+    chain_index: npt.NDArray[np.int32]
+    routine_index: npt.NDArray[np.int32]
     pc_offsets: npt.NDArray[np.int64]
     all_samples: npt.NDArray[np.int64]
     latency_samples: npt.NDArray[np.int64]

@@ -11,6 +11,7 @@ from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, Function, Instruction
 from gpa_lsp.errors import GpaError, Problem
 from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples
 from gpa_lsp.kernel.place import PlacedKernel, PlacedLaunch
+from gpa_lsp.kernel.routines import index_chains, index_routines
 from gpa_lsp.program.build import build_flow_graph
 
 _Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -59,6 +60,8 @@ def scatter_function(
         graph=graph,
         control=decode_control_codes(function.code) if function is not None else None,
         lines=lines,
+        chain_index=index_chains(function, lines, pc_offsets),
+        routine_index=index_routines(function, pc_offsets),
         pc_offsets=pc_offsets,
         all_samples=sums[0],
         latency_samples=sums[1],
@@ -89,6 +92,8 @@ def scatter_outside(placed: PlacedKernel, reasons: Sequence[str]) -> FunctionSam
         graph=None,
         control=None,
         lines=None,
+        chain_index=np.full(len(rows), -1, dtype=np.int32),
+        routine_index=np.zeros(len(rows), dtype=np.int32),
         pc_offsets=rows.astype(np.int64),
         all_samples=sums[0],
         latency_samples=sums[1],

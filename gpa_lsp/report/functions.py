@@ -21,20 +21,16 @@ def list_functions(kernel: Kernel) -> tuple[FunctionRow, ...]:
 
 
 def _rows_of_section(kernel: Kernel, function: FunctionSamples) -> list[FunctionRow]:
-    own = np.ones(len(function.pc_offsets), dtype=np.bool_)
     rows = []
-    for sub in function.function.sub_functions if function.function is not None else ():
-        inside = (function.pc_offsets >= sub.start_offset) & (function.pc_offsets < sub.start_offset + sub.size_bytes)
-        inside &= own
-        own &= ~inside
-        row = _make_row(kernel, function, (sub.name, FunctionRole.SUB_FUNCTION), inside)
+    for number, sub in enumerate(function.function.sub_functions if function.function is not None else (), start=1):
+        row = _make_row(kernel, function, (sub.name, FunctionRole.SUB_FUNCTION), function.routine_index == number)
         rows.append(replace(row, start_offset=sub.start_offset))
     role = FunctionRole.DEVICE_FUNCTION
     if function.name == kernel.mangled_name:
         role = FunctionRole.KERNEL
     elif function.name == OUTSIDE_MODULE:
         role = FunctionRole.OUTSIDE_MODULE
-    rows.append(_make_row(kernel, function, (function.name, role), own))
+    rows.append(_make_row(kernel, function, (function.name, role), function.routine_index == 0))
     return rows
 
 
@@ -48,8 +44,7 @@ def _make_row(
         name=demangle(kernel.name if role is FunctionRole.KERNEL else mangled_name),
         role=role,
         instruction_count=int(rows.sum()) if function.function is not None else 0,
-        has_lines=function.lines is not None
-        and bool((function.lines.chain_index(function.pc_offsets[rows]) >= 0).any()),
+        has_lines=bool((function.chain_index[rows] >= 0).any()),
         samples=int(every.sum()),
         latency_samples=int(latency.sum()),
         by_reason=count_reasons(kernel.reasons, every, latency),

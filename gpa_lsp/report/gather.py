@@ -13,7 +13,7 @@ from gpa_lsp.profile.model import HostFrame, Launch, RuleResult
 from gpa_lsp.report.count import count_reasons
 from gpa_lsp.report.functions import list_functions
 from gpa_lsp.report.instructions import build_instruction_columns
-from gpa_lsp.report.lines import list_lines
+from gpa_lsp.report.lines import list_lines, number_routines
 from gpa_lsp.report.loops import list_loops
 from gpa_lsp.report.model import (
     DeviceReport,
@@ -48,7 +48,7 @@ def _gather_kernel(kernel: Kernel) -> KernelReport:
     launches = tuple(_gather_launch(launch) for launch in kernel.launches)
     durations = [launch.duration_ns for launch in launches if launch.duration_ns is not None]
     duration = measure_spread(durations)
-    lines = list_lines(columns, called)
+    lines = list_lines(columns, called, number_routines(kernel))
     return KernelReport(
         name=demangle(kernel.name),
         mangled_name=kernel.mangled_name,

@@ -61,7 +61,7 @@ def _number_chains(function: FunctionSamples, chains: dict[InlineChain, int]) ->
     """Each row's chain, numbered over the whole kernel; -1 without line."""
     if function.lines is None:
         return np.full(len(function.pc_offsets), -1, dtype=np.int32)
-    own = function.lines.chain_index(function.pc_offsets)
+    own = function.chain_index
     renumbered = np.full(len(function.lines.chains) + 1, -1, dtype=np.int32)
     for index in np.unique(own[own >= 0]).tolist():
         renumbered[index] = chains.setdefault(function.lines.chains[index], len(chains))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.locations import InlineChain
 from gpa_lsp.report.count import count_reasons
 from gpa_lsp.report.model import InstructionColumns, LineRow
@@ -27,7 +28,33 @@ def _make_sums(reason_count: int) -> _Sums:
     return _Sums(self_all=zeros[0], self_latency=zeros[1], inclusive_all=zeros[2], inclusive_latency=zeros[3])
 
 
-def list_lines(columns: InstructionColumns, called_samples: npt.NDArray[np.float64]) -> tuple[LineRow, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routines:
+    """Which function each instruction is in, local functions inside a section told apart.
+
+    Attributes:
+        names: mangled names.
+        index: int32[n] into ``names``.
+    """
+
+    names: tuple[str, ...]
+    index: npt.NDArray[np.int32]
+
+
+def number_routines(kernel: Kernel) -> Routines:
+    """The routines of all functions of a kernel, in order."""
+    names: list[str] = []
+    index: list[npt.NDArray[np.int32]] = [np.zeros(0, dtype=np.int32)]
+    for function in kernel.functions:
+        index.append(function.routine_index + np.int32(len(names)))
+        subs = function.function.sub_functions if function.function is not None else ()
+        names += [function.name, *(sub.name for sub in subs)]
+    return Routines(names=tuple(names), index=np.concatenate(index))
+
+
+def list_lines(
+    columns: InstructionColumns, called_samples: npt.NDArray[np.float64], routines: Routines
+) -> tuple[LineRow, ...]:
     """One row per source line with samples, most inclusive samples first, and one per function for samples without a line.
 
     *Self* samples go to the innermost frame. *Inclusive* samples go to every distinct line of the inline chain, once per instruction even
@@ -36,6 +63,7 @@ def list_lines(columns: InstructionColumns, called_samples: npt.NDArray[np.float
     Args:
         columns: the kernel's instructions.
         called_samples: float64[n], estimated samples of the functions each instruction calls; credited to every line of the call's chain.
+        routines: whose rows the samples without a line are.
     """
     size = len(columns.reasons)
     chain_count = len(columns.chains)
@@ -51,7 +79,7 @@ def list_lines(columns: InstructionColumns, called_samples: npt.NDArray[np.float
         chain_samples = (all_by_chain[index], latency_by_chain[index], float(called_by_chain[index]))
         _add_chain(sums, columns.chains[index], chain_samples)
     rows = [_make_row(columns, place, line) for place, line in sums.items()]
-    rows.extend(_rows_without_line(columns))
+    rows.extend(_rows_without_line(columns, routines))
     rows.sort(key=lambda row: (-row.inclusive_samples, -row.samples, row.file or "", row.line or 0, row.function))
     return tuple(rows)
 
@@ -97,13 +125,13 @@ def _make_row(columns: InstructionColumns, place: tuple[str, int], line: _Sums) 
     )
 
 
-def _rows_without_line(columns: InstructionColumns) -> list[LineRow]:
+def _rows_without_line(columns: InstructionColumns, routines: Routines) -> list[LineRow]:
     rows = []
-    for index, function in enumerate(columns.functions):
-        lost = (columns.function_index == index) & (columns.chain_index < 0)
+    lost_routines = routines.index[(columns.chain_index < 0) & columns.all_samples.any(axis=1)]
+    for index in np.unique(lost_routines).tolist():
+        function = routines.names[index]
+        lost = (routines.index == index) & (columns.chain_index < 0)
         every, latency = columns.all_samples[lost].sum(axis=0), columns.latency_samples[lost].sum(axis=0)
-        if not every.any():
-            continue
         counts = count_reasons(columns.reasons, every, latency)
         rows.append(
             LineRow(

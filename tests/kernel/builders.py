@@ -7,6 +7,7 @@ import numpy as np
 
 from gpa_lsp.binary.model import ControlCodes, Cubin, Flow, Function, Instructions, ResourceLists, SubFunction
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.kernel.routines import index_routines
 from gpa_lsp.profile.model import Device, Launch, Metric, StallSamples
 from gpa_lsp.program.build import build_flow_graph
 
@@ -149,6 +150,8 @@ def make_section(function: Function, samples: Sequence[int], *, calls: Mapping[i
         graph=build_flow_graph(function, instructions),
         control=instructions.control,
         lines=None,
+        chain_index=np.full(count, -1, dtype=np.int32),
+        routine_index=index_routines(function, instructions.pc_offsets),
         pc_offsets=instructions.pc_offsets,
         all_samples=every,
         latency_samples=every // 2,
