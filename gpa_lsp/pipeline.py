@@ -1,6 +1,7 @@
 """The whole flow on one page: profiles in, report out. Computes nothing itself."""
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def analyse(
     """
     problems: list[Problem] = []
     kernels: list[Kernel] = []
-    files = list(_list_profiles(paths, problems))
+    files = _drop_repeated(_list_profiles(paths, problems))
     for number, path in enumerate(files):
         if progress is not None:
             progress(f"reading {path.name}", number, len(files))
@@ -81,6 +82,14 @@ def _make_filter(text: str | None) -> Callable[[Launch], bool] | None:
     if text is None:
         return None
     return lambda launch: is_named(text, launch.mangled_name, launch.display_name)
+
+
+def _drop_repeated(paths: Iterable[Path]) -> list[Path]:
+    """Each file once, whatever its name: a file given twice would count twice."""
+    first: dict[str, Path] = {}
+    for path in paths:
+        first.setdefault(os.path.realpath(path), path)
+    return list(first.values())
 
 
 def _list_profiles(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:

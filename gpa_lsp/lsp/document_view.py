@@ -81,6 +81,15 @@ class DocumentView:
     settings: Settings
     snapshot: Snapshot
 
+    def find_current_lines(self) -> Mapping[tuple[str, int], int]:
+        """Where measured lines of this document are now: file as compiled and line → current line; lines edited away are left out."""
+        return {
+            (hot.row.file, hot.row.line): line
+            for line, entries in self.hot_lines.items()
+            for hot in entries
+            if hot.row.file is not None and hot.row.line is not None
+        }
+
     def find_hottest_lines(self) -> tuple[tuple[int, HotLine], ...]:
         """Lines at or above the user's threshold with their hottest kernel, hottest first."""
         above = [

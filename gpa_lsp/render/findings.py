@@ -163,6 +163,7 @@ def _find_in_kernel(kernel: KernelReport, kernel_name: str, min_share_ratio: flo
         return []
     least = max(min_share_ratio * total, 1)
     rows = [row for row in kernel.lines if row.inclusive_samples + row.called_samples >= least]
+    rows.sort(key=lambda row: -(row.inclusive_samples + row.called_samples))
     if not rows:
         return []
     index = _SampleIndex(kernel.instructions)

@@ -96,3 +96,9 @@ def test_a_two_gigabyte_hole_is_refused_at_once_and_in_little_memory(tmp_path, g
     assert finished.returncode == 2
     assert "hole.ncu-rep" in finished.stdout + finished.stderr
     assert "10 findings" in finished.stdout
+
+
+def test_a_file_named_twice_counts_once(good):
+    folder = good.parent / "kernels" / ".."
+    once, twice = analyse([good]), analyse([good, folder / good.name, good])
+    assert [kernel.mangled_name for kernel in twice.kernels] == [kernel.mangled_name for kernel in once.kernels]

@@ -142,6 +142,15 @@ def test_diagnostics_lead_to_the_code_inlined_into_a_line() -> None:
     assert related.message == "hottest instruction: FMUL R2, R2, R3"
 
 
+def test_related_code_of_the_same_document_is_where_the_edits_moved_it() -> None:
+    kernel = build_kernel("saxpy.cu:4 < saxpy.cu:6  FMUL R2, R2, R3  ; wait=9", name="saxpy")
+    moved = make_view(make_profile(kernel), "// one more line\n" + SOURCE)
+    assert moved is not None
+    caller = next(found for found in list_diagnostics(moved) if found.range.start.line == 6)
+    (related,) = caller.related_information or ()
+    assert related.location.range.start.line == 4
+
+
 def test_diagnostics_are_capped_thresholded_and_can_be_quiet() -> None:
     assert len(list_diagnostics(view(max_diagnostics_per_file=1))) == 1
     assert len(list_diagnostics(view(min_share_ratio=0.6))) == 1

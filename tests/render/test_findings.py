@@ -26,7 +26,7 @@ def test_the_limit_counts_inlined_and_called_code() -> None:
     """
     findings = find_findings(build_report(build_kernel(listing, called_samples={("k.cu", 6): 49.0})), 0.4)
     places = [(str(finding.place), finding.self_samples, finding.called_samples) for finding in findings]
-    assert places == [("k.cu:5", 0, 0.0), ("None", 49, 0.0), ("k.cu:6", 1, 49.0)]
+    assert places == [("k.cu:5", 0, 0.0), ("k.cu:6", 1, 49.0), ("None", 49, 0.0)]
 
 
 def test_kernels_without_samples_have_no_findings() -> None:

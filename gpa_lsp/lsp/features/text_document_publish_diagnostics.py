@@ -3,6 +3,7 @@
 Pushed and not pulled, because results come when an analysis is done; Information by default, because nothing is wrong with the code.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from lsprotocol import types
@@ -26,10 +27,13 @@ def list_diagnostics(view: DocumentView) -> tuple[types.Diagnostic, ...]:
     if not view.settings.show_diagnostics:
         return ()
     hottest = view.find_hottest_lines()[: view.settings.max_diagnostics_per_file]
-    return tuple(_make_diagnostic(view, line, hot) for line, hot in hottest)
+    current_lines = view.find_current_lines()
+    return tuple(_make_diagnostic(view, line, hot, current_lines) for line, hot in hottest)
 
 
-def _make_diagnostic(view: DocumentView, line: int, hot: HotLine) -> types.Diagnostic:
+def _make_diagnostic(
+    view: DocumentView, line: int, hot: HotLine, current_lines: Mapping[tuple[str, int], int]
+) -> types.Diagnostic:
     reason = find_top_reason(hot.row.inclusive_by_reason)
     return types.Diagnostic(
         range=view.positions.find_text(line),
@@ -37,12 +41,15 @@ def _make_diagnostic(view: DocumentView, line: int, hot: HotLine) -> types.Diagn
         source="gpa-lsp",
         code=reason,
         message=summarise_line(hot),
-        related_information=_relate(hot) or None,
+        related_information=_relate(hot, current_lines) or None,
     )
 
 
-def _relate(hot: HotLine) -> list[types.DiagnosticRelatedInformation]:
-    """The other frames of the hottest instruction's inline chain, innermost first, as far as their files are here."""
+def _relate(hot: HotLine, current_lines: Mapping[tuple[str, int], int]) -> list[types.DiagnosticRelatedInformation]:
+    """The other frames of the hottest instruction's inline chain, innermost first, as far as their files are here.
+
+    Those in the diagnostic's own document are where its edits have moved them; those in others are where they were measured.
+    """
     if not hot.hottest:
         return []
     columns = hot.shown.kernel.report.instructions
@@ -56,7 +63,8 @@ def _relate(hot: HotLine) -> list[types.DiagnosticRelatedInformation]:
         message = (
             f"hottest instruction: {text}" if depth == 0 and text else "inlined from here" if depth else "hottest code"
         )
-        location = types.Location(uri=make_uri(file.local_path), range=span_line(frame.line))
+        line = current_lines.get((frame.file, frame.line), frame.line)
+        location = types.Location(uri=make_uri(file.local_path), range=span_line(line))
         related.append(types.DiagnosticRelatedInformation(location=location, message=message))
     return related[:_MAX_RELATED]
 
