@@ -1,4 +1,4 @@
-"""How long the language server makes an editor wait: ``python -m tests.bench.bench_server [--kernels N] [--requests N] [--workspace FOLDER]``.
+"""How long the language server makes an editor wait: ``python -m tests.bench.server [--kernels N] [--requests N] [--workspace FOLDER]``.
 
 Without a workspace it makes one: kernels in files of 25, each profile a listing (see ``tests/lsp/listing_pipeline``), so that the numbers are the
 server's and not those of the analysis. With one, real profiles in it are read and the given file is asked about. Prints, asserts nothing.
