@@ -30,7 +30,7 @@ def test_called_functions_count_as_estimated() -> None:
 
 
 def test_files_no_profile_mentions_have_no_view() -> None:
-    assert make_view(make_profile(SAXPY), path="/work/other.cu") is None
+    assert make_view(make_profile(SAXPY), path="/project/other.cu") is None
     assert make_view(make_profile(SAXPY, texts={})) is None
 
 
@@ -60,7 +60,7 @@ def test_without_a_definition_the_lens_stays_with_the_body() -> None:
 
 def test_a_header_has_hot_lines_but_no_lens() -> None:
     profile = make_profile(SAXPY, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"})
-    view = must(make_view(profile, "a\nb\n", path="/work/scale.h"))
+    view = must(make_view(profile, "a\nb\n", path="/project/scale.h"))
     assert (hot(view), view.anchors) == ([(2, 15)], ())
 
 

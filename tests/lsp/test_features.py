@@ -20,7 +20,7 @@ from tests.report_builder import build_kernel
 
 SAXPY = build_kernel(LISTING, name="saxpy(float*, float*)", mangled_name="_Z5saxpyPfS_")
 SAXPY_PROFILE = make_profile(SAXPY, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"})
-DOCUMENT = types.TextDocumentIdentifier("file:///work/saxpy.cu")
+DOCUMENT = types.TextDocumentIdentifier("file:///project/saxpy.cu")
 LENS_PARAMS = types.CodeLensParams(DOCUMENT)
 
 
@@ -138,7 +138,7 @@ def test_diagnostics_lead_to_the_code_inlined_into_a_line() -> None:
     third = list_diagnostics(view())[2]
     assert third.related_information is not None
     (related,) = third.related_information
-    assert (related.location.uri, related.location.range.start.line) == ("file:///work/scale.h", 1)
+    assert (related.location.uri, related.location.range.start.line) == ("file:///project/scale.h", 1)
     assert related.message == "hottest instruction: FMUL R2, R2, R3"
 
 

@@ -34,7 +34,7 @@ def make_profile(
     *kernels: KernelReport,
     path: str = "profile.ncu-rep",
     texts: dict[str, str | None] | None = None,
-    folder: str = "/work",
+    folder: str = "/project",
     saved_since: bool = False,
     modified_ns: int = 0,
 ) -> LoadedProfile:
@@ -64,7 +64,7 @@ def make_view(
     profiles: LoadedProfile | Sequence[LoadedProfile],
     text: str = SOURCE,
     *,
-    path: str = "/work/saxpy.cu",
+    path: str = "/project/saxpy.cu",
     settings: Settings | None = None,
 ) -> DocumentView | None:
     snapshot = make_snapshot(*([profiles] if isinstance(profiles, LoadedProfile) else profiles))
