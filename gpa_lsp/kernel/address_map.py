@@ -18,7 +18,7 @@ _UNKNOWN_SIZE_BYTES = 1 << 24
 """How far a function of unknown size can reach when no other function follows."""
 
 _PADDING_BYTES = 512
-"""A section ends with a jump to itself and NOPs up to the next 128-byte line; counters leave those out. Doubled twice to be safe."""
+"""A section ends with a jump to itself and NOPs up to the next 128-byte line; counters leave those out. Four times as much, to be safe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,6 +109,16 @@ def _read_executions(launch: Launch) -> tuple[npt.NDArray[np.uint64], npt.NDArra
     return addresses, np.array([pair[1] for pair in pairs], dtype=np.int64)
 
 
+def _lies_between_instructions(placed: PlacedLaunch, touched: npt.NDArray[np.uint64], cubin: Cubin) -> bool:
+    """Whether any address in a function whose code is known is not one of its instructions', callees included."""
+    with_code = np.array([name in cubin.functions for name in placed.addresses.names], dtype=np.bool_)
+    located = placed.addresses.locate(touched)
+    known = located >= 0
+    known[known] = with_code[located[known]]
+    offsets = touched[known] - placed.addresses.starts[located[known]]
+    return bool((offsets % np.uint64(INSTRUCTION_BYTES)).any())
+
+
 def _refuse_misfit(placed: PlacedLaunch, cubin: Cubin | None) -> None:
     """Refuse samples that cannot have been taken on this code.
 
@@ -125,7 +135,7 @@ def _refuse_misfit(placed: PlacedLaunch, cubin: Cubin | None) -> None:
     inside = touched[(touched >= start) & (touched < end)]
     place = f"launch {launch.index}, kernel {launch.mangled_name}"
     remedy = "the cubin and the samples are not of the same build; record the report again"
-    if np.any((inside - np.uint64(start)) % np.uint64(INSTRUCTION_BYTES)):
+    if _lies_between_instructions(placed, touched, cubin):
         raise MismatchError("samples lie between instructions of the cubin", place=place, remedy=remedy)
     following = int(placed.addresses.starts[position + 1]) if position + 1 < len(names) else end + _OVERRUN_BYTES
     beyond = touched[(touched >= end) & (touched < following)]

@@ -1,8 +1,8 @@
 """An instruction's scheduling bits in words."""
 
+from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.report.model import InstructionColumns
 
-NO_BARRIER = 7
 SCOREBOARDS = 6
 
 

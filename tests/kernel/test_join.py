@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.errors import ConservationError, ProblemSeverity
 from gpa_lsp.kernel.join import check_kernel, join_profile
 from gpa_lsp.kernel.model import OUTSIDE_MODULE
@@ -83,6 +84,20 @@ def refused(image: bytes, **launch: Any) -> str:
 
 def test_samples_between_instructions_are_refused(image):
     assert "between instructions" in refused(image, samples=make_samples({BASE + 0x158: REASONS}))
+
+
+def test_samples_between_the_instructions_of_a_callee_are_refused(fixtures):
+    image = (fixtures / "containers" / "built" / "two_units_linked.sm_90.cubin").read_bytes()
+    functions = read_cubin(image).functions
+    kernel, callee = functions["_Z9two_unitsPKfPfi"], functions["_ZN5units4dampEff"]
+    loaded = (LoadedFunction(name=kernel.name, address=0x1000), LoadedFunction(name=callee.name, address=0x100000))
+    module = Module(module_id=1, image=image, compute_capability=(8, 0), functions=loaded)
+    last = 0x100000 + callee.size_bytes - 8
+    launch = make_launch(kernel.name, samples=make_samples({0x1000: REASONS, last: REASONS}))
+    profile = Profile(path=None, format_name="test", tool_version=None, modules={1: module}, launches=(launch,))
+    kernels, (problem,) = join_profile(profile, with_text=False)
+    assert kernels == ()
+    assert "between instructions" in problem.message
 
 
 def test_samples_behind_the_kernels_end_are_refused(image):
