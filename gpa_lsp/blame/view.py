@@ -1,0 +1,100 @@
+"""What a blamer sees of one function: its instructions, control codes and samples, with the facts of each opcode looked up once."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.arch.sections import ScoreboardKind
+from gpa_lsp.binary.model import ControlCodes, Instructions
+from gpa_lsp.binary.opcodes import Opcode, describe_mnemonic
+from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.program.model import FlowGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionView:
+    """One function section of a kernel, with n instructions and k reasons; rows are instruction numbers of the function.
+
+    Attributes:
+        name: mangled name of the section's function.
+        instructions: decoded.
+        graph: blocks, loops, calls.
+        control: scheduling bits.
+        architecture: its table; None when unknown: then no candidate is excluded by what a reason can mean.
+        reasons: the k stall reasons.
+        all_samples: int64[n, k].
+        latency_samples: int64[n, k].
+        issue_counts: float64[n], see :class:`~gpa_lsp.blame.model.IssueCounts`.
+        opcodes: facts of each distinct mnemonic (parallel to ``instructions.mnemonics``).
+        scoreboards: under which reason a wait for the result of each distinct mnemonic counts; None when not known.
+        stall_cycles: int64[n], the encoded stall count, at least 1: what an instruction adds to an encoded distance.
+    """
+
+    name: str
+    instructions: Instructions
+    graph: FlowGraph
+    control: ControlCodes
+    architecture: Architecture | None
+    reasons: tuple[str, ...]
+    all_samples: npt.NDArray[np.int64]
+    latency_samples: npt.NDArray[np.int64]
+    issue_counts: npt.NDArray[np.float64]
+    opcodes: tuple[Opcode, ...]
+    scoreboards: tuple[ScoreboardKind | None, ...]
+    stall_cycles: npt.NDArray[np.int64]
+    _mnemonic_of: list[int] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.instructions)
+
+    def opcode(self, row: int) -> Opcode:
+        """Facts of the opcode of instruction ``row``."""
+        return self.opcodes[self._mnemonic_of[row]]
+
+    def mnemonic(self, row: int) -> str:
+        """Opcode with modifiers of instruction ``row``."""
+        return self.instructions.mnemonics[self._mnemonic_of[row]]
+
+    def scoreboard(self, row: int) -> ScoreboardKind | None:
+        """Under which reason a wait for instruction ``row`` counts; None when not known."""
+        return self.scoreboards[self._mnemonic_of[row]]
+
+    def reason_index(self, reason: str) -> int | None:
+        """The column of a reason; None when the kernel has no sample of it."""
+        return self.reasons.index(reason) if reason in self.reasons else None
+
+
+def view_function(
+    kernel: Kernel, function: FunctionSamples, issue_counts: npt.NDArray[np.float64]
+) -> FunctionView | None:
+    """The view of one function of a kernel; None when it has no instructions to look at.
+
+    Args:
+        kernel: the kernel.
+        function: one of its functions.
+        issue_counts: float64[n] of this function's rows.
+    """
+    instructions, graph, control = function.instructions, function.graph, function.control
+    if instructions is None or graph is None or control is None or len(instructions) == 0:
+        return None
+    architecture = kernel.architecture
+    scoreboards: list[ScoreboardKind | None] = [None] * len(instructions.mnemonics)
+    if architecture is not None:
+        scoreboards = [architecture.find_scoreboard(mnemonic) for mnemonic in instructions.mnemonics]
+    return FunctionView(
+        name=function.name,
+        instructions=instructions,
+        graph=graph,
+        control=control,
+        architecture=architecture,
+        reasons=kernel.reasons,
+        all_samples=function.all_samples,
+        latency_samples=function.latency_samples,
+        issue_counts=issue_counts,
+        opcodes=tuple(describe_mnemonic(mnemonic) for mnemonic in instructions.mnemonics),
+        scoreboards=tuple(scoreboards),
+        stall_cycles=np.maximum(control.stall_cycles.astype(np.int64), 1),
+        _mnemonic_of=instructions.mnemonic_index.tolist(),
+    )
