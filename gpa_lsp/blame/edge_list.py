@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class Lost:
 def build_edges(edges: Iterable[Edge]) -> BlameEdges:
     """The columns of some edges, sorted by use, reason and def."""
     ordered = sorted(edges, key=lambda edge: (edge.use_row, edge.reason, edge.def_row, edge.group))
-    columns = {
+    columns: dict[str, Any] = {
         name: np.fromiter((getattr(edge, name) for edge in ordered), dtype=dtype, count=len(ordered))
         for name, dtype in _DTYPES.items()
     }
@@ -71,7 +72,7 @@ def join_edges(parts: Iterable[tuple[BlameEdges, int]]) -> BlameEdges:
         parts: edges with function-local rows and groups, and the row of the function's first instruction in the kernel.
     """
     listed = list(parts)
-    shifted: dict[str, list[np.ndarray]] = {name: [np.zeros(0, dtype=dtype)] for name, dtype in _DTYPES.items()}
+    shifted: dict[str, list[Any]] = {name: [np.zeros(0, dtype=dtype)] for name, dtype in _DTYPES.items()}
     first_group = 0
     for edges, first_row in listed:
         shift = {"use_row": first_row, "def_row": first_row, "group": first_group}

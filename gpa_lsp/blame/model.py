@@ -147,7 +147,7 @@ class BlameEdges:
     @property
     def is_moved(self) -> npt.NDArray[np.bool_]:
         """bool[e]: the cause is another instruction."""
-        return self.use_row != self.def_row
+        return np.not_equal(self.use_row, self.def_row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

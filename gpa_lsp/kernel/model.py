@@ -1,6 +1,7 @@
 """A :class:`Kernel`: what was measured, laid over the instructions it was measured on."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,8 @@ class FunctionSamples:
         all_samples: int64[n, k], by instruction and reason.
         latency_samples: int64[n, k], the subset without issue.
         executions: int64[n], warp-level executions; -1 where the counter was not collected.
+        counters: name of :mod:`gpa_lsp.kernel.counters` → int64[n], summed over launches; -1 where an instruction has no value (memory
+            counters list memory instructions only). Counters that were not collected at all are missing.
     """
 
     name: str
@@ -47,6 +50,7 @@ class FunctionSamples:
     all_samples: npt.NDArray[np.int64]
     latency_samples: npt.NDArray[np.int64]
     executions: npt.NDArray[np.int64]
+    counters: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def total_samples(self) -> int:
