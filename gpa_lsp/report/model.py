@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.errors import Problem
 from gpa_lsp.figures import Share, Spread, measure_share
 from gpa_lsp.locations import InlineChain, SourceLine
@@ -293,6 +295,8 @@ class KernelReport:
         loops: by function and address.
         instructions: columns.
         embedded_sources: path as compiled → text at the time of measuring, where the profile has it.
+        blame: samples moved to their causes, on the rows of ``instructions``; None for code without samples.
+        advice: remedies, and why the others have none; None where nobody was asked.
     """
 
     name: str
@@ -314,6 +318,8 @@ class KernelReport:
     loops: tuple[LoopRow, ...]
     instructions: InstructionColumns
     embedded_sources: Mapping[str, str] = field(default_factory=dict)
+    blame: KernelBlame | None = None
+    advice: KernelAdvice | None = None
 
     @property
     def total_duration_ns(self) -> float:

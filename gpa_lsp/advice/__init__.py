@@ -1,0 +1,1 @@
+"""ADVISE: a blamed kernel → ranked advice. Optimizers match, estimators price."""

@@ -1,0 +1,82 @@
+"""Ask every optimizer about one kernel, and rank what they say."""
+
+from collections.abc import Mapping
+from functools import cache
+
+import gpa_lsp.advice.optimizers as catalogue
+from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import Optimizer
+from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
+from gpa_lsp.blame.model import KernelBlame
+from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.registry import load_catalogue
+
+
+@cache
+def list_optimizers() -> Mapping[str, Optimizer]:
+    """The optimizers, by name."""
+    return load_catalogue(catalogue, "OPTIMIZER", Optimizer)
+
+
+def advise_kernel(
+    kernel: Kernel, blame: KernelBlame, read_source: SourceReader | None = None
+) -> tuple[KernelAdvice, tuple[Problem, ...]]:
+    """What to change in a kernel, best first.
+
+    Args:
+        kernel: joined.
+        blame: of the same kernel.
+        read_source: where sources come from; None takes those embedded in the profile.
+
+    Returns:
+        The advice, and a problem for each optimizer that failed.
+    """
+    subject = build_subject(kernel, blame, read_source)
+    found: list[Advice] = []
+    silences: list[Silence] = []
+    problems: list[Problem] = []
+    for optimizer in list_optimizers().values():
+        answer = find_obstacle(optimizer, subject) or _ask(optimizer, subject, problems)
+        if isinstance(answer, Silence):
+            silences.append(answer)
+        elif answer.speedup.estimate < LEAST_SPEEDUP:
+            message = f"would gain {answer.speedup.estimate:.3f}×, less than is worth a change"
+            silences.append(optimizer.silent(SilenceStage.TOO_SMALL, message))
+        else:
+            found.append(answer)
+    found.sort(key=lambda advice: (-advice.speedup.estimate, -advice.matched_samples, advice.optimizer))
+    return KernelAdvice(advice=tuple(found), silences=tuple(silences)), tuple(problems)
+
+
+def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
+    """Why an optimizer need not be asked: no samples, or counters and metrics it needs are missing."""
+    if subject.total_samples == 0:
+        return optimizer.silent(SilenceStage.NO_SAMPLES, "the profile has no stall samples of this kernel")
+    counters = [name for name in optimizer.needs_counters if subject.counter(name) is None]
+    metrics = [name for name in optimizer.needs_metrics if subject.metric(name) is None]
+    if not counters and not metrics:
+        return None
+    missing = ", ".join([*(name.replace("_", " ") for name in counters), *metrics])
+    remedy = "record with --set full" if counters else f"record with --metrics {','.join(metrics)}"
+    return optimizer.silent(SilenceStage.NO_METRICS, f"the profile lacks {missing}; {remedy}")
+
+
+def _ask(optimizer: Optimizer, subject: Subject, problems: list[Problem]) -> Advice | Silence:
+    """One optimizer's answer; a fault in it is a problem, and the others go on."""
+    try:
+        return optimizer.advise(subject)
+    except Exception as error:
+        # Whatever an optimizer trips over, the reader still gets the advice of the others.
+        message = f"the optimizer {optimizer.name} failed: {type(error).__name__}: {error}"
+        remedy = "please report this with the profile"
+        problems.append(
+            Problem(
+                severity=ProblemSeverity.WARNING,
+                message=message,
+                path=subject.kernel.profile_path,
+                remedy=remedy,
+                kernel=subject.kernel.mangled_name,
+            )
+        )
+        return optimizer.silent(SilenceStage.FAILED, message)

@@ -1,0 +1,83 @@
+"""What a kernel was launched with, and the aggregates of its launches."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.profile.model import Dim3, Launch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFacts:
+    """The longest launch of a kernel. Counts are None when the profile does not say.
+
+    Attributes:
+        grid: blocks in x, y, z.
+        block: threads in x, y, z.
+        registers_per_thread: as allocated by the compiler.
+        shared_static_bytes: per block.
+        shared_dynamic_bytes: per block.
+        shared_driver_bytes: per block, what the driver reserves.
+        sm_count: multiprocessors the kernel could use.
+        launches: how many launches the profile has.
+        duration_ns: of this launch.
+        total_duration_ns: of all launches.
+    """
+
+    grid: Dim3
+    block: Dim3
+    registers_per_thread: int | None
+    shared_static_bytes: int | None
+    shared_dynamic_bytes: int | None
+    shared_driver_bytes: int | None
+    sm_count: int | None
+    launches: int
+    duration_ns: float | None
+    total_duration_ns: float
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid; 0 when the launch failed."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads of one block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps of one block; the last one may be partly filled."""
+        return -(-self.threads_per_block // 32)
+
+
+def find_longest_launch(kernel: Kernel) -> Launch | None:
+    """The launch that took longest; the first one where durations are unknown; None for code without a profile."""
+    sound = [launch for launch in kernel.launches if launch.failure is None]
+    return max(sound, key=lambda launch: launch.read_number("gpu__time_duration.sum") or 0.0, default=None)
+
+
+def gather_launch_facts(kernel: Kernel) -> LaunchFacts | None:
+    """The facts of a kernel's longest launch; None for code without a profile, or where every launch failed."""
+    launch = find_longest_launch(kernel)
+    if launch is None:
+        return None
+
+    def count(name: str) -> int | None:
+        value = launch.read_number(name)
+        return None if value is None else round(value)
+
+    durations = [one.read_number("gpu__time_duration.sum") or 0.0 for one in kernel.launches]
+    function = kernel.functions[0].function
+    registers = count("launch__registers_per_thread")
+    return LaunchFacts(
+        grid=launch.grid,
+        block=launch.block,
+        registers_per_thread=registers if registers is not None or function is None else function.registers,
+        shared_static_bytes=count("launch__shared_mem_per_block_static"),
+        shared_dynamic_bytes=count("launch__shared_mem_per_block_dynamic"),
+        shared_driver_bytes=count("launch__shared_mem_per_block_driver"),
+        sm_count=count("launch__sm_count") or kernel.device.sm_count,
+        launches=len(kernel.launches),
+        duration_ns=launch.read_number("gpu__time_duration.sum"),
+        total_duration_ns=sum(durations),
+    )

@@ -1,0 +1,143 @@
+"""What optimizers hand to the estimators. Each kind of match has one kind of formula; the types keep them apart."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.advice.model import Hotspot, Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EliminationRegion:
+    """Stalls in one place that a change would remove.
+
+    Attributes:
+        scope: where.
+        samples: M of this region: all samples, issued or not, that would go. Regions of one match never count a sample twice.
+        latency_samples: of these, without issue.
+        hotspots: every matched pair; the most sampled ones are shown.
+        hint: what to do here; empty when the match's hint says it.
+    """
+
+    scope: Scope
+    samples: float
+    latency_samples: float
+    hotspots: tuple[Hotspot, ...]
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EliminationMatch:
+    """Stalls that a change would remove: priced by GPA Equation 2.
+
+    Attributes:
+        regions: disjoint in samples.
+        hint: what to do.
+        caveats: see :class:`~gpa_lsp.advice.model.Advice`.
+        reasons: what the match rests on.
+        removes_traffic: the change lessens memory traffic in proportion, so the roof the traffic would hit does not cap the gain.
+    """
+
+    regions: tuple[EliminationRegion, ...]
+    hint: str
+    caveats: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    removes_traffic: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HidingRegion:
+    """Latency in one place that rearranged code could fill.
+
+    Attributes:
+        scope: where.
+        samples: matched samples, for the share.
+        latency_samples: M^L of this region.
+        active_samples: A that can fill it: samples in issuing cycles of this scope and the scopes nested in it, less what dependences or
+            barriers forbid.
+        hotspots: every matched pair.
+        hint: what to do here; empty when the match's hint says it.
+    """
+
+    scope: Scope
+    samples: float
+    latency_samples: float
+    active_samples: float
+    hotspots: tuple[Hotspot, ...]
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HidingMatch:
+    """Latency that rearranged code could fill: priced by GPA Equations 4 and 5.
+
+    Attributes:
+        regions: disjoint in matched samples.
+        active_samples: A that all regions together can draw from; a region nested in another one draws from the same.
+        hint: what to do.
+        caveats: see :class:`~gpa_lsp.advice.model.Advice`.
+        reasons: what the match rests on.
+    """
+
+    regions: tuple[HidingRegion, ...]
+    active_samples: float
+    hint: str
+    caveats: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelMatch:
+    """Another number of blocks or threads: priced by GPA Equations 6 to 10.
+
+    Attributes:
+        scope: the kernel.
+        warps_per_scheduler: W, active warps of one scheduler now.
+        new_warps_per_scheduler: W_new.
+        issue_ratio: R_I, issued samples of all samples.
+        scales_warps: Equation 10 with 1 / C_W (block increase: the same work in more, smaller blocks); False for more resident warps of the
+            same size, which gain only C_I.
+        factor: f of Equation 10.
+        bound: what can be reached at most.
+        bound_reason: what sets it.
+        hint: what to do, with the concrete numbers.
+        caveats: see :class:`~gpa_lsp.advice.model.Advice`.
+        reasons: what the match rests on.
+    """
+
+    scope: Scope
+    warps_per_scheduler: float
+    new_warps_per_scheduler: float
+    issue_ratio: float
+    scales_warps: bool
+    factor: float
+    bound: float
+    bound_reason: str
+    hint: str
+    caveats: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleMatch:
+    """A part of the run in which hardware has nothing to do (tail, imbalance, idle lanes): priced by the time it takes.
+
+    Attributes:
+        scope: the kernel.
+        saved_ratio: part of the run time that would go, 0..1.
+        saved_ratio_low: lower end, where the figures leave a range; the same number otherwise.
+        saved_ratio_high: upper end.
+        bound: largest speedup possible.
+        bound_reason: what sets it.
+        hint: what to do, with the concrete numbers.
+        caveats: see :class:`~gpa_lsp.advice.model.Advice`.
+        reasons: what the match rests on: formula and source.
+    """
+
+    scope: Scope
+    saved_ratio: float
+    saved_ratio_low: float
+    saved_ratio_high: float
+    bound: float
+    bound_reason: str
+    hint: str
+    caveats: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()

@@ -1,0 +1,232 @@
+"""What advising produces: :class:`KernelAdvice`, remedies with a place, an estimate and its doubts.
+
+Rows are the kernel's rows as in :mod:`gpa_lsp.blame.model`. Advice are *alternatives*: several may count the same samples, and their
+speedups are never added or multiplied.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from gpa_lsp.binary.model import name_resource
+from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.figures import Share
+
+LEAST_SPEEDUP = 1.01
+"""Advice that promises less is not shown."""
+
+MOST_REGIONS = 5
+"""Regions shown per piece of advice (GPA, section VII-A), and hotspots shown per region."""
+
+
+class Category(StrEnum):
+    """What has to be changed."""
+
+    CODE = "code"
+    PARALLEL = "parallel"
+    """Blocks, threads, how work is spread."""
+    BINARY = "binary"
+    """Compiler flags and bounds; the source stays as it is."""
+
+
+class ScopeKind(StrEnum):
+    """What part of the kernel a piece of advice is about."""
+
+    KERNEL = "kernel"
+    FUNCTION = "function"
+    LOOP = "loop"
+    CALL = "call"
+    """A call site."""
+    INLINED = "inlined"
+    """The body of an inlined function."""
+    LINE = "line"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """A part of the kernel.
+
+    Attributes:
+        kind: what it is.
+        function: mangled name of the routine it is in (for INLINED: the inlined function; for CALL: the callee, where known).
+        row: its first instruction (a loop's header, the call, the function's entry).
+        file: as compiled; None without line information.
+        line: its line (a loop's own line); None likewise.
+        last_line: last line of its body; None when unknown.
+    """
+
+    kind: ScopeKind
+    function: str
+    row: int
+    file: str | None = None
+    line: int | None = None
+    last_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hotspot:
+    """A def and the use that suffers from it, or one instruction that does both.
+
+    Attributes:
+        def_row: the causing instruction.
+        use_row: the suffering one; None where the matter is one instruction (then ``def_row``).
+        reason: stall reason; the one with most samples where there are several; empty where no stall is meant.
+        category: detailed class; None where no stall is meant.
+        samples: matched here.
+        latency_samples: of these, without issue.
+        distance_cycles: encoded cycles from def to use; None when unknown or meaningless.
+        distance_instructions: instructions from def to use; None likewise.
+        resource: resource number that connects the two; None when none does.
+        is_separable: the use waits for this def alone; False where several causes share its samples by convention.
+        note: what is special here, one clause; empty when nothing is.
+    """
+
+    def_row: int
+    use_row: int | None
+    reason: str
+    category: BlameCategory | None
+    samples: float
+    latency_samples: float
+    distance_cycles: int | None = None
+    distance_instructions: int | None = None
+    resource: int | None = None
+    is_separable: bool = True
+    note: str = ""
+
+    @property
+    def operand(self) -> str | None:
+        """The register that connects def and use, as a listing names it."""
+        return None if self.resource is None else name_resource(self.resource)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speedup:
+    """An estimate: run time before / run time after.
+
+    Attributes:
+        estimate: the model's value, at most ``bound``.
+        low: lower end of the 95 % interval of the sample counts.
+        high: upper end, at most ``bound``.
+        bound: what can be reached at most.
+        bound_reason: what sets the bound, one clause.
+        uncapped: the published formula's value before our clamps.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    bound: float
+    bound_reason: str
+    uncapped: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """One place where the advice applies.
+
+    Attributes:
+        scope: where.
+        matched_samples: samples matched here.
+        matched_latency_samples: of these, without issue.
+        share: of the kernel's samples.
+        speedup: what changing this region alone would gain.
+        density: share of the region's matched samples that its shown hotspots hold, 0..1; low means spread thin.
+        hotspots: at most five, most samples first.
+        hint: what to do here, about this code; empty when the advice's own hint says it.
+    """
+
+    scope: Scope
+    matched_samples: float
+    matched_latency_samples: float
+    share: Share
+    speedup: Speedup
+    density: float
+    hotspots: tuple[Hotspot, ...]
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """One remedy for one kernel.
+
+    Attributes:
+        optimizer: name in the catalogue, e.g. ``loop_unrolling``.
+        title: a few words.
+        category: what has to be changed.
+        group: alternatives that share samples carry the same name; only one of a group can pay.
+        speedup: of the whole advice, all regions changed.
+        share: matched samples of the kernel's.
+        matched_samples: M.
+        matched_latency_samples: M^L.
+        scope: the region that gains most, or the kernel.
+        regions: at most five, largest gain first.
+        hint: what to do, about this code, plain sentences.
+        caveats: what it would break or cannot know, one sentence each.
+        reasons: what the estimate rests on, one clause each: formula, samples, clamps.
+    """
+
+    optimizer: str
+    title: str
+    category: Category
+    group: str
+    speedup: Speedup
+    share: Share
+    matched_samples: float
+    matched_latency_samples: float
+    scope: Scope
+    regions: tuple[Region, ...]
+    hint: str
+    caveats: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def hotspots(self) -> tuple[Hotspot, ...]:
+        """The shown hotspots of all regions, most samples first."""
+        every = [hotspot for region in self.regions for hotspot in region.hotspots]
+        return tuple(sorted(every, key=lambda hotspot: -hotspot.samples))
+
+
+class SilenceStage(Enum):
+    """Where an optimizer stopped."""
+
+    NO_SAMPLES = "no_samples"
+    NO_CODE = "no_code"
+    """No instructions, or no architecture table."""
+    NO_METRICS = "no_metrics"
+    """It needs counters the profile does not have."""
+    NOT_MATCHED = "not_matched"
+    """It looked, and the pattern is not there."""
+    GATED = "gated"
+    """The pattern is there, but something else forbids the advice (a roof, dependences)."""
+    TOO_SMALL = "too_small"
+    """Less than :data:`LEAST_SPEEDUP`."""
+    NO_PLACE = "no_place"
+    FAILED = "failed"
+    """A bug of ours or input we did not foresee; see the problems."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """Why an optimizer has nothing to say.
+
+    Attributes:
+        optimizer: its name.
+        stage: where it stopped.
+        message: one sentence for people, with figures where there are some.
+    """
+
+    optimizer: str
+    stage: SilenceStage
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelAdvice:
+    """Everything the optimizers said about one kernel.
+
+    Attributes:
+        advice: largest estimated speedup first.
+        silences: of the other optimizers, by name.
+    """
+
+    advice: tuple[Advice, ...]
+    silences: tuple[Silence, ...]

@@ -1,0 +1,98 @@
+"""The optimizers: each file defines ``OPTIMIZER``, one remedy. Adding a file adds a remedy.
+
+An optimizer is of one of four kinds, by what it matches; the kind decides the formula, and a match of one kind given to the formula of
+another does not type-check.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from gpa_lsp.advice.matches import EliminationMatch, HidingMatch, IdleMatch, ParallelMatch
+from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
+from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
+from gpa_lsp.advice.subject import Subject
+
+
+class Optimizer(ABC):
+    """One remedy.
+
+    Attributes:
+        name: in snake case, the module's name.
+        title: a few words for people.
+        category: what has to be changed.
+        group: name of the alternatives that share samples with it.
+        needs_counters: per-instruction counters without which it cannot match (:mod:`gpa_lsp.kernel.counters`).
+        needs_metrics: metrics of the launch without which it cannot match; ``ncu --metrics`` collects them.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    category: ClassVar[Category]
+    group: ClassVar[str]
+    needs_counters: ClassVar[tuple[str, ...]] = ()
+    needs_metrics: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+
+    def silent(self, stage: SilenceStage, message: str) -> Silence:
+        """Nothing to say, and why."""
+        return Silence(optimizer=self.name, stage=stage, message=message)
+
+    @property
+    def label(self) -> Label:
+        """What an advice of this optimizer is called."""
+        return Label(optimizer=self.name, title=self.title, category=self.category, group=self.group)
+
+
+class EliminationOptimizer(Optimizer):
+    """Finds stalls that a change would remove (GPA Equation 2)."""
+
+    @abstractmethod
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find them."""
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+        found = self.match(subject)
+        return found if isinstance(found, Silence) else price_elimination(subject, self.label, found)
+
+
+class HidingOptimizer(Optimizer):
+    """Finds latency that rearranged code could fill (GPA Equations 4 and 5)."""
+
+    @abstractmethod
+    def match(self, subject: Subject) -> HidingMatch | Silence:
+        """Find it."""
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+        found = self.match(subject)
+        return found if isinstance(found, Silence) else price_hiding(subject, self.label, found)
+
+
+class ParallelOptimizer(Optimizer):
+    """Finds a better number of blocks or threads (GPA Equations 6 to 10)."""
+
+    @abstractmethod
+    def match(self, subject: Subject) -> ParallelMatch | Silence:
+        """Find it."""
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+        found = self.match(subject)
+        return found if isinstance(found, Silence) else price_parallel(subject, self.label, found)
+
+
+class IdleOptimizer(Optimizer):
+    """Finds hardware that has nothing to do for a part of the run."""
+
+    @abstractmethod
+    def match(self, subject: Subject) -> IdleMatch | Silence:
+        """Find it."""
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+        found = self.match(subject)
+        return found if isinstance(found, Silence) else price_idle(subject, self.label, found)
