@@ -1,0 +1,113 @@
+"""The source languages, as data (``languages.toml``), with their grammars loaded when first needed."""
+
+import importlib
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Parser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """What a language's grammar calls things; see the head of ``languages.toml``.
+
+    Attributes:
+        name: as in the table.
+        suffixes: of file names, lower case.
+        module: Python package of the grammar.
+        subscripts: node types of an indexed access.
+        pointers: node types of a pointer operation.
+        dereference: how a pointer operation begins that dereferences; empty where there is none.
+        assignments: node types of an assignment.
+        compound: of those, the ones that read what they write.
+        compound_operator: field whose text other than ``=`` says the same; empty where there is none.
+        declarations: node types of a variable with a value.
+        binary: node types of a binary operation.
+        calls: node types of a call.
+        load_calls: functions that load.
+        store_calls: functions that store.
+        floats: node types of a floating-point literal.
+        double_pattern: what a double-precision literal looks like; None where literals say nothing about precision.
+        loops: node types of a loop.
+        functions: names of functions that look like arrays.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    module: str
+    subscripts: frozenset[str]
+    pointers: frozenset[str]
+    dereference: str
+    assignments: frozenset[str]
+    compound: frozenset[str]
+    compound_operator: str
+    declarations: frozenset[str]
+    binary: frozenset[str]
+    calls: frozenset[str]
+    load_calls: frozenset[str]
+    store_calls: frozenset[str]
+    floats: frozenset[str]
+    double_pattern: re.Pattern[str] | None
+    loops: frozenset[str]
+    functions: frozenset[str]
+
+
+def find_language(file: str) -> Language | None:
+    """The language of a file by its suffix; None for one without a grammar here.
+
+    >>> find_language("/src/k.cu").name, find_language("k.F90").name, find_language("k.ptx") is None
+    ('cuda', 'fortran', True)
+    """
+    return _languages_by_suffix().get(PurePosixPath(file.replace("\\", "/")).suffix.lower())
+
+
+@cache
+def load_parser(language: Language) -> "Parser":
+    """A parser of the language. The grammar is imported here, not at start: most runs show no hint that needs one."""
+    from tree_sitter import Language as Grammar  # see above
+    from tree_sitter import Parser
+
+    module = importlib.import_module(language.module)
+    return Parser(Grammar(module.language()))
+
+
+@cache
+def _languages_by_suffix() -> dict[str, Language]:
+    table = tomllib.loads(files(__package__).joinpath("languages.toml").read_text(encoding="utf-8"))
+    found: dict[str, Language] = {}
+    for name, row in table.items():
+        sets = {key: frozenset(row.get(key, ())) for key in _SETS}
+        pattern = row.get("double_pattern")
+        language = Language(
+            name=name,
+            suffixes=tuple(row["suffixes"]),
+            module=row["module"],
+            dereference=row.get("dereference", ""),
+            compound_operator=row.get("compound_operator", ""),
+            double_pattern=re.compile(pattern) if pattern else None,
+            **sets,
+        )
+        found.update(dict.fromkeys(language.suffixes, language))
+    return found
+
+
+_SETS = (
+    "subscripts",
+    "pointers",
+    "assignments",
+    "compound",
+    "declarations",
+    "binary",
+    "calls",
+    "load_calls",
+    "store_calls",
+    "floats",
+    "loops",
+    "functions",
+)

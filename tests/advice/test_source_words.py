@@ -1,0 +1,76 @@
+"""How hints name places."""
+
+import numpy as np
+
+from gpa_lsp.advice.model import Scope, ScopeKind
+from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope
+from gpa_lsp.advice.subject import Subject, build_subject
+from gpa_lsp.blame.edge_list import build_edges, build_unattributed
+from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
+from gpa_lsp.kernel.model import Kernel
+from tests.kernel.written import write_kernel
+
+SOURCE = """void k(float* x, float* y) {
+  a = x[i];
+  y[i] = x[i] + x[j] + z[k] + w[l];
+  atomicAdd(&h[b], 1);
+}
+"""
+
+TEXT = """
+    LDG.E R2, [R4.64]        # src/k.cu:2
+    LDG.E R3, [R4.64]        # src/k.cu:3
+    STG.E [R6.64], R3        # src/k.cu:3
+    FFMA R2, R2, R3, R6      # src/k.cu:3
+    LDG.E R2, [R4.64]
+    EXIT                     # other.cu:9
+"""
+
+
+def make_subject(kernel: Kernel) -> Subject:
+    rows = sum(len(function.pc_offsets) for function in kernel.functions)
+    coverage = SingleDependencyCoverage(
+        before_ratio=None, after_ratio=None, nodes=0, group_ratio=None, group_samples=0, explained_ratio=None
+    )
+    counts = IssueCounts(counts=np.zeros(rows), is_exact=False, why="made up", chi_square_per_row=None)
+    blame = KernelBlame(
+        blamer="none",
+        edges=build_edges([]),
+        unattributed=build_unattributed([]),
+        issue_counts=counts,
+        coverage=coverage,
+        wait_check=None,
+    )
+    return build_subject(kernel, blame)
+
+
+SUBJECT = make_subject(write_kernel(TEXT, sources={"src/k.cu": SOURCE}))
+
+
+def test_a_single_expression_is_named() -> None:
+    assert describe_place(SUBJECT, 0) == "the load of `x[i]` in line 2 of k.cu"
+    assert describe_place(SUBJECT, 2) == "the store to `y[i]` in line 3 of k.cu"
+
+
+def test_several_candidates_stay_candidates() -> None:
+    assert describe_place(SUBJECT, 1) == "a load (`x[i]`, `x[j]`, `z[k]` or another) in line 3 of k.cu"
+
+
+def test_other_instructions_go_by_their_opcode() -> None:
+    assert describe_place(SUBJECT, 3) == "the FFMA in line 3 of k.cu"
+
+
+def test_without_a_line_the_offset_is_the_place() -> None:
+    assert describe_place(SUBJECT, 4) == "the load by the instruction at 0x40"
+
+
+def test_without_the_source_only_the_line_is_named() -> None:
+    assert describe_place(SUBJECT, 5) == "the EXIT in line 9 of other.cu"
+    assert describe_line(SUBJECT, 5) == "line 9 of other.cu"
+
+
+def test_scopes() -> None:
+    loop = Scope(kind=ScopeKind.LOOP, function="kernel", row=1, file="src/k.cu", line=3)
+    assert describe_scope(SUBJECT, loop) == "the loop in line 3 of k.cu"
+    assert describe_scope(SUBJECT, Scope(kind=ScopeKind.LOOP, function="kernel", row=4)) == "the loop at 0x40"
+    assert describe_scope(SUBJECT, SUBJECT.scopes.scopes[0]) == "the kernel"
