@@ -12,7 +12,7 @@ from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import list_suffixes, read_profile
-from gpa_lsp.report.gather import gather_report
+from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.names import is_named
 
@@ -51,7 +51,7 @@ def analyse(
             continue
         kernels.extend(found)
         problems.extend(met)
-    return gather_report(kernels, problems)
+    return gather_report([AnalysedKernel(kernel=kernel) for kernel in kernels], problems)
 
 
 def _load(

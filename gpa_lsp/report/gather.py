@@ -1,10 +1,13 @@
 """From joined kernels to a :class:`~gpa_lsp.report.model.Report`."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.errors import Problem, ProblemSeverity
 from gpa_lsp.figures import measure_spread
 from gpa_lsp.kernel.calls import estimate_called_samples
@@ -26,15 +29,29 @@ from gpa_lsp.report.model import (
 from gpa_lsp.report.names import demangle
 
 
-def gather_report(kernels: Iterable[Kernel], problems: Sequence[Problem] = ()) -> Report:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysedKernel:
+    """A kernel with what was found out about it.
+
+    Attributes:
+        kernel: joined.
+        blame: None where nothing was sampled, or nobody asked.
+        advice: None likewise.
+    """
+
+    kernel: Kernel
+    blame: KernelBlame | None = None
+    advice: KernelAdvice | None = None
+
+
+def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem] = ()) -> Report:
     """The report of some kernels, longest total time first.
 
     Args:
-        kernels: joined kernels of any number of profiles.
+        kernels: kernels of any number of profiles.
         problems: met on the way here; doubts about the kernels themselves (truncated sampling, failed launches) are added.
     """
-    joined = list(kernels)
-    reports = [_gather_kernel(kernel) for kernel in joined]
+    reports = [_gather_kernel(analysed) for analysed in kernels]
     doubts = [doubt for report in reports for doubt in _doubts(report)]
     unmeasured = dict.fromkeys(report.profile_path for report in reports if not report.launches)
     doubts.extend(_note_unmeasured(path) for path in unmeasured)
@@ -42,7 +59,8 @@ def gather_report(kernels: Iterable[Kernel], problems: Sequence[Problem] = ()) -
     return Report(problems=(*problems, *doubts), kernels=tuple(reports))
 
 
-def _gather_kernel(kernel: Kernel) -> KernelReport:
+def _gather_kernel(analysed: AnalysedKernel) -> KernelReport:
+    kernel = analysed.kernel
     called = estimate_called_samples(kernel)
     columns = build_instruction_columns(kernel)
     launches = tuple(_gather_launch(launch) for launch in kernel.launches)
@@ -69,6 +87,8 @@ def _gather_kernel(kernel: Kernel) -> KernelReport:
         loops=list_loops(kernel),
         instructions=columns,
         embedded_sources=_keep_sources(kernel, {line.file for line in lines if line.file is not None}),
+        blame=analysed.blame,
+        advice=analysed.advice,
     )
 
 
