@@ -10,6 +10,39 @@ Each line is *place*, *instruction text* and, behind a semicolon, *samples* (``r
 ``file:line``, several with `` < `` between them for an inline chain (innermost first), or ``-`` for no line; ``name@file:line`` names the
 function whose body holds the line. ``[function]`` on a line of its own starts the section of another function, ``[function!]`` one whose role
 is a local function. Whatever follows from the instructions (totals, rows per function and line) is computed, so a built report always adds up.
+
+Blame and advice are texts of their own::
+
+    build_kernel(listing, blame='''
+        1 <- 0   long_scoreboard          memory_global R2 6c 1i
+        1 <- ?   wait=5/2                 no_producer
+    ''', advice='''
+        loop_unrolling code 1.5x 1.3-1.7 <=2 uncapped=1.6
+            group: memory latency
+            hint: Unroll the loop by four.
+            caveat: Needs registers.
+            reason: Equations 4 and 5
+            region loop 0 1.4x to=5 density=0.9
+                here: Unroll this one.
+                1 <- 0   long_scoreboard
+        block_increase parallel 1.1x samples=90/60
+            hint: Launch more blocks.
+        silence fast_math not_matched: No slow division here.
+    ''')
+
+An instruction is its number in the listing from 0 (``3``), its offset in the kernel (``0x30``), or that in another section
+(``helper+0x10``). A line of blame is *use* ``<-`` *def* (``?`` for samples nobody is blamed for), then the reason with samples (``reason``
+alone takes all the use has of it, ``reason=all`` latency samples in proportion, ``reason=all/latency``), then in any order: category
+(``memory_global``; by default what the reason usually means), ``/dependency`` (``/guard``, also ``memory_global/guard``), resource (``R2``),
+distance in cycles (``6c``) and instructions (``1i``), and the group (``g3``; by default one of its own); behind ``?`` the cause. Samples no line
+mentions stay with their instruction, so blame always adds up.
+
+Advice opens with the optimizer's name; behind it, each optional: category, estimate (``1.5x``), interval (``1.3-1.7``), bound (``<=2``), the
+formula's own value (``uncapped=1.6``), matched samples (``samples=all/latency``; by default the sum of its hotspots). ``title:``,
+``group:``, ``hint:``, ``bound:`` (its reason), and any number of ``caveat:`` and ``reason:`` follow. ``region`` *kind* *instruction* opens a
+region (also with ``to=`` last line and ``density=``); ``here:`` is its hint. Its hotspots are written like blame, and take from the blame
+what they do not say; a hotspot of one instruction is ``2  reason``; ``shared`` says it is not separable, and what follows ``#`` is its note.
+Edges and advice beyond the notation: ``dataclasses.replace`` on ``kernel.blame`` and ``kernel.advice``.
 """
 
 import re
@@ -20,6 +53,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.errors import Problem
 from gpa_lsp.figures import measure_spread
 from gpa_lsp.locations import Frame, InlineChain
@@ -38,6 +73,8 @@ from gpa_lsp.report.model import (
     Report,
     RuleNote,
 )
+from tests.advice_notation import parse_advice
+from tests.blame_notation import parse_blame
 
 INSTRUCTION_BYTES = 16
 OUTSIDE = "<outside this module>"
@@ -103,6 +140,8 @@ def build_kernel(
     sources: Mapping[str, str] | None = None,
     measured_unix_s: int | None = 1_700_000_000,
     device: DeviceReport | None = None,
+    blame: str | KernelBlame | None = None,
+    advice: str | KernelAdvice | None = None,
 ) -> KernelReport:
     """A kernel whose totals follow from its instructions. With several durations the samples belong to the first launch.
 
@@ -122,6 +161,8 @@ def build_kernel(
         sources: embedded sources.
         measured_unix_s: when.
         device: defaults to an RTX 3070.
+        blame: in this module's notation, or ready; the empty text leaves every sample with its instruction.
+        advice: in this module's notation, or ready; the empty text is an advisor that says nothing.
     """
     mangled = mangled_name or name
     rows = parse_rows(listing, mangled) if isinstance(listing, str) else list(listing)
@@ -146,6 +187,11 @@ def build_kernel(
         for index, duration in enumerate(durations_ns)
     )
     spread = measure_spread([duration for duration in durations_ns if duration is not None])
+    columns = build_columns(rows, loops)
+    if isinstance(blame, str):
+        blame = parse_blame(blame, columns, mangled)
+    if isinstance(advice, str):
+        advice = parse_advice(advice, columns, mangled, blame)
     return KernelReport(
         name=name,
         mangled_name=mangled,
@@ -167,8 +213,10 @@ def build_kernel(
         functions=_function_rows(rows, mangled, name, local),
         lines=_line_rows(rows, called_samples or {}),
         loops=tuple(_fill_loop(loop, rows) for loop in loops),
-        instructions=build_columns(rows, loops),
+        instructions=columns,
         embedded_sources=sources or {},
+        blame=blame,
+        advice=advice,
     )
 
 
