@@ -149,7 +149,18 @@ def _gather_launch(launch: Launch) -> LaunchReport:
         nvtx_ranges=launch.nvtx_ranges,
         call_stack=tuple(_describe_frame(frame) for frame in launch.call_stack),
         rules=tuple(note for rule in launch.rules for note in _note_rule(rule)),
+        elapsed_cycles=_count_cycles(launch),
     )
+
+
+def _count_cycles(launch: Launch) -> float | None:
+    """SM cycles of a launch: as counted, or from its duration and the clock it ran at."""
+    counted = launch.read_number("sm__cycles_elapsed.max")
+    duration_ns = launch.read_number("gpu__time_duration.sum")
+    rate_hz = launch.read_number("smsp__cycles_elapsed.avg.per_second")
+    if counted is not None or duration_ns is None or rate_hz is None:
+        return counted
+    return duration_ns * rate_hz / 1e9
 
 
 def _read_count(launch: Launch, metric_name: str) -> int | None:

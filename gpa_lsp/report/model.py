@@ -102,6 +102,7 @@ class LaunchReport:
         nvtx_ranges: outermost first.
         call_stack: ``function (module)`` or ``function at file:line``, innermost first; host addresses are not kept.
         rules: what NVIDIA's own rules said.
+        elapsed_cycles: SM cycles from start to end; None when not collected.
     """
 
     index: int
@@ -115,6 +116,7 @@ class LaunchReport:
     nvtx_ranges: tuple[str, ...] = ()
     call_stack: tuple[str, ...] = ()
     rules: tuple[RuleNote, ...] = ()
+    elapsed_cycles: float | None = None
 
 
 class FunctionRole(Enum):

@@ -1,0 +1,248 @@
+"""Compare two reports of the same program: what got faster, which advice was taken, how good the estimate was."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpa_lsp.advice.model import Advice
+from gpa_lsp.figures import measure_spread
+from gpa_lsp.report.comparison import (
+    AdviceFate,
+    AdviceOutcome,
+    Comparison,
+    KernelComparison,
+    PartChange,
+    TimeChange,
+    Verdict,
+)
+from gpa_lsp.report.line_pairs import pair_lines
+from gpa_lsp.report.model import KernelReport, LaunchReport, Report
+from gpa_lsp.report.names import shorten_name
+
+ASSUMED_NOISE_RATIO = 0.03
+"""Run-to-run noise taken for granted where too few launches were measured to see it."""
+
+ASSUMED_OVERHEAD_CYCLES = 1_000.0
+"""And what start and end of a launch may differ by: it decides for kernels of a few microseconds."""
+
+ASSUMED_OVERHEAD_NS = 1_000.0
+
+_ENOUGH_LAUNCHES = 3
+_TAKEN_RATIO = 0.5
+_PARTLY_RATIO = 0.8
+
+
+def compare_reports(before: Report, after: Report) -> Comparison:
+    """Lay two reports side by side, kernel by kernel.
+
+    Kernels belong together when their linkage names and GPUs are the same; what is left over is matched by its short name, if that
+    is unique on both sides (a template argument or a parameter changed).
+    """
+    pairs, only_before, only_after = _pair_kernels(before.kernels, after.kernels)
+    compared = [compare_kernels(old, new) for old, new in pairs]
+    compared.sort(key=lambda found: (-found.before.total_duration_ns, found.before.mangled_name))
+    return Comparison(kernels=tuple(compared), only_before=tuple(only_before), only_after=tuple(only_after))
+
+
+def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparison:
+    """Lay two measurements of one kernel side by side."""
+    time = measure_time_change(before, after)
+    same_code = is_same_code(before, after)
+    verdict = _judge(time, same_code=same_code)
+    return KernelComparison(
+        before=before,
+        after=after,
+        verdict=verdict,
+        time=time,
+        instructions_ratio=_compare_instructions(before, after),
+        reasons=_compare_reasons(before, after),
+        lines=_compare_lines(before, after),
+        outcomes=tuple(_follow_up(advice, before, after, time, same_code=same_code) for advice in _list_advice(before)),
+        new_advice=_find_new_advice(before, after),
+    )
+
+
+def is_same_code(before: KernelReport, after: KernelReport) -> bool:
+    """The two are the same instructions, launched the same way. False where the instructions are not known."""
+    old, new = before.instructions, after.instructions
+    if len(old) != len(new) or not any(old.texts) or before.configuration != after.configuration:
+        return False
+    return (
+        old.texts == new.texts
+        and bool(np.array_equal(old.stall_cycles, new.stall_cycles))
+        and bool(np.array_equal(old.wait_mask, new.wait_mask))
+    )
+
+
+def measure_time_change(before: KernelReport, after: KernelReport) -> TimeChange | None:
+    """Time per launch before and after, with the range the speedup lies in; None when one of the two has no time.
+
+    With three launches or more on both sides the range is twice the standard error of the ratio of means, else an assumed noise of
+    3 % and 1,000 cycles (1 µs) of launch overhead.
+    """
+    for unit, overhead in (("cycles", ASSUMED_OVERHEAD_CYCLES), ("ns", ASSUMED_OVERHEAD_NS)):
+        old, new = _list_times(before.launches, unit), _list_times(after.launches, unit)
+        first, second = measure_spread(old), measure_spread(new)
+        if first is None or second is None or second.mean <= 0 or first.mean <= 0:
+            continue
+        speedup = first.mean / second.mean
+        if min(first.count, second.count) >= _ENOUGH_LAUNCHES:
+            errors = [
+                (spread.standard_deviation or 0.0) / spread.mean / math.sqrt(spread.count) for spread in (first, second)
+            ]
+            half = 2 * math.hypot(*errors)
+            basis = f"{first.count} and {second.count} launches"
+        else:
+            half = ASSUMED_NOISE_RATIO + overhead / min(first.mean, second.mean)
+            basis = "too few launches to see the noise, 3 % and the launch overhead assumed"
+        return TimeChange(
+            before=first.mean,
+            after=second.mean,
+            unit=unit,
+            speedup=speedup,
+            low=speedup * max(0.0, 1 - half),
+            high=speedup * (1 + half),
+            basis=basis,
+        )
+    return None
+
+
+def _list_times(launches: Sequence[LaunchReport], unit: str) -> list[float]:
+    times = [launch.elapsed_cycles if unit == "cycles" else launch.duration_ns for launch in launches]
+    return [time for time in times if time is not None]
+
+
+def _judge(time: TimeChange | None, *, same_code: bool) -> Verdict:
+    if same_code:
+        return Verdict.SAME_CODE
+    if time is None:
+        return Verdict.UNKNOWN
+    if time.low > 1:
+        return Verdict.FASTER
+    return Verdict.SLOWER if time.high < 1 else Verdict.NO_CHANGE
+
+
+def _pair_kernels(
+    before: Sequence[KernelReport], after: Sequence[KernelReport]
+) -> tuple[list[tuple[KernelReport, KernelReport]], list[KernelReport], list[KernelReport]]:
+    pairs: list[tuple[KernelReport, KernelReport]] = []
+    old, new = list(before), list(after)
+    for name in (_full_name, _short_name):
+        for kernel in list(old):
+            alike = [other for other in new if name(other) == name(kernel)]
+            rivals = [other for other in old if name(other) == name(kernel)]
+            if len(alike) == 1 and len(rivals) == 1:
+                pairs.append((kernel, alike[0]))
+                old.remove(kernel)
+                new.remove(alike[0])
+    return pairs, old, new
+
+
+def _full_name(kernel: KernelReport) -> tuple[str, str | None]:
+    return kernel.mangled_name, kernel.device.name
+
+
+def _short_name(kernel: KernelReport) -> tuple[str, str | None]:
+    return shorten_name(kernel.name), None
+
+
+def _compare_instructions(before: KernelReport, after: KernelReport) -> float | None:
+    counts = []
+    for kernel in (before, after):
+        known = kernel.instructions.executions
+        launches = max(len([launch for launch in kernel.launches if launch.failure is None]), 1)
+        counts.append(float(known[known >= 0].sum()) / launches)
+    return counts[1] / counts[0] if counts[0] and counts[1] else None
+
+
+def _part_ns(kernel: KernelReport, ratio: float) -> float | None:
+    return None if kernel.duration_ns is None else ratio * kernel.duration_ns
+
+
+def _share(kernel: KernelReport, samples: float) -> float:
+    return samples / kernel.total_samples if kernel.total_samples else 0.0
+
+
+def _compare_reasons(before: KernelReport, after: KernelReport) -> tuple[PartChange, ...]:
+    changes = []
+    for reason in dict.fromkeys((*before.by_reason, *after.by_reason)):
+        old = _share(before, before.by_reason[reason].all_samples if reason in before.by_reason else 0)
+        new = _share(after, after.by_reason[reason].all_samples if reason in after.by_reason else 0)
+        changes.append(_make_change(before, after, reason, (None, None), (old, new)))
+    return _order(changes)
+
+
+def _compare_lines(before: KernelReport, after: KernelReport) -> tuple[PartChange, ...]:
+    """Lines by their inclusive samples; a line that moved is followed where both reports have the source."""
+    old = {(row.file, row.line): row for row in before.lines if row.file is not None and row.line is not None}
+    new = {(row.file, row.line): row for row in after.lines if row.file is not None and row.line is not None}
+    changes = []
+    for (file, line), partner in pair_lines(before, after, list(old)).items():
+        row, other = old[(file, line)], None if partner is None else new.pop((file, partner), None)
+        ratios = (_share(before, row.inclusive_samples), _share(after, other.inclusive_samples if other else 0))
+        changes.append(_make_change(before, after, file, (line, partner), ratios))
+    for (file, line), row in new.items():
+        assert file is not None
+        ratios = (0.0, _share(after, row.inclusive_samples))
+        changes.append(_make_change(before, after, file, (None, line), ratios))
+    return _order(changes)
+
+
+def _make_change(
+    before: KernelReport,
+    after: KernelReport,
+    name: str,
+    lines: tuple[int | None, int | None],
+    ratios: tuple[float, float],
+) -> PartChange:
+    return PartChange(
+        name=name,
+        before_line=lines[0],
+        after_line=lines[1],
+        before_ns=_part_ns(before, ratios[0]),
+        after_ns=_part_ns(after, ratios[1]),
+        before_ratio=ratios[0],
+        after_ratio=ratios[1],
+    )
+
+
+def _order(changes: Sequence[PartChange]) -> tuple[PartChange, ...]:
+    def size(change: PartChange) -> float:
+        if change.before_ns is None or change.after_ns is None:
+            return abs(change.after_ratio - change.before_ratio)
+        return abs(change.after_ns - change.before_ns)
+
+    return tuple(sorted(changes, key=size, reverse=True))
+
+
+def _list_advice(kernel: KernelReport) -> tuple[Advice, ...]:
+    return () if kernel.advice is None else kernel.advice.advice
+
+
+def _find_new_advice(before: KernelReport, after: KernelReport) -> tuple[Advice, ...]:
+    known = {advice.optimizer for advice in _list_advice(before)}
+    return tuple(advice for advice in _list_advice(after) if advice.optimizer not in known)
+
+
+def _follow_up(
+    advice: Advice, before: KernelReport, after: KernelReport, time: TimeChange | None, *, same_code: bool
+) -> AdviceOutcome:
+    """What became of the stalls an advice matched, in parts of the old time."""
+    now = next((other for other in _list_advice(after) if other.optimizer == advice.optimizer), None)
+    scale = 1.0 if time is None else time.after / time.before
+    old_ratio = _share(before, advice.matched_samples)
+    new_ratio = 0.0 if now is None else _share(after, now.matched_samples) * scale
+    fate = AdviceFate.OPEN
+    if not same_code and old_ratio > 0:
+        left = new_ratio / old_ratio
+        fate = AdviceFate.TAKEN if left < _TAKEN_RATIO else AdviceFate.PARTLY_TAKEN if left < _PARTLY_RATIO else fate
+    achieved = time.speedup if time is not None and fate is not AdviceFate.OPEN else None
+    return AdviceOutcome(
+        advice=advice,
+        fate=fate,
+        before_ratio=old_ratio,
+        after_ratio=new_ratio,
+        estimate=advice.speedup.estimate,
+        achieved=achieved,
+    )

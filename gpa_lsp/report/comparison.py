@@ -1,0 +1,143 @@
+"""What comparing two reports produces: a :class:`Comparison`.
+
+Times of parts are shares of samples times the kernel's duration: samples are taken at a fixed rate, so a part's share of them is its share of
+the time. Durations are compared in SM cycles where both reports have them, because profilers lock clocks, and do so differently.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gpa_lsp.advice.model import Advice
+from gpa_lsp.report.model import KernelReport
+
+
+class Verdict(Enum):
+    """What became of a kernel's time."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    NO_CHANGE = "no_change"
+    """Within what the measurement can tell."""
+    SAME_CODE = "same_code"
+    """The instructions and the launch are the same, so there is nothing a change could have done."""
+    UNKNOWN = "unknown"
+    """One of the two has no time."""
+
+
+class AdviceFate(Enum):
+    """What became of a piece of advice given before."""
+
+    TAKEN = "taken"
+    """The stalls it matched are gone or less than half of what they were, in time, and the code has changed."""
+    PARTLY_TAKEN = "partly_taken"
+    """They have become clearly less, by a fifth at least."""
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeChange:
+    """A kernel's time per launch, before and after.
+
+    Attributes:
+        before: in ``unit``.
+        after: in ``unit``.
+        unit: ``cycles`` or ``ns``.
+        speedup: before / after.
+        low: lower end of the range the speedup lies in.
+        high: upper end.
+        basis: how the range was found, one clause.
+    """
+
+    before: float
+    after: float
+    unit: str
+    speedup: float
+    low: float
+    high: float
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartChange:
+    """Time of a part of a kernel (a stall reason, a line) per launch.
+
+    Attributes:
+        name: the reason, or the file as compiled before.
+        before_line: 1-based; None for a reason, and for a line that was not there before.
+        after_line: 1-based; None for a reason, and for a line that is not there any more.
+        before_ns: None when the kernel's duration is unknown.
+        after_ns: likewise.
+        before_ratio: share of the kernel's samples.
+        after_ratio: likewise.
+    """
+
+    name: str
+    before_line: int | None
+    after_line: int | None
+    before_ns: float | None
+    after_ns: float | None
+    before_ratio: float
+    after_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceOutcome:
+    """A piece of advice given before, and what became of it.
+
+    Attributes:
+        advice: as it was given.
+        fate: whether it was taken, as far as the stalls tell.
+        before_ratio: part of the old time its stalls took.
+        after_ratio: part of the *old* time the same optimizer's stalls take now.
+        estimate: the speedup it promised.
+        achieved: the kernel's speedup, for advice that was taken; None otherwise and when unknown.
+    """
+
+    advice: Advice
+    fate: AdviceFate
+    before_ratio: float
+    after_ratio: float
+    estimate: float
+    achieved: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelComparison:
+    """One kernel in both reports.
+
+    Attributes:
+        before: the kernel before.
+        after: the kernel after.
+        verdict: what became of its time.
+        time: None when one of the two has none.
+        instructions_ratio: executed warp instructions after / before; None where not counted.
+        reasons: by stall reason, largest change first.
+        lines: by source line, largest change first.
+        outcomes: of the advice given before, in its order.
+        new_advice: advice given now by optimizers that had none before.
+    """
+
+    before: KernelReport
+    after: KernelReport
+    verdict: Verdict
+    time: TimeChange | None
+    instructions_ratio: float | None
+    reasons: tuple[PartChange, ...]
+    lines: tuple[PartChange, ...]
+    outcomes: tuple[AdviceOutcome, ...]
+    new_advice: tuple[Advice, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two reports side by side.
+
+    Attributes:
+        kernels: in both, longest time before first.
+        only_before: kernels that are gone.
+        only_after: kernels that are new.
+    """
+
+    kernels: tuple[KernelComparison, ...]
+    only_before: tuple[KernelReport, ...]
+    only_after: tuple[KernelReport, ...]
