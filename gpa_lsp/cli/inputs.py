@@ -28,6 +28,11 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="a profile, a report saved as JSON, or a folder to look for profiles in",
     )
+    add_filter_arguments(parser)
+
+
+def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of every command that shows kernels: which, and where their sources are."""
     parser.add_argument(
         "--kernel", metavar="NAME", help="only kernels whose name (readable, short or mangled) contains NAME"
     )

@@ -17,7 +17,7 @@ from gpa_lsp.report.comparison import (
     Verdict,
 )
 from gpa_lsp.report.line_pairs import pair_lines
-from gpa_lsp.report.model import KernelReport, LaunchReport, Report
+from gpa_lsp.report.model import KernelReport, LaunchReport, LineRow, Report
 from gpa_lsp.report.names import shorten_name
 
 ASSUMED_NOISE_RATIO = 0.03
@@ -144,7 +144,7 @@ def _full_name(kernel: KernelReport) -> tuple[str, str | None]:
 
 
 def _short_name(kernel: KernelReport) -> tuple[str, str | None]:
-    return shorten_name(kernel.name), None
+    return shorten_name(kernel.name).partition("<")[0], None
 
 
 def _compare_instructions(before: KernelReport, after: KernelReport) -> float | None:
@@ -174,19 +174,24 @@ def _compare_reasons(before: KernelReport, after: KernelReport) -> tuple[PartCha
 
 
 def _compare_lines(before: KernelReport, after: KernelReport) -> tuple[PartChange, ...]:
-    """Lines by their inclusive samples; a line that moved is followed where both reports have the source."""
+    """Lines by their inclusive samples and what they call; a line that moved is followed where both reports have the source."""
     old = {(row.file, row.line): row for row in before.lines if row.file is not None and row.line is not None}
     new = {(row.file, row.line): row for row in after.lines if row.file is not None and row.line is not None}
     changes = []
     for (file, line), partner in pair_lines(before, after, list(old)).items():
         row, other = old[(file, line)], None if partner is None else new.pop((file, partner), None)
-        ratios = (_share(before, row.inclusive_samples), _share(after, other.inclusive_samples if other else 0))
+        ratios = (_share(before, _cost(row)), _share(after, _cost(other) if other else 0.0))
         changes.append(_make_change(before, after, file, (line, partner), ratios))
     for (file, line), row in new.items():
         assert file is not None
-        ratios = (0.0, _share(after, row.inclusive_samples))
+        ratios = (0.0, _share(after, _cost(row)))
         changes.append(_make_change(before, after, file, (None, line), ratios))
     return _order(changes)
+
+
+def _cost(row: LineRow) -> float:
+    """Samples of a line with everything inlined into it and called from it."""
+    return row.inclusive_samples + row.called_samples
 
 
 def _make_change(

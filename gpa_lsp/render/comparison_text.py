@@ -1,0 +1,224 @@
+"""A comparison of two reports, as text and as rows of JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpa_lsp.render.findings import name_kernels
+from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.render.numbers import format_count, format_duration_ns, format_percent
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.comparison import (
+    AdviceFate,
+    AdviceOutcome,
+    Comparison,
+    KernelComparison,
+    PartChange,
+    TimeChange,
+    Verdict,
+)
+from gpa_lsp.report.model import KernelReport
+
+LEAST_CHANGE_RATIO = 0.01
+"""Parts that moved by less than this share of the kernel's old time are not shown."""
+
+_MOST_PARTS = 10
+
+_VERDICTS: Mapping[Verdict, tuple[str, Style]] = {
+    Verdict.FASTER: ("faster", Style.TITLE),
+    Verdict.SLOWER: ("slower", Style.WARNING),
+    Verdict.NO_CHANGE: ("no change beyond the noise", Style.DIM),
+    Verdict.SAME_CODE: ("no change: same instructions, same launch", Style.DIM),
+    Verdict.UNKNOWN: ("no time to compare", Style.WARNING),
+}
+_FATES: Mapping[AdviceFate, str] = {
+    AdviceFate.TAKEN: "taken",
+    AdviceFate.PARTLY_TAKEN: "partly taken",
+    AdviceFate.OPEN: "still open",
+}
+
+
+def render_comparison(comparison: Comparison, places: PlaceNames, width: int | None = None) -> Iterator[Line]:
+    """Kernel by kernel what changed, then the kernels that are in one report only.
+
+    Args:
+        comparison: what to show.
+        places: how sources are shown.
+        width: characters per line; None for as many as it takes.
+    """
+    everyone = [kernel for found in comparison.kernels for kernel in (found.before, found.after)]
+    names = name_kernels([*everyone, *comparison.only_before, *comparison.only_after])
+    for position, found in enumerate(comparison.kernels):
+        if position:
+            yield EMPTY_LINE
+        yield from _render_kernel(found, names[found.before.name], places, width)
+    for title, kernels in (("only before", comparison.only_before), ("only after", comparison.only_after)):
+        for kernel in kernels:
+            yield from hang(((f"{title}: ", Style.DIM), (names[kernel.name], Style.TITLE)), width)
+    if not comparison.kernels:
+        yield text_line("no kernel is in both reports", Style.DIM)
+
+
+def _render_kernel(found: KernelComparison, name: str, places: PlaceNames, width: int | None) -> Iterator[Line]:
+    words, style = _VERDICTS[found.verdict]
+    yield from hang(
+        ((name, Style.TITLE), (f"  {describe_time(found.time)}", Style.PLAIN), (f"  {words}", style)), width
+    )
+    if found.time is not None and found.verdict not in (Verdict.SAME_CODE,):
+        yield from hang(((f"  {_describe_range(found.time)}", Style.DIM),), width)
+    if found.instructions_ratio is not None and abs(found.instructions_ratio - 1) >= LEAST_CHANGE_RATIO:
+        yield from hang(((f"  executes {found.instructions_ratio:.2f}× the instructions", Style.PLAIN),), width)
+    if found.verdict in (Verdict.SAME_CODE, Verdict.UNKNOWN):
+        return
+    yield from _render_outcomes(found.outcomes, width)
+    yield from _render_parts("by stall reason", found.reasons, lambda change: change.name, width)
+    yield from _render_parts("by line", found.lines, lambda change: _name_line(found, change, places), width)
+    for advice in found.new_advice:
+        text = f"  new advice: {advice.title}, {advice.speedup.estimate:.2f}×"
+        yield from hang(((text, Style.PLAIN),), width)
+
+
+def describe_time(time: TimeChange | None) -> str:
+    """``6.19 ms → 3.48 ms  1.78×``, in cycles where both have them."""
+    if time is None:
+        return ""
+    if time.unit == "ns":
+        return f"{format_duration_ns(time.before)} → {format_duration_ns(time.after)}  {time.speedup:.2f}×"
+    return f"{format_count(round(time.before))} → {format_count(round(time.after))} cycles  {time.speedup:.2f}×"
+
+
+def _describe_range(time: TimeChange) -> str:
+    return f"between {time.low:.2f}× and {time.high:.2f}× ({time.basis})"
+
+
+def _render_outcomes(outcomes: Sequence[AdviceOutcome], width: int | None) -> Iterator[Line]:
+    if not outcomes:
+        return
+    yield text_line("  advice given before", Style.HEADING)
+    columns = (
+        Column(title="advice", can_shrink=True, min_chars=12),
+        Column(title=""),
+        Column(title="estimated", align=Align.RIGHT),
+        Column(title="achieved", align=Align.RIGHT),
+        Column(title="its stalls then", align=Align.RIGHT),
+        Column(title="now", align=Align.RIGHT),
+    )
+    rows: list[tuple[Span, ...]] = [
+        (
+            (outcome.advice.title, Style.PLAIN),
+            (_FATES[outcome.fate], Style.DIM if outcome.fate is AdviceFate.OPEN else Style.TITLE),
+            (f"{outcome.estimate:.2f}×", Style.PLAIN),
+            (f"{outcome.achieved:.2f}×" if outcome.achieved is not None else "–", Style.PLAIN),
+            (format_percent(outcome.before_ratio), Style.PLAIN),
+            (format_percent(outcome.after_ratio), Style.PLAIN),
+        )
+        for outcome in outcomes
+    ]
+    yield from lay_out_table(columns, rows, width=width, indent=4)
+    yield from hang((("    (parts of the old time)", Style.DIM),), width)
+
+
+def _render_parts(title: str, changes: Sequence[PartChange], name: Any, width: int | None) -> Iterator[Line]:
+    shown = [change for change in changes if _is_notable(change, changes)][:_MOST_PARTS]
+    if not shown:
+        return
+    yield text_line(f"  {title}", Style.HEADING)
+    columns = (
+        Column(title="before", align=Align.RIGHT),
+        Column(title="after", align=Align.RIGHT),
+        Column(title="change", align=Align.RIGHT),
+        Column(title="", can_shrink=True, min_chars=12),
+    )
+    rows: list[tuple[Span, ...]] = []
+    for change in shown:
+        old, new, delta = _format_part(change)
+        rows.append(((old, Style.PLAIN), (new, Style.PLAIN), (delta, Style.PLAIN), (name(change), Style.PLAIN)))
+    yield from lay_out_table(columns, rows, width=width, indent=4)
+
+
+def _is_notable(change: PartChange, changes: Sequence[PartChange]) -> bool:
+    if change.before_ns is None or change.after_ns is None:
+        return abs(change.after_ratio - change.before_ratio) >= LEAST_CHANGE_RATIO
+    whole = max((one.before_ns / one.before_ratio for one in changes if one.before_ns and one.before_ratio), default=0)
+    return abs(change.after_ns - change.before_ns) >= LEAST_CHANGE_RATIO * whole
+
+
+def _format_part(change: PartChange) -> tuple[str, str, str]:
+    if change.before_ns is None or change.after_ns is None:
+        delta = (change.after_ratio - change.before_ratio) * 100
+        return format_percent(change.before_ratio), format_percent(change.after_ratio), f"{delta:+.1f} points"
+    difference = change.after_ns - change.before_ns
+    sign = "+" if difference > 0 else "−"
+    return (
+        format_duration_ns(change.before_ns) if change.before_ns else "–",
+        format_duration_ns(change.after_ns) if change.after_ns else "–",
+        f"{sign}{format_duration_ns(abs(difference))}",
+    )
+
+
+def _name_line(found: KernelComparison, change: PartChange, places: PlaceNames) -> str:
+    kernel: KernelReport = found.after if change.after_line is not None else found.before
+    line = change.after_line if change.after_line is not None else change.before_line
+    shown = places.show_line(kernel, change.name, line or 0)
+    if change.after_line is None:
+        return f"{shown} (gone)"
+    if change.before_line is None:
+        return f"{shown} (new)"
+    return shown if change.before_line == change.after_line else f"{shown} (was {change.before_line})"
+
+
+def make_comparison_document(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as JSON: ``gpa-lsp/comparison/1``."""
+    return {
+        "schema": "gpa-lsp/comparison/1",
+        "kernels": [_make_kernel(found) for found in comparison.kernels],
+        "only_before": [kernel.mangled_name for kernel in comparison.only_before],
+        "only_after": [kernel.mangled_name for kernel in comparison.only_after],
+    }
+
+
+def _make_kernel(found: KernelComparison) -> dict[str, Any]:
+    time = found.time
+    return {
+        "before": found.before.mangled_name,
+        "after": found.after.mangled_name,
+        "verdict": found.verdict.value,
+        "time": None
+        if time is None
+        else {
+            "before": time.before,
+            "after": time.after,
+            "unit": time.unit,
+            "speedup": time.speedup,
+            "low": time.low,
+            "high": time.high,
+            "basis": time.basis,
+        },
+        "instructions_ratio": found.instructions_ratio,
+        "reasons": [_make_part(change, "reason") for change in found.reasons],
+        "lines": [_make_part(change, "file") for change in found.lines],
+        "advice": [
+            {
+                "optimizer": outcome.advice.optimizer,
+                "fate": outcome.fate.value,
+                "estimate": outcome.estimate,
+                "achieved": outcome.achieved,
+                "before_ratio": outcome.before_ratio,
+                "after_ratio": outcome.after_ratio,
+            }
+            for outcome in found.outcomes
+        ],
+        "new_advice": [advice.optimizer for advice in found.new_advice],
+    }
+
+
+def _make_part(change: PartChange, key: str) -> dict[str, Any]:
+    row: dict[str, Any] = {key: change.name}
+    if key == "file":
+        row.update(before_line=change.before_line, after_line=change.after_line)
+    return {
+        **row,
+        "before_ns": change.before_ns,
+        "after_ns": change.after_ns,
+        "before_ratio": change.before_ratio,
+        "after_ratio": change.after_ratio,
+    }

@@ -1,0 +1,174 @@
+"""What comparing two reports says about each kernel."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpa_lsp.report.compare import compare_kernels, compare_reports, measure_time_change
+from gpa_lsp.report.comparison import AdviceFate, Verdict
+from gpa_lsp.report.line_pairs import pair_lines
+from gpa_lsp.report.model import KernelReport
+from tests.report_builder import build_kernel, build_report
+
+BEFORE = """
+    k.cu:4  LDG.E R2, [R4.64]        ; selected=10
+    k.cu:5  FFMA R2, R2, R3, R6      ; long_scoreboard=70/60 selected=10
+    k.cu:6  MUFU.RCP R7, R2          ; wait=10
+"""
+AFTER = """
+    k.cu:4  LDG.E R2, [R4.64]        ; selected=10
+    k.cu:5  FFMA R2, R2, R3, R6      ; long_scoreboard=20/10 selected=10
+    k.cu:6  FMUL R7, R2, R8          ; wait=10
+"""
+ADVICE = """
+    code_reordering code 1.8x samples=70/60
+        region kernel 0
+            1 <- 0   long_scoreboard
+    strength_reduction code 1.1x samples=10/10
+        region kernel 0
+            2   wait
+"""
+
+
+def measured(kernel: KernelReport, *times: float, unit: str = "cycles") -> KernelReport:
+    """The same kernel with one launch per time."""
+    field = "elapsed_cycles" if unit == "cycles" else "duration_ns"
+    blank = replace(kernel.launches[0], elapsed_cycles=None, duration_ns=None)
+    launches = tuple(replace(blank, index=index, **{field: time}) for index, time in enumerate(times))
+    return replace(kernel, launches=launches, duration_ns=sum(times) / len(times) if times else None)
+
+
+def test_a_kernel_with_half_the_cycles_is_twice_as_fast() -> None:
+    found = compare_kernels(measured(build_kernel(BEFORE), 200_000), measured(build_kernel(AFTER), 100_000))
+    assert found.verdict is Verdict.FASTER
+    assert found.time is not None
+    assert found.time.speedup == 2.0
+    assert found.time.low < 2.0 < found.time.high
+
+
+def test_slower() -> None:
+    found = compare_kernels(measured(build_kernel(BEFORE), 100_000), measured(build_kernel(AFTER), 130_000))
+    assert found.verdict is Verdict.SLOWER
+
+
+def test_a_difference_within_the_assumed_noise_is_no_change() -> None:
+    found = compare_kernels(measured(build_kernel(BEFORE), 100_000), measured(build_kernel(AFTER), 98_000))
+    assert found.verdict is Verdict.NO_CHANGE
+
+
+def test_launch_overhead_decides_for_tiny_kernels() -> None:
+    found = compare_kernels(measured(build_kernel(BEFORE), 8_900), measured(build_kernel(AFTER), 8_100))
+    assert found.verdict is Verdict.NO_CHANGE
+
+
+def test_the_same_instructions_and_launch_are_no_change_whatever_the_times() -> None:
+    kernel = build_kernel(BEFORE)
+    found = compare_kernels(measured(kernel, 100_000), measured(kernel, 120_000))
+    assert found.verdict is Verdict.SAME_CODE
+
+
+def test_another_launch_of_the_same_code_is_a_change() -> None:
+    kernel = measured(build_kernel(BEFORE), 100_000)
+    other = replace(kernel, configuration=replace(kernel.configuration, grid=(7, 1, 1)))
+    assert compare_kernels(kernel, measured(other, 50_000)).verdict is Verdict.FASTER
+
+
+def test_many_launches_show_their_own_noise() -> None:
+    steady = measure_time_change(
+        measured(build_kernel(BEFORE), 1000, 1001, 999, 1000), measured(build_kernel(AFTER), 990, 991, 989, 990)
+    )
+    assert steady is not None
+    assert steady.low > 1.0
+    noisy = measure_time_change(
+        measured(build_kernel(BEFORE), 900, 1100, 1000), measured(build_kernel(AFTER), 850, 1150, 970)
+    )
+    assert noisy is not None
+    assert noisy.low < 1.0 < noisy.high
+
+
+def test_nanoseconds_serve_where_cycles_are_missing_on_one_side() -> None:
+    time = measure_time_change(
+        measured(build_kernel(BEFORE), 4e6, unit="ns"), measured(build_kernel(AFTER), 2e6, unit="ns")
+    )
+    assert time is not None
+    assert (time.unit, time.speedup) == ("ns", 2.0)
+    assert measure_time_change(measured(build_kernel(BEFORE), 4e6, unit="ns"), measured(build_kernel(AFTER))) is None
+
+
+def test_without_times_nothing_is_claimed() -> None:
+    found = compare_kernels(measured(build_kernel(BEFORE)), measured(build_kernel(AFTER)))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.time is None
+
+
+def test_advice_whose_stalls_went_was_taken() -> None:
+    before = measured(build_kernel(BEFORE, advice=ADVICE), 200_000)
+    after = measured(
+        build_kernel(AFTER, advice="strength_reduction code 1.2x samples=10/10\n  region kernel 0\n    2  wait"),
+        100_000,
+    )
+    taken, open_one = compare_kernels(before, after).outcomes
+    assert taken.advice.optimizer == "code_reordering"
+    assert taken.fate is AdviceFate.TAKEN
+    assert (taken.estimate, taken.achieved) == (1.8, 2.0)
+    assert taken.before_ratio == pytest.approx(0.7)
+    assert taken.after_ratio == 0.0
+    # 10 of 50 samples of half the time are as much of the old time as 10 of 100 were.
+    assert open_one.fate is AdviceFate.OPEN
+    assert open_one.after_ratio == pytest.approx(0.1)
+    assert open_one.achieved is None
+
+
+def test_advice_is_open_where_the_code_is_the_same() -> None:
+    kernel = measured(build_kernel(BEFORE, advice=ADVICE), 100_000)
+    after = measured(replace(build_kernel(BEFORE), advice=None), 100_000)
+    assert {outcome.fate for outcome in compare_kernels(kernel, after).outcomes} == {AdviceFate.OPEN}
+
+
+def test_new_advice_is_listed() -> None:
+    found = compare_kernels(build_kernel(AFTER), build_kernel(BEFORE, advice=ADVICE))
+    assert [advice.optimizer for advice in found.new_advice] == ["code_reordering", "strength_reduction"]
+
+
+def test_parts_are_in_time_and_ordered_by_their_change() -> None:
+    before = measured(build_kernel(BEFORE), 1000.0, unit="ns")
+    after = measured(build_kernel(AFTER), 500.0, unit="ns")
+    found = compare_kernels(before, after)
+    first = found.reasons[0]
+    assert first.name == "long_scoreboard"
+    assert (first.before_ns, first.after_ns) == (pytest.approx(700), pytest.approx(200))
+    assert sum(change.after_ns or 0 for change in found.reasons) == pytest.approx(500)
+    assert (found.lines[0].name, found.lines[0].before_line) == ("k.cu", 5)
+
+
+def test_lines_are_followed_through_an_edit() -> None:
+    old = replace(build_kernel(BEFORE), embedded_sources={"k.cu": "a\nb\nc\nload\nmul\nrcp\n"})
+    new = replace(build_kernel(AFTER), embedded_sources={"k.cu": "a\nnew\nb\nc\nload\nmul\nx\n"})
+    assert pair_lines(old, new, [("k.cu", 4), ("k.cu", 5), ("k.cu", 6)]) == {
+        ("k.cu", 4): 5,
+        ("k.cu", 5): 6,
+        ("k.cu", 6): 7,
+    }
+    gone = replace(new, embedded_sources={"k.cu": "a\n"})
+    assert pair_lines(old, gone, [("k.cu", 4)]) == {("k.cu", 4): None}
+
+
+def test_without_sources_lines_keep_their_numbers() -> None:
+    assert pair_lines(build_kernel(BEFORE), build_kernel(AFTER), [("k.cu", 4)]) == {("k.cu", 4): 4}
+
+
+def test_kernels_are_matched_by_name_and_the_rest_listed() -> None:
+    one, two, three = (replace(build_kernel(BEFORE), mangled_name=name, name=name) for name in ("a", "b", "c"))
+    found = compare_reports(build_report(one, two), build_report(two, three))
+    assert [pair.before.mangled_name for pair in found.kernels] == ["b"]
+    assert [kernel.mangled_name for kernel in found.only_before] == ["a"]
+    assert [kernel.mangled_name for kernel in found.only_after] == ["c"]
+
+
+def test_a_renamed_template_argument_is_the_same_kernel() -> None:
+    old = replace(build_kernel(BEFORE), mangled_name="x1", name="void scale<float>(float*)")
+    new = replace(build_kernel(AFTER), mangled_name="x2", name="void scale<double>(double*)")
+    found = compare_reports(build_report(old), build_report(new))
+    assert [(pair.before.mangled_name, pair.after.mangled_name) for pair in found.kernels] == [("x1", "x2")]
+    third = replace(new, mangled_name="x3", name="void scale<int>(int*)")
+    assert compare_reports(build_report(old), build_report(new, third)).kernels == ()
