@@ -81,6 +81,21 @@ class BarrierUse(Enum):
     """Written when it is the first operand, read otherwise."""
 
 
+class Synchronisation(Enum):
+    """What an opcode makes the warp wait for, other than results."""
+
+    BLOCK = "block"
+    """The other warps of the block, or of the block cluster."""
+    FENCE = "fence"
+    """Its own earlier memory accesses."""
+    WARPGROUP = "warpgroup"
+    """The other warps of the warp group, or the group's matrix instructions."""
+    WARP = "warp"
+    """Other threads of the warp."""
+    SLEEP = "sleep"
+    """Time, or its turn after other threads of the warp."""
+
+
 class Descriptor(Enum):
     """Where the encoding names a memory descriptor that the text leaves out; the value is the lowest of its six bits.
 
@@ -104,6 +119,7 @@ class Opcode:
         memory: None when it accesses none.
         access: None when it accesses no memory, or only synchronises.
         flow: what it does to control flow.
+        synchronises: what it waits for; None when it waits for nothing but its operands (arriving at a barrier is no wait).
         results: number of leading value operands that are written.
         predicate_results: number of predicate operands that may be written; only those before the first value that is read count.
         widths: registers per value operand, in text order, or the name of a law of :mod:`gpa_lsp.binary.widths`; missing ones are 1.
@@ -120,6 +136,7 @@ class Opcode:
     memory: MemorySpace | None = None
     access: Access | None = None
     flow: Flow = Flow.NONE
+    synchronises: Synchronisation | None = None
     results: int = 1
     predicate_results: int = 0
     widths: tuple[int | str, ...] = ()
@@ -197,6 +214,7 @@ def _read_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
         ("pipe", Pipe),
         ("memory", MemorySpace),
         ("access", Access),
+        ("synchronises", Synchronisation),
         ("predicate_mask", MaskUse),
         ("barrier", BarrierUse),
     )

@@ -15,6 +15,7 @@ from gpa_lsp.binary.opcodes import (
     MaskUse,
     MemorySpace,
     Pipe,
+    Synchronisation,
     describe_mnemonic,
     find_opcode,
     list_opcodes,
@@ -31,6 +32,7 @@ RULE_FIELDS = {
     "memory": [one.value for one in MemorySpace],
     "access": [one.value for one in Access],
     "flow": [one.name.lower() for one in Flow],
+    "synchronises": [one.value for one in Synchronisation],
     "results": [0, 1, 2],
     "predicate_results": [0, 1, 2],
     "descriptor": [one.name.lower() for one in Descriptor],
@@ -86,6 +88,18 @@ def test_modifiers_decide() -> None:
     assert not describe_mnemonic("CALL.ABS.NOINC").has_pc_target
     assert "WARPSYNC" in list_pc_target_opcodes()
     assert not describe_mnemonic("WARPSYNC.ALL").has_pc_target
+
+
+def test_what_waits_for_more_than_its_operands() -> None:
+    assert describe_mnemonic("BAR.SYNC.DEFER_BLOCKING").synchronises == Synchronisation.BLOCK
+    assert describe_mnemonic("BAR.RED.POPC").synchronises == Synchronisation.BLOCK
+    assert describe_mnemonic("BAR.ARV").synchronises is None
+    assert describe_mnemonic("UCGABAR_WAIT").synchronises == Synchronisation.BLOCK
+    assert describe_mnemonic("MEMBAR.SC.GPU").synchronises == Synchronisation.FENCE
+    assert describe_mnemonic("WARPGROUP.ARRIVE").synchronises == Synchronisation.WARPGROUP
+    assert describe_mnemonic("WARPSYNC").synchronises == Synchronisation.WARP
+    assert describe_mnemonic("NANOSLEEP").synchronises == Synchronisation.SLEEP
+    assert describe_mnemonic("DEPBAR.LE").synchronises is None
 
 
 def test_an_opcode_that_is_not_in_the_table() -> None:
