@@ -9,6 +9,8 @@ import numpy.typing as npt
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin
 from gpa_lsp.errors import MismatchError
 from gpa_lsp.kernel.address_map import AddressMap, build_address_map
+from gpa_lsp.kernel.counters import read_counters
+from gpa_lsp.profile.instruction_counts import InstructionCounts, read_instruction_counts
 from gpa_lsp.profile.model import Launch, Module, Profile
 
 _OVERRUN_BYTES = 4096
@@ -24,12 +26,14 @@ class PlacedLaunch:
         addresses: where the module's functions were during this launch.
         executed_addresses: uint64[m], addresses of ``inst_executed``; empty where it was not collected.
         executions: int64[m], warp-level executions of each.
+        counters: name of :mod:`gpa_lsp.kernel.counters` → its addresses and counts; those that were not collected are missing.
     """
 
     launch: Launch
     addresses: AddressMap
     executed_addresses: npt.NDArray[np.uint64]
     executions: npt.NDArray[np.int64]
+    counters: Mapping[str, InstructionCounts]
 
     def list_touched(self) -> npt.NDArray[np.uint64]:
         """Addresses with a sample or an execution, ascending, unique."""
@@ -87,26 +91,15 @@ def place_kernel(group: tuple[Launch, ...], profile: Profile, cubins: Mapping[in
 
 
 def _place_launch(launch: Launch, module: Module | None, cubin: Cubin | None) -> PlacedLaunch:
-    addresses, executions = _read_executions(launch)
+    executed = read_instruction_counts(launch.metrics, "inst_executed")
+    addresses, executions = executed or (np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
     return PlacedLaunch(
         launch=launch,
         addresses=build_address_map(launch, module, cubin),
         executed_addresses=addresses,
         executions=executions,
+        counters=read_counters(launch.metrics),
     )
-
-
-def _read_executions(launch: Launch) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    metric = launch.metrics.get("inst_executed")
-    if metric is None or metric.over_time:
-        return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
-    pairs = [
-        (identifier, int(value))
-        for identifier, value in zip(metric.instance_ids, metric.instance_values, strict=True)
-        if isinstance(identifier, int) and not isinstance(value, str) and 0 <= value < 1 << 63
-    ]
-    addresses = np.array([pair[0] for pair in pairs], dtype=np.uint64)
-    return addresses, np.array([pair[1] for pair in pairs], dtype=np.int64)
 
 
 def _lies_between_instructions(placed: PlacedLaunch, touched: npt.NDArray[np.uint64], cubin: Cubin) -> bool:

@@ -1,4 +1,4 @@
-"""Lay the samples and execution counts of a placed kernel over its instructions, one function section at a time."""
+"""Lay the samples, execution counts and counters of a placed kernel over its instructions, one function section at a time."""
 
 from collections.abc import Sequence
 
@@ -12,6 +12,7 @@ from gpa_lsp.errors import GpaError, Problem
 from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples
 from gpa_lsp.kernel.place import PlacedKernel, PlacedLaunch
 from gpa_lsp.kernel.routines import index_chains, index_routines
+from gpa_lsp.profile.instruction_counts import InstructionCounts
 from gpa_lsp.program.build import build_flow_graph
 
 _Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -46,7 +47,7 @@ def scatter_function(
             if samples is not None:
                 inside = (samples.addresses >= start) & (samples.addresses < end)
                 _add_samples(launch, inside, (pc_offsets.astype(np.uint64) + start), reasons, sums)
-            _add_executions(launch, span, pc_offsets, executions)
+            _add_counts((launch.executed_addresses, launch.executions), span, pc_offsets, executions)
     lines = _read_lines(placed.cubin, name, problems)
     graph = (
         build_flow_graph(function, instructions, lines) if function is not None and instructions is not None else None
@@ -66,6 +67,7 @@ def scatter_function(
         all_samples=sums[0],
         latency_samples=sums[1],
         executions=executions,
+        counters=_gather_counters(name, placed.launches, pc_offsets),
     )
 
 
@@ -150,16 +152,32 @@ def _add_samples(
     sums[1][np.ix_(rows, columns)] += samples.latency_samples[chosen]
 
 
-def _add_executions(
-    launch: PlacedLaunch,
+def _gather_counters(
+    name: str, launches: Sequence[PlacedLaunch], pc_offsets: npt.NDArray[np.int64]
+) -> dict[str, npt.NDArray[np.int64]]:
+    """A function's counters, summed over the launches that have them."""
+    counters: dict[str, npt.NDArray[np.int64]] = {}
+    for launch in launches:
+        span = _find_span(name, launch)
+        for counter, columns in launch.counters.items():
+            sums = counters.setdefault(counter, np.full(len(pc_offsets), -1, dtype=np.int64))
+            if span is not None:
+                _add_counts(columns, span, pc_offsets, sums)
+    return counters
+
+
+def _add_counts(
+    columns: InstructionCounts,
     span: tuple[np.uint64, np.uint64],
     pc_offsets: npt.NDArray[np.int64],
-    executions: npt.NDArray[np.int64],
+    sums: npt.NDArray[np.int64],
 ) -> None:
-    inside = (launch.executed_addresses >= span[0]) & (launch.executed_addresses < span[1])
-    offsets = (launch.executed_addresses[inside] - span[0]).astype(np.int64)
+    """Add counts to the rows at their addresses; a row that is counted for the first time is no longer -1."""
+    addresses, counts = columns
+    inside = (addresses >= span[0]) & (addresses < span[1])
+    offsets = (addresses[inside] - span[0]).astype(np.int64)
     rows = np.searchsorted(pc_offsets, offsets)
     known = rows < len(pc_offsets)
     known[known] = pc_offsets[rows[known]] == offsets[known]
-    np.maximum.at(executions, rows[known], 0)
-    np.add.at(executions, rows[known], launch.executions[inside][known])
+    np.maximum.at(sums, rows[known], 0)
+    np.add.at(sums, rows[known], counts[inside][known])

@@ -22,6 +22,27 @@ _ID_TAG, _VALUE_TAG, _UINT64_TAG = 0x0A, 0x12, 0x28
 _VARINTS_PER_INSTANCE = 8
 """Id tag, its length, uint64 tag, id; value tag, its length, uint64 tag, value."""
 _MAX_VARINT_BYTES = 10
+_OVER_TIME = 1
+"""Correlation kind of metrics whose instances are GPU time stamps (2023.2 and later)."""
+
+
+def read_counts(data: bytes) -> Columns | None:
+    """Addresses and counts of one metric.
+
+    Args:
+        data: the metric's message.
+
+    Returns:
+        The columns, empty for a metric that counted nothing; None when its instances are not counts by address.
+    """
+    message = schema.ColumnMetric.FromString(data)
+    if message.correlation_kind == _OVER_TIME:
+        return None
+    columns = read_columns(list(message.instances))
+    if columns is not None and columns[0].tolist() == [0]:
+        # From 2024.3 on many scalars repeat their value as one instance with id 0: no instruction.
+        return np.empty(0, np.uint64), np.empty(0, np.int64)
+    return columns
 
 
 def read_columns(instances: list[bytes]) -> Columns | None:

@@ -11,13 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.profile.model import Launch, StallSamples
-from gpa_lsp.profile.ncu import schema
-from gpa_lsp.profile.ncu.columns import Columns, read_columns
+from gpa_lsp.profile.ncu.columns import Columns, read_counts
 from gpa_lsp.profile.ncu.metrics import LazyMetrics
 
 _NAME = re.compile(r"smsp__pcsamp_warps_issue_stalled_([a-z0-9_]+?)(_not_issued)?")
-_OVER_TIME = 1
-
 _DEFAULT_BUFFER_BYTES = 33_554_432
 _SATURATED_SAMPLES = 3_660_000
 """With the default buffer a launch stops at 3,669,964 to 3,670,012 samples without a word.
@@ -41,7 +38,7 @@ def read_samples(metrics: LazyMetrics) -> tuple[StallSamples | None, list[str]]:
         match = _NAME.fullmatch(name)
         if match is None:
             continue
-        counted = _read_counts(metrics.find_encoded(name))
+        counted = read_counts(metrics.find_encoded(name))
         if counted is None:
             problems.append(f"metric {name} holds something else than counts by instruction and is left out")
             continue
@@ -76,18 +73,6 @@ def is_truncated(launch: Launch) -> bool:
     if buffer_bytes not in (None, _DEFAULT_BUFFER_BYTES):
         return False
     return launch.samples is not None and launch.samples.total_samples >= _SATURATED_SAMPLES
-
-
-def _read_counts(data: bytes) -> Columns | None:
-    """Addresses and counts of one metric; None when its instances are not counts by address."""
-    message = schema.ColumnMetric.FromString(data)
-    if message.correlation_kind == _OVER_TIME:
-        return None
-    columns = read_columns(list(message.instances))
-    if columns is not None and columns[0].tolist() == [0]:
-        # From 2024.3 on many scalars repeat their value as one instance with id 0: no instruction.
-        return np.empty(0, np.uint64), np.empty(0, np.int64)
-    return columns
 
 
 def _unite_addresses(lists: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
