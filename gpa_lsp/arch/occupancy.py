@@ -1,0 +1,314 @@
+"""How many blocks and warps of a kernel one SM holds, what limits them, and what would have to give way for more.
+
+Exact, not approximate: registers are rounded up per warp and given out per sub-partition, shared memory is rounded up per block and comes out
+of the carve-out, and the driver's reserved part counts.
+
+Source: NVIDIA's occupancy calculator (``cuda_occupancy.h``, CUDA 13.0), whose rules :class:`~gpa_lsp.arch.sections.OccupancyRules` restates;
+compared with the limits and the occupancy curves that Nsight Compute prints into its reports.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from gpa_lsp.arch.model import Architecture
+
+
+class OccupancyLimit(StrEnum):
+    """What an SM has a limited number of; the values are words for people."""
+
+    WARPS = "warps"
+    BLOCKS = "blocks"
+    REGISTERS = "registers"
+    SHARED_MEMORY = "shared memory"
+    BARRIERS = "barriers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockShape:
+    """What one block asks for.
+
+    Attributes:
+        threads: of one block, at least 1.
+        registers_per_thread: as compiled.
+        shared_bytes: static and dynamic shared memory, without what the driver reserves.
+        barriers: ``BAR`` barriers the kernel uses.
+    """
+
+    threads: int
+    registers_per_thread: int
+    shared_bytes: int
+    barriers: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """What one SM holds of a kernel.
+
+    Attributes:
+        blocks_per_sm: resident blocks; 0 when not even one fits.
+        warps_per_sm: resident warps.
+        max_warps_per_sm: the architecture's limit.
+        warps_per_block: the last one may be partly filled.
+        limits: blocks that each resource alone would allow, in the order of :class:`OccupancyLimit`; barriers only where the architecture
+            counts them.
+        limiters: the resources that allow fewest, of those the block uses; empty when the warps reach the architecture's limit.
+        registers_per_warp: as given out, rounded up.
+        shared_per_block_bytes: as given out, the reserved part included.
+        carveout_bytes: shared memory of the SM that was reckoned with.
+    """
+
+    blocks_per_sm: int
+    warps_per_sm: int
+    max_warps_per_sm: int
+    warps_per_block: int
+    limits: tuple[tuple[OccupancyLimit, int], ...]
+    limiters: tuple[OccupancyLimit, ...]
+    registers_per_warp: int
+    shared_per_block_bytes: int
+    carveout_bytes: int
+
+    @property
+    def ratio(self) -> float:
+        """Resident warps of those the architecture allows, 0..1."""
+        return self.warps_per_sm / self.max_warps_per_sm
+
+    def limit_of(self, resource: OccupancyLimit) -> int | None:
+        """Blocks a resource alone would allow; None when the architecture does not count it."""
+        return dict(self.limits).get(resource)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccupancyStep:
+    """A change of what a block asks for that lets an SM hold more warps.
+
+    Attributes:
+        resources: what gives way: registers, shared memory, or both; :attr:`OccupancyLimit.WARPS` for another block size.
+        block: the changed block.
+        occupancy: what an SM holds of it.
+        gained_warps: more than before, per SM.
+    """
+
+    resources: tuple[OccupancyLimit, ...]
+    block: BlockShape
+    occupancy: Occupancy
+    gained_warps: int
+
+
+def find_occupancy(architecture: Architecture, block: BlockShape, carveout_bytes: int | None = None) -> Occupancy:
+    """What one SM holds of a kernel, if the grid is large enough.
+
+    Args:
+        architecture: whose rules.
+        block: what a block asks for.
+        carveout_bytes: shared memory the SM was set to; None for the largest it can be set to, which the driver chooses when blocks need it.
+
+    Raises:
+        ValueError: a block without threads, or a negative number.
+
+    >>> from gpa_lsp.arch.lookup import find_architecture
+    >>> block = BlockShape(threads=128, registers_per_thread=64, shared_bytes=0)
+    >>> found = find_occupancy(find_architecture((7, 0)), block)
+    >>> found.warps_per_sm, found.blocks_per_sm, [limiter.value for limiter in found.limiters]
+    (32, 8, ['registers'])
+    """
+    if block.threads < 1 or min(block.registers_per_thread, block.shared_bytes, block.barriers) < 0:
+        raise ValueError(f"no block has {block}")
+    rules = architecture.occupancy
+    warps = -(-block.threads // architecture.sm.warp_size_threads.value)
+    carveout = rules.shared_per_sm_bytes.value if carveout_bytes is None else carveout_bytes
+    per_warp = count_registers_per_warp(architecture, block.registers_per_thread)
+    shared = count_shared_per_block(architecture, block.shared_bytes)
+    limits = [
+        (OccupancyLimit.WARPS, rules.max_warps_per_sm.value // warps),
+        (OccupancyLimit.BLOCKS, rules.max_blocks_per_sm.value),
+        (OccupancyLimit.REGISTERS, _limit_by_registers(architecture, warps, per_warp)),
+        (OccupancyLimit.SHARED_MEMORY, _limit_by_shared(architecture, block.shared_bytes, shared, carveout)),
+    ]
+    if rules.barriers_limit_blocks.value:
+        pool = rules.block_barriers_per_sm.value
+        limits.append((OccupancyLimit.BARRIERS, pool // block.barriers if block.barriers else pool))
+    if block.threads > rules.max_threads_per_block.value:
+        limits[0] = (OccupancyLimit.WARPS, 0)
+    blocks = min(allowed for _, allowed in limits)
+    is_full = blocks * warps >= rules.max_warps_per_sm.value
+    return Occupancy(
+        blocks_per_sm=blocks,
+        warps_per_sm=blocks * warps,
+        max_warps_per_sm=rules.max_warps_per_sm.value,
+        warps_per_block=warps,
+        limits=tuple(limits),
+        limiters=() if is_full else _list_limiters(limits, block, shared),
+        registers_per_warp=per_warp,
+        shared_per_block_bytes=shared,
+        carveout_bytes=carveout,
+    )
+
+
+def count_registers_per_warp(architecture: Architecture, registers_per_thread: int) -> int:
+    """Registers a warp is given: those of its threads, rounded up to the allocation unit.
+
+    >>> from gpa_lsp.arch.lookup import find_architecture
+    >>> count_registers_per_warp(find_architecture((8, 0)), 33)
+    1280
+    """
+    unit = architecture.occupancy.register_allocation_unit_registers.value
+    return -(-registers_per_thread * architecture.sm.warp_size_threads.value // unit) * unit
+
+
+def count_shared_per_block(architecture: Architecture, shared_bytes: int) -> int:
+    """Shared memory a block is given: its own and the driver's, rounded up to the allocation unit.
+
+    >>> from gpa_lsp.arch.lookup import find_architecture
+    >>> count_shared_per_block(find_architecture((8, 6)), 76896)
+    77952
+    """
+    rules = architecture.occupancy
+    unit = rules.shared_allocation_unit_bytes.value
+    return -(-(shared_bytes + rules.shared_reserved_per_block_bytes.value) // unit) * unit
+
+
+def find_next_steps(architecture: Architecture, block: BlockShape) -> tuple[OccupancyStep, ...]:
+    """The smallest changes with which an SM would hold more warps.
+
+    First fewer registers, then less shared memory, each alone and as little as helps; where neither helps alone, both together as far as one
+    more block needs. Last another block size: the one with most resident warps, and of those the nearest. Block sizes are tried with the
+    shared memory of a block unchanged.
+
+    Args:
+        architecture: whose rules.
+        block: as it is now.
+
+    Returns:
+        Empty when nothing helps.
+
+    Raises:
+        ValueError: as :func:`find_occupancy`.
+
+    >>> from gpa_lsp.arch.lookup import find_architecture
+    >>> block = BlockShape(threads=256, registers_per_thread=56, shared_bytes=0)
+    >>> step = find_next_steps(find_architecture((9, 0)), block)[0]
+    >>> step.block.registers_per_thread, step.gained_warps
+    (48, 8)
+    """
+    now = find_occupancy(architecture, block)
+    by_registers = _find_first(architecture, now, _list_fewer_registers(block), OccupancyLimit.REGISTERS)
+    less_shared = _list_less_shared(architecture, block, now)
+    by_shared = _find_first(architecture, now, less_shared, OccupancyLimit.SHARED_MEMORY)
+    steps = [step for step in (by_registers, by_shared) if step is not None]
+    joint = None if steps else _find_joint_step(architecture, block, now)
+    by_size = _find_block_size(architecture, block, now)
+    return (*steps, *(step for step in (joint, by_size) if step is not None))
+
+
+def list_register_steps(architecture: Architecture, block: BlockShape) -> tuple[OccupancyStep, ...]:
+    """Every number of registers, downwards, at which an SM holds more warps than at the number before.
+
+    >>> from gpa_lsp.arch.lookup import find_architecture
+    >>> block = BlockShape(threads=128, registers_per_thread=64, shared_bytes=0)
+    >>> [(step.block.registers_per_thread, step.gained_warps) for step in list_register_steps(find_architecture((7, 0)), block)]
+    [(56, 4), (48, 8), (40, 16), (32, 32)]
+    """
+    steps: list[OccupancyStep] = []
+    now = find_occupancy(architecture, block)
+    gained = 0
+    for smaller in _list_fewer_registers(block):
+        found = find_occupancy(architecture, smaller)
+        if found.warps_per_sm - now.warps_per_sm > gained:
+            gained = found.warps_per_sm - now.warps_per_sm
+            registers = (OccupancyLimit.REGISTERS,)
+            steps.append(OccupancyStep(resources=registers, block=smaller, occupancy=found, gained_warps=gained))
+    return tuple(steps)
+
+
+def _list_limiters(
+    limits: list[tuple[OccupancyLimit, int]], block: BlockShape, shared: int
+) -> tuple[OccupancyLimit, ...]:
+    """The resources that allow fewest blocks; what a block does not use limits nothing."""
+    unused = {OccupancyLimit.SHARED_MEMORY} if shared == 0 else set()
+    if block.barriers == 0:
+        unused.add(OccupancyLimit.BARRIERS)
+    fewest = min(allowed for _, allowed in limits)
+    return tuple(resource for resource, allowed in limits if allowed == fewest and resource not in unused)
+
+
+def _limit_by_registers(architecture: Architecture, warps: int, per_warp: int) -> int:
+    rules = architecture.occupancy
+    if per_warp == 0:
+        return rules.max_blocks_per_sm.value
+    granularity = rules.warp_allocation_granularity_warps.value
+    if per_warp * (-(-warps // granularity) * granularity) > rules.max_registers_per_block.value:
+        return 0
+    parts = architecture.sm.sub_partitions_per_sm.value
+    return rules.registers_per_sm.value // parts // per_warp * parts // warps
+
+
+def _limit_by_shared(architecture: Architecture, asked: int, given: int, carveout: int) -> int:
+    rules = architecture.occupancy
+    if asked > rules.max_shared_per_block_bytes.value:
+        return 0
+    if given == 0:
+        return rules.max_blocks_per_sm.value
+    return carveout // given
+
+
+def _list_fewer_registers(block: BlockShape) -> Iterator[BlockShape]:
+    return (replace(block, registers_per_thread=count) for count in range(block.registers_per_thread - 1, 0, -1))
+
+
+def _list_less_shared(architecture: Architecture, block: BlockShape, now: Occupancy) -> Iterator[BlockShape]:
+    """The most shared memory with which one block more fits, with which two do, and so on."""
+    for count in range(now.blocks_per_sm + 1, architecture.occupancy.max_blocks_per_sm.value + 1):
+        most = _find_most_shared(architecture, count)
+        if 0 <= most < block.shared_bytes:
+            yield replace(block, shared_bytes=most)
+
+
+def _find_most_shared(architecture: Architecture, blocks: int) -> int:
+    """The most a block may ask for so that so many fit; negative when they do not fit without any."""
+    rules = architecture.occupancy
+    unit = rules.shared_allocation_unit_bytes.value
+    return rules.shared_per_sm_bytes.value // blocks // unit * unit - rules.shared_reserved_per_block_bytes.value
+
+
+def _find_first(
+    architecture: Architecture, now: Occupancy, candidates: Iterator[BlockShape], resource: OccupancyLimit
+) -> OccupancyStep | None:
+    """The first candidate that holds more warps; a resource that limits nothing is not asked."""
+    if resource not in now.limiters:
+        return None
+    for candidate in candidates:
+        found = find_occupancy(architecture, candidate)
+        if found.warps_per_sm > now.warps_per_sm:
+            gained = found.warps_per_sm - now.warps_per_sm
+            return OccupancyStep(resources=(resource,), block=candidate, occupancy=found, gained_warps=gained)
+    return None
+
+
+def _find_joint_step(architecture: Architecture, block: BlockShape, now: Occupancy) -> OccupancyStep | None:
+    """Registers and shared memory reduced together, as far as one more block needs."""
+    both = (OccupancyLimit.REGISTERS, OccupancyLimit.SHARED_MEMORY)
+    if not set(both) <= set(now.limiters):
+        return None
+    wanted = now.blocks_per_sm + 1
+    shared = min(block.shared_bytes, _find_most_shared(architecture, wanted))
+    if shared < 0:
+        return None
+    for smaller in _list_fewer_registers(replace(block, shared_bytes=shared)):
+        found = find_occupancy(architecture, smaller)
+        if found.blocks_per_sm >= wanted:
+            gained = found.warps_per_sm - now.warps_per_sm
+            return OccupancyStep(resources=both, block=smaller, occupancy=found, gained_warps=gained)
+    return None
+
+
+def _find_block_size(architecture: Architecture, block: BlockShape, now: Occupancy) -> OccupancyStep | None:
+    size = architecture.sm.warp_size_threads.value
+    largest = architecture.occupancy.max_threads_per_block.value
+    shapes = [replace(block, threads=threads) for threads in range(size, largest + 1, size)]
+    found = [(shape, find_occupancy(architecture, shape)) for shape in shapes]
+    shape, best = min(found, key=lambda pair: (-pair[1].warps_per_sm, abs(pair[0].threads - block.threads)))
+    if best.warps_per_sm <= now.warps_per_sm:
+        return None
+    gained = best.warps_per_sm - now.warps_per_sm
+    return OccupancyStep(resources=(OccupancyLimit.WARPS,), block=shape, occupancy=best, gained_warps=gained)

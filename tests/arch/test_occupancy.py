@@ -1,0 +1,264 @@
+"""Occupancy against known values of NVIDIA's calculator, and against the limits and curves that Nsight Compute puts into real reports."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpa_lsp.arch.lookup import find_architecture, list_architectures
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.arch.occupancy import (
+    BlockShape,
+    OccupancyLimit,
+    find_next_steps,
+    find_occupancy,
+    list_register_steps,
+)
+from gpa_lsp.profile.model import Launch
+from gpa_lsp.profile.read import read_profile
+from tests.conftest import find_corpus
+
+CORPUS = find_corpus()
+needs_corpus = pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
+
+KNOWN = [
+    # capability, threads, registers, shared bytes → blocks, warps, what limits
+    ((7, 0), 128, 64, 0, 8, 32, {"registers"}),
+    ((7, 0), 128, 32, 0, 16, 64, set()),
+    ((7, 0), 32, 16, 0, 32, 32, {"blocks"}),
+    ((7, 0), 64, 16, 98304, 1, 2, {"shared memory"}),
+    ((7, 5), 256, 32, 0, 4, 32, set()),
+    ((7, 5), 256, 64, 32768, 2, 16, {"shared memory"}),
+    ((8, 0), 256, 40, 0, 6, 48, {"registers"}),
+    ((8, 0), 128, 108, 24576, 4, 16, {"registers"}),
+    ((8, 0), 128, 255, 92672, 1, 4, {"shared memory"}),
+    ((8, 0), 1024, 64, 0, 1, 32, {"registers"}),
+    ((8, 0), 1024, 65, 0, 0, 0, {"registers"}),
+    ((8, 6), 1024, 32, 0, 1, 32, {"warps"}),
+    ((8, 6), 768, 80, 76896, 1, 24, {"registers", "shared memory"}),
+    ((8, 6), 1, 32, 0, 16, 16, {"blocks"}),
+    ((8, 6), 96, 40, 101376, 1, 3, {"shared memory"}),
+    ((8, 6), 96, 40, 101377, 0, 0, {"shared memory"}),
+    ((8, 9), 64, 24, 0, 24, 48, set()),
+    ((9, 0), 256, 56, 0, 4, 32, {"registers"}),
+    ((9, 0), 384, 168, 232448, 1, 12, {"registers", "shared memory"}),
+    ((10, 0), 256, 32, 0, 8, 64, set()),
+    ((12, 0), 256, 32, 0, 6, 48, set()),
+    ((12, 0), 32, 32, 0, 24, 24, {"blocks"}),
+]
+
+
+@pytest.mark.parametrize("known", KNOWN)
+def test_values_of_the_vendors_calculator(known):
+    capability, threads, registers, shared, blocks, warps, limiters = known
+    shape = BlockShape(threads=threads, registers_per_thread=registers, shared_bytes=shared)
+    found = find_occupancy(find_architecture(capability), shape)
+    assert (found.blocks_per_sm, found.warps_per_sm) == (blocks, warps)
+    assert {limiter.value for limiter in found.limiters} == limiters
+
+
+def test_registers_are_given_out_per_sub_partition():
+    """45 warps of 1,408 registers would fit into 65,536 as a whole; into four quarters fit 11 each."""
+    shape = BlockShape(threads=32 * 9, registers_per_thread=44, shared_bytes=0)
+    found = find_occupancy(find_architecture((9, 0)), shape)
+    assert found.registers_per_warp == 1536
+    assert found.limit_of(OccupancyLimit.REGISTERS) == 40 // 9
+
+
+def test_barriers_limit_only_where_the_architecture_counts_them():
+    shape = BlockShape(threads=32, registers_per_thread=16, shared_bytes=0, barriers=5)
+    assert find_occupancy(find_architecture((12, 0)), shape).limiters == (OccupancyLimit.BARRIERS,)
+    assert find_occupancy(find_architecture((8, 6)), shape).limit_of(OccupancyLimit.BARRIERS) is None
+
+
+def test_a_smaller_carve_out_holds_fewer_blocks():
+    shape = BlockShape(threads=32, registers_per_thread=16, shared_bytes=4096)
+    architecture = find_architecture((8, 6))
+    assert find_occupancy(architecture, shape, 16384).limit_of(OccupancyLimit.SHARED_MEMORY) == 3
+    assert find_occupancy(architecture, shape).limit_of(OccupancyLimit.SHARED_MEMORY) == 20
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"threads": 0}, {"registers_per_thread": -1}, {"shared_bytes": -1}, {"barriers": -1}]
+)
+def test_what_is_no_block_is_refused(wrong):
+    shape = replace(BlockShape(threads=32, registers_per_thread=16, shared_bytes=0), **wrong)
+    with pytest.raises(ValueError, match="no block has"):
+        find_occupancy(find_architecture((8, 0)), shape)
+
+
+shapes = st.builds(
+    BlockShape,
+    threads=st.integers(1, 1024),
+    registers_per_thread=st.integers(1, 255),
+    shared_bytes=st.integers(0, 240_000),
+    barriers=st.integers(0, 16),
+)
+architectures = st.sampled_from(list_architectures()).map(find_architecture)
+
+
+@given(architectures, shapes)
+def test_what_is_resident_fits(architecture: Architecture, shape: BlockShape):
+    found = find_occupancy(architecture, shape)
+    rules = architecture.occupancy
+    assert 0 <= found.warps_per_sm <= rules.max_warps_per_sm.value
+    assert 0 <= found.blocks_per_sm <= rules.max_blocks_per_sm.value
+    assert found.warps_per_sm * found.registers_per_warp <= rules.registers_per_sm.value
+    assert found.blocks_per_sm * found.shared_per_block_bytes <= rules.shared_per_sm_bytes.value
+    assert (found.limiters == ()) == (found.warps_per_sm == rules.max_warps_per_sm.value)
+
+
+@given(architectures, shapes)
+def test_asking_for_less_never_holds_fewer(architecture: Architecture, shape: BlockShape):
+    now = find_occupancy(architecture, shape).warps_per_sm
+    fewer = replace(
+        shape, registers_per_thread=max(1, shape.registers_per_thread - 3), shared_bytes=shape.shared_bytes // 2
+    )
+    assert find_occupancy(architecture, fewer).warps_per_sm >= now
+
+
+@given(architectures, shapes)
+def test_a_step_gains_what_it_says_and_is_the_smallest(architecture: Architecture, shape: BlockShape):
+    now = find_occupancy(architecture, shape)
+    for step in find_next_steps(architecture, shape):
+        assert step.occupancy == find_occupancy(architecture, step.block)
+        assert step.gained_warps == step.occupancy.warps_per_sm - now.warps_per_sm > 0
+        if step.resources == (OccupancyLimit.REGISTERS,):
+            one_more = replace(step.block, registers_per_thread=step.block.registers_per_thread + 1)
+            assert find_occupancy(architecture, one_more).warps_per_sm <= now.warps_per_sm
+        if step.resources == (OccupancyLimit.SHARED_MEMORY,):
+            one_more = replace(step.block, shared_bytes=step.block.shared_bytes + 1)
+            assert find_occupancy(architecture, one_more).warps_per_sm < step.occupancy.warps_per_sm
+        if len(step.resources) == 2:
+            for kept in ("registers_per_thread", "shared_bytes"):
+                alone = replace(step.block, **{kept: getattr(shape, kept)})
+                assert find_occupancy(architecture, alone).warps_per_sm <= now.warps_per_sm
+
+
+@given(architectures, shapes)
+def test_register_steps_go_down_and_gain(architecture: Architecture, shape: BlockShape):
+    steps = list_register_steps(architecture, shape)
+    registers = [shape.registers_per_thread, *(step.block.registers_per_thread for step in steps)]
+    gains = [0, *(step.gained_warps for step in steps)]
+    assert all(more > fewer for more, fewer in pairwise(registers))
+    assert all(later > earlier for earlier, later in pairwise(gains))
+
+
+def test_the_steps_of_a_block_that_two_resources_limit_are_taken_together():
+    shape = BlockShape(threads=256, registers_per_thread=128, shared_bytes=60_000)
+    architecture = find_architecture((8, 0))
+    assert len(find_occupancy(architecture, shape).limiters) == 2
+    (joint,) = find_next_steps(architecture, shape)
+    assert joint.resources == (OccupancyLimit.REGISTERS, OccupancyLimit.SHARED_MEMORY)
+    assert joint.block.registers_per_thread == 80
+    assert joint.block.shared_bytes == 167936 // 3 // 128 * 128 - 1024
+    assert joint.gained_warps == 8
+
+
+def test_blocks_of_one_warp_are_told_to_grow():
+    shape = BlockShape(threads=32, registers_per_thread=24, shared_bytes=0)
+    (step,) = find_next_steps(find_architecture((8, 6)), shape)
+    assert step.block.threads == 96
+    assert step.occupancy.warps_per_sm == 48
+
+
+def test_nothing_is_to_gain_when_all_warps_are_resident():
+    shape = BlockShape(threads=256, registers_per_thread=32, shared_bytes=0)
+    assert find_next_steps(find_architecture((8, 0)), shape) == ()
+
+
+@cache
+def real_launches() -> tuple[tuple[str, Launch], ...]:
+    assert CORPUS is not None
+    paths = sorted((CORPUS / "ncu").glob("*.ncu-rep"))
+    return tuple((path.name, launch) for path in paths for launch in read_profile(path).launches)
+
+
+def sound_launches() -> Iterator[tuple[str, Architecture, BlockShape, Launch]]:
+    for name, launch in real_launches():
+        if launch.failure is not None:
+            continue
+        assert launch.device.compute_capability is not None
+        shape = BlockShape(
+            threads=launch.block[0] * launch.block[1] * launch.block[2],
+            registers_per_thread=read_count(launch, "launch__registers_per_thread"),
+            shared_bytes=read_count(launch, "launch__shared_mem_per_block_static")
+            + read_count(launch, "launch__shared_mem_per_block_dynamic"),
+            barriers=read_count(launch, "launch__barrier_count", missing=0),
+        )
+        yield f"{name} {launch.index}", find_architecture(launch.device.compute_capability), shape, launch
+
+
+def read_count(launch: Launch, metric: str, missing: int | None = None) -> int:
+    value = launch.read_number(metric)
+    if value is None:
+        assert missing is not None, metric
+        return missing
+    return round(value)
+
+
+def carveout_of(name: str, launch: Launch) -> int | None:
+    """Reports of 2020.3 reckon with the largest carve-out, later ones with the one that was set; those without shared memory set none."""
+    if "2020.3" in name:
+        return None
+    return read_count(launch, "launch__shared_mem_config_size") or None
+
+
+@needs_corpus
+@pytest.mark.corpus
+def test_limits_and_warps_are_those_of_real_reports():
+    compared = 0
+    for name, architecture, shape, launch in sound_launches():
+        found = find_occupancy(architecture, shape, carveout_of(name, launch))
+        limits = {
+            OccupancyLimit.WARPS: "launch__occupancy_limit_warps",
+            OccupancyLimit.BLOCKS: "launch__occupancy_limit_blocks",
+            OccupancyLimit.REGISTERS: "launch__occupancy_limit_registers",
+            OccupancyLimit.SHARED_MEMORY: "launch__occupancy_limit_shared_mem",
+        }
+        for resource, metric in limits.items():
+            assert found.limit_of(resource) == read_count(launch, metric), f"{name}: {resource}"
+            compared += 1
+        printed = launch.read_number("launch__occupancy_limit_barriers")
+        ours = found.limit_of(OccupancyLimit.BARRIERS)
+        assert (ours is None) == (printed is None), name
+        if ours is not None:
+            # The profiler prints at most as many as there can be blocks.
+            assert min(ours, architecture.occupancy.max_blocks_per_sm.value) == printed, name
+        assert found.warps_per_sm == read_count(launch, "sm__maximum_warps_avg_per_active_cycle"), name
+        assert found.shared_per_block_bytes == read_count(launch, "launch__shared_mem_per_block_allocated"), name
+    assert compared > 100
+
+
+@needs_corpus
+@pytest.mark.corpus
+def test_curves_over_registers_block_size_and_barriers_are_those_of_real_reports():
+    points = 0
+    for name, architecture, shape, launch in sound_launches():
+        carveout = carveout_of(name, launch)
+        for count, warps in curve(launch, "launch__occupancy_per_register_count"):
+            found = find_occupancy(architecture, replace(shape, registers_per_thread=count), carveout)
+            assert found.warps_per_sm == warps, f"{name}: {count} registers"
+            points += 1
+        for count, warps in curve(launch, "launch__occupancy_per_block_size"):
+            found = find_occupancy(architecture, replace(shape, threads=count), carveout)
+            assert found.warps_per_sm == warps, f"{name}: {count} threads"
+            points += 1
+        for count, warps in curve(launch, "launch__occupancy_per_barrier_count"):
+            found = find_occupancy(architecture, replace(shape, barriers=count), carveout)
+            assert found.warps_per_sm == warps, f"{name}: {count} barriers"
+            points += 1
+    assert points > 10_000
+
+
+def curve(launch: Launch, metric: str) -> list[tuple[int, int]]:
+    found = launch.metrics.get(metric)
+    return (
+        []
+        if found is None
+        else [(int(x), int(y)) for x, y in zip(found.instance_ids, found.instance_values, strict=True)]
+    )
