@@ -36,16 +36,22 @@ class _Call:
     executions: int
 
 
-def estimate_called_samples(kernel: Kernel) -> npt.NDArray[np.float64]:
+def estimate_called_samples(kernel: Kernel, samples: npt.NDArray[np.float64] | None = None) -> npt.NDArray[np.float64]:
     """Samples in functions called from each instruction, callees of callees included.
 
     Recursive calls (back into a function that is being called) are left out, so nothing is counted twice. Where no call site of a function has
     execution counts, its sites share evenly. A function nobody in the kernel calls by a direct call keeps its samples to itself.
 
+    Args:
+        kernel: joined.
+        samples: float64[n], what each row counts for, such as the samples blamed on it; None counts those that were taken there.
+
     Returns:
         float64[n] over all rows of ``kernel.functions``, in order; zero but at call instructions.
     """
     starts = np.cumsum([0] + [len(function.pc_offsets) for function in kernel.functions])
+    if samples is None:
+        samples = np.concatenate([function.all_samples.sum(axis=1) for function in kernel.functions]).astype(np.float64)
     called = np.zeros(int(starts[-1]))
     by_caller: dict[_Node, list[_Call]] = {}
     for call in _list_calls(kernel, starts.tolist()):
@@ -54,7 +60,7 @@ def estimate_called_samples(kernel: Kernel) -> npt.NDArray[np.float64]:
     weights = _weigh(followed)
     inclusive: dict[_Node, float] = {}
     for node in order:
-        own = float(_count_own_samples(kernel, node))
+        own = _count_own_samples(kernel, node, samples[starts[node[0]] : starts[node[0] + 1]])
         for call in followed.get(node, ()):
             credit = inclusive[call.callee] * weights[call.row]
             called[call.row] += credit
@@ -90,13 +96,12 @@ def _find_callee(site: CallSite, index: int, sections: Mapping[str, int], kernel
     return (section, 0)
 
 
-def _count_own_samples(kernel: Kernel, node: _Node) -> int:
-    """Samples of a procedure's own instructions."""
+def _count_own_samples(kernel: Kernel, node: _Node, samples: npt.NDArray[np.float64]) -> float:
+    """Samples of a procedure's own instructions, out of those of its section."""
     function = kernel.functions[node[0]]
     if function.graph is None:
-        return function.total_samples
-    rows = _rows_of_procedure(function, function.graph, node[1])
-    return int(function.all_samples[rows].sum())
+        return float(samples.sum())
+    return float(samples[_rows_of_procedure(function, function.graph, node[1])].sum())
 
 
 def _rows_of_procedure(function: FunctionSamples, graph: FlowGraph, procedure: int) -> slice:
