@@ -13,8 +13,8 @@ execution leaves samples in proportion to the cycles a warp would stand at it by
 It is good for one thing: a profile of the right shape, so that each pair of kernels can be told apart by what the pair differs in.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -76,7 +76,7 @@ class Circumstances:
     imbalance: float = 0.0
     executes: Callable[[int, int], int] | None = None
     sm_count: int = 80
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics: tuple[tuple[str, float], ...] = ()
 
 
 def make_up_kernel(path: Path, circumstances: Circumstances) -> Kernel:
@@ -104,7 +104,7 @@ def make_up_kernel(path: Path, circumstances: Circumstances) -> Kernel:
         "launch__shared_mem_per_block_static": float(entry.shared_static_bytes - reserved),
         "launch__shared_mem_per_block_dynamic": 0.0,
         "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 20.0,
-        **circumstances.metrics,
+        **dict(circumstances.metrics),
     }
     device = Device(
         name="Test GPU",
