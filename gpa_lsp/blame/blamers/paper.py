@@ -1,0 +1,288 @@
+"""GPA as published: backward slices through registers, predicates and virtual barrier registers, three pruning rules, Equation 1.
+
+It is what the published numbers came from, and the yardstick for the blamer that follows the scoreboards. Where it differs from the text of
+the paper:
+
+* What is left without a source is not dropped: memory and synchronisation stalls become samples without a cause; execution stalls stay with
+  their instruction, as scheduling, which the published code does too.
+* The two halves of a 64-bit value are one dependency.
+* A predicate that was written in between is another condition, see :mod:`gpa_lsp.blame.slicing`.
+* A synchronisation stall is caused by the instruction itself where it synchronises, as in the published code, and otherwise by the last
+  synchronising instructions before it in control flow; the code takes the preceding address.
+
+Source: GPA section IV.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gpa_lsp.binary.opcodes import Synchronisation
+from gpa_lsp.blame.apportioning import apportion
+from gpa_lsp.blame.blamers import DependencyGraph, FunctionBlame
+from gpa_lsp.blame.categories import find_category
+from gpa_lsp.blame.def_use import PairFinder, find_def_use, is_scoreboard, number_synchronisation
+from gpa_lsp.blame.edge_columns import blame_themselves, merge_edges
+from gpa_lsp.blame.edge_list import Edge, Lost, build_edges, build_unattributed
+from gpa_lsp.blame.graph_search import OutOfWorkError, list_blocks
+from gpa_lsp.blame.halves import join_halves
+from gpa_lsp.blame.longest_paths import LongestPaths
+from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
+from gpa_lsp.blame.operands import NO_RESOURCE, Connection, RegisterUses
+from gpa_lsp.blame.pruning import (
+    DependencyEdge,
+    Pruner,
+    StallClass,
+    build_edge,
+    can_cause,
+    classify_reason,
+    is_far_memory,
+)
+from gpa_lsp.blame.shortest_paths import Distance, ShortestPaths
+from gpa_lsp.blame.slicing import Slicer
+from gpa_lsp.blame.view import FunctionView
+from gpa_lsp.blame.work import WorkBudget
+
+_ITSELF = Connection(Dependency.ITSELF, NO_RESOURCE)
+_SYNCHRONISATION = Connection(Dependency.SYNCHRONISATION, NO_RESOURCE)
+_NO_DISTANCE = Distance(0, 0)
+_WAITS_AT = {
+    "barrier": Synchronisation.BLOCK,
+    "membar": Synchronisation.FENCE,
+    "warpgroup_arrive": Synchronisation.WARPGROUP,
+    "gmma": Synchronisation.WARPGROUP,
+}
+
+
+class _Blame(NamedTuple):
+    """Who is blamed for what part of the samples of a use and reason."""
+
+    def_row: int
+    category: BlameCategory
+    connection: Connection
+    distance: Distance = _NO_DISTANCE
+    share: float = 1.0
+    group: int = 0
+
+
+class PaperBlamer:
+    """The published blamer."""
+
+    name = "paper"
+    description = "GPA as published: def-use slices through registers, predicates and barriers, pruned and apportioned by Equation 1."
+
+    def blame(self, view: FunctionView, budget: WorkBudget) -> FunctionBlame:
+        """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget."""
+        classes = [classify_reason(reason) for reason in view.reasons]
+        staying = [column for column, stall_class in enumerate(classes) if stall_class is None]
+        moving = [column for column, stall_class in enumerate(classes) if stall_class is not None]
+        function = _Function(view, budget)
+        samples = view.all_samples[:, moving].sum(axis=1)
+        sampled = np.flatnonzero(view.all_samples.any(axis=1))
+        for row in sampled[
+            np.argsort(-samples[sampled], kind="stable")
+        ].tolist():  # the budget serves the hottest first
+            function.blame_row(row)
+        edges = merge_edges(build_edges(function.edges), blame_themselves(view, staying))
+        graph = DependencyGraph(before=tuple(sorted(function.before)), after=tuple(sorted(function.after)))
+        return FunctionBlame(
+            edges=edges,
+            unattributed=build_unattributed(function.lost),
+            dependencies=graph,
+        )
+
+
+class _Function:
+    """One function on its way: what was found so far."""
+
+    def __init__(self, view: FunctionView, budget: WorkBudget) -> None:
+        blocks = list_blocks(view.graph)
+        self.edges: list[Edge] = []
+        self.lost: list[Lost] = []
+        self.before: set[tuple[int, int]] = set()
+        self.after: set[tuple[int, int]] = set()
+        self._view = view
+        self._def_use = find_def_use(view)
+        self._slicer = Slicer(blocks, self._def_use, budget)
+        self._shortest = ShortestPaths(blocks, view.stall_cycles, budget)
+        self._longest = LongestPaths(blocks, budget)
+        self._pruner = Pruner(view, blocks, self._def_use, self._shortest, budget)
+        self._uses = RegisterUses(view.instructions)
+        self._pairs = PairFinder()
+        self._next_group = 0
+        self._columns: dict[StallClass, list[int]] = {stall_class: [] for stall_class in StallClass}
+        for column, reason in enumerate(view.reasons):
+            stall_class = classify_reason(reason)
+            if stall_class is not None:
+                self._columns[stall_class].append(column)
+
+    def blame_row(self, row: int) -> None:
+        """Blame the memory, execution and synchronisation samples of one instruction, and put it into the dependency graph."""
+        wanted = {stall_class: tuple(self._list_sampled(row, stall_class)) for stall_class in StallClass}
+        synchronising = wanted.pop(StallClass.SYNCHRONISATION)
+        for column in synchronising:
+            try:
+                self._blame_synchronisation(row, column)
+            except OutOfWorkError:
+                self._lose(row, (column,), UnattributedCause.WORK_BOUND)
+        try:
+            self._blame_dependencies(row, {one: columns for one, columns in wanted.items() if columns})
+        except OutOfWorkError:
+            self._lose(row, [one for columns in wanted.values() for one in columns], UnattributedCause.WORK_BOUND)
+
+    def _list_sampled(self, row: int, stall_class: StallClass) -> Iterator[int]:
+        samples = self._view.all_samples[row]
+        return (column for column in self._columns[stall_class] if samples[column])
+
+    def _blame_dependencies(self, row: int, wanted: dict[StallClass, tuple[int, ...]]) -> None:
+        """Slice, prune, apportion. Everything that costs work comes before anything is kept."""
+        view = self._view
+        sources = self._slicer.find_sources(row)
+        stands_for = {}
+        if sources:
+            pairs = self._pairs.find(view, row) if len(sources) > 1 else ()
+            stands_for = join_halves(sources, pairs, lambda definition: is_far_memory(view.opcode(definition)))
+        left = self._prune(row, sources, tuple(wanted))
+        found = {
+            stall_class: self._divide(row, [one for one in left if self._is_cause(one[0], stall_class)], stands_for)
+            for stall_class in wanted
+        }
+        self.before.update((row, one) for one in stands_for.values())
+        first_group = self._next_group
+        for stall_class, divided in found.items():
+            if not divided:
+                self._keep_without_source(row, stall_class, wanted[stall_class])
+            for edge, distance, share in divided:
+                one = stands_for[edge.def_row]
+                self.after.add((row, one))
+                group = first_group + sorted(set(stands_for.values())).index(one)
+                self._next_group = max(self._next_group, group + 1)
+                for column in wanted[stall_class]:
+                    self._add(edge, distance, column, share, group)
+
+    def _prune(
+        self, row: int, sources: dict[int, tuple[int, ...]], wanted: Sequence[StallClass]
+    ) -> list[tuple[DependencyEdge, Distance]]:
+        """The edges that are left of a slice, by all three rules."""
+        left = []
+        for definition, resources in sorted(sources.items()):
+            edge = build_edge(self._view, definition, row, resources)
+            if any(self._is_cause(edge, stall_class) for stall_class in wanted):
+                pruned = self._pruner.prune(edge)
+                if pruned is not None:
+                    left.append(pruned)
+        return left
+
+    def _is_cause(self, edge: DependencyEdge, stall_class: StallClass) -> bool:
+        return can_cause(self._view.opcode(edge.def_row), edge, stall_class)
+
+    def _divide(
+        self, row: int, left: Sequence[tuple[DependencyEdge, Distance]], stands_for: Mapping[int, int]
+    ) -> list[tuple[DependencyEdge, Distance, float]]:
+        """The share of each edge."""
+        definitions = [edge.def_row for edge, _ in left]
+        shares = self._share(row, definitions, [stands_for[one] for one in definitions])
+        return [(edge, distance, share) for (edge, distance), share in zip(left, shares, strict=True)]
+
+    def _share(
+        self, row: int, definitions: Sequence[int], dependencies: Sequence[int] | None = None
+    ) -> tuple[float, ...]:
+        """The share of each source by Equation 1; one source needs no path measured."""
+        if len(definitions) <= 1:
+            return (1.0,) * len(definitions)
+        return apportion(
+            [float(self._view.issue_counts[definition]) for definition in definitions],
+            [self._longest.find(definition, row) for definition in definitions],
+            definitions if dependencies is None else dependencies,
+        )
+
+    def _keep_without_source(self, row: int, stall_class: StallClass, columns: Sequence[int]) -> None:
+        """What nothing else can be blamed for: execution stalls are scheduling, memory stalls have no cause."""
+        if stall_class is not StallClass.EXECUTION:
+            self._lose(row, columns, UnattributedCause.NO_PRODUCER)
+            return
+        for column in columns:
+            self._append(row, column, _Blame(row, BlameCategory.ISSUE, _ITSELF, group=self._take_group()))
+
+    def _blame_synchronisation(self, row: int, column: int) -> None:
+        """Everything that costs work comes before anything is kept here, too."""
+        view = self._view
+        reason = view.reasons[column]
+        kind = _WAITS_AT[reason]
+        if view.opcode(row).synchronises is kind:
+            self._append(row, column, _Blame(row, BlameCategory.SYNCHRONISATION, _ITSELF, group=self._take_group()))
+            return
+        condition = self._def_use.condition[row]
+        definitions = sorted(self._slicer.find_definitions(row, number_synchronisation(kind), condition))
+        if not definitions:
+            self._lose(row, (column,), UnattributedCause.NO_PRODUCER)
+            return
+        distances = [self._shortest.find(definition, row) or _NO_DISTANCE for definition in definitions]
+        for definition, distance, share in zip(definitions, distances, self._share(row, definitions), strict=True):
+            category = find_category(view.opcode(definition), Dependency.SYNCHRONISATION, reason)
+            blame = _Blame(definition, category, _SYNCHRONISATION, distance, share, self._take_group())
+            self._append(row, column, blame)
+
+    def _take_group(self) -> int:
+        self._next_group += 1
+        return self._next_group - 1
+
+    def _add(self, edge: DependencyEdge, distance: Distance, column: int, share: float, group: int) -> None:
+        connection = self._connect(edge)
+        category = find_category(
+            self._view.opcode(edge.def_row),
+            connection.dependency,
+            self._view.reasons[column],
+            waits_for_operands=not edge.by_result,
+        )
+        self._append(edge.use_row, column, _Blame(edge.def_row, category, connection, distance, share, group))
+
+    def _connect(self, edge: DependencyEdge) -> Connection:
+        """What connects the two: a register of the slice, or a scoreboard and what it protects."""
+        registers = [one for one in edge.by_result if not is_scoreboard(one)]
+        values = [one for one in registers if one != self._def_use.guard[edge.use_row]]
+        if values:
+            return Connection(Dependency.READ_AFTER_WRITE, min(values))
+        if registers:
+            return Connection(Dependency.GUARD, registers[0])
+        found = self._uses.connect(
+            edge.def_row, edge.use_row, by_result=bool(edge.by_result), by_operands=bool(edge.by_operands)
+        )
+        if found.dependency in (Dependency.READ_AFTER_WRITE, Dependency.GUARD):  # that value is another def's by now
+            return Connection(Dependency.SCOREBOARD, NO_RESOURCE)
+        return found
+
+    def _append(self, row: int, column: int, blame: _Blame) -> None:
+        view = self._view
+        self.edges.append(
+            Edge(
+                use_row=row,
+                def_row=blame.def_row,
+                reason=column,
+                category=blame.category,
+                dependency=blame.connection.dependency,
+                resource=blame.connection.resource,
+                group=blame.group,
+                all_samples=blame.share * float(view.all_samples[row, column]),
+                latency_samples=blame.share * float(view.latency_samples[row, column]),
+                distance_cycles=blame.distance.cycles,
+                distance_instructions=blame.distance.instructions,
+            )
+        )
+
+    def _lose(self, row: int, columns: Sequence[int], cause: UnattributedCause) -> None:
+        view = self._view
+        for column in columns:
+            self.lost.append(
+                Lost(
+                    row=row,
+                    reason=column,
+                    cause=cause,
+                    all_samples=float(view.all_samples[row, column]),
+                    latency_samples=float(view.latency_samples[row, column]),
+                )
+            )
+
+
+BLAMER = PaperBlamer()

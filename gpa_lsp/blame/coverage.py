@@ -1,0 +1,114 @@
+"""Single-dependency coverage: how far stalls have one cause each, so that nothing had to be divided.
+
+Source: GPA section VI-C and Figure 7. What makes a node single is defined by the published code: at most one incoming edge from a memory
+instruction other than of shared memory, and at most one from any other, because those two are different dependencies. An instruction that was
+not sampled but defines what a sampled one uses is a node, too, without edges into it.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.binary.opcodes import describe_mnemonic
+from gpa_lsp.blame.blamers import DependencyGraph
+from gpa_lsp.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD
+from gpa_lsp.blame.model import BlameEdges, Dependency, SingleDependencyCoverage, Unattributed
+from gpa_lsp.blame.pruning import is_far_memory
+from gpa_lsp.kernel.model import Kernel
+
+_SCOREBOARD_REASONS = (LONG_SCOREBOARD, SHORT_SCOREBOARD)
+_DEPENDENCY_REASONS = (*_SCOREBOARD_REASONS, "wait")
+
+_Pairs = npt.NDArray[np.int64]
+
+
+def measure_coverage(
+    kernel: Kernel,
+    edges: BlameEdges,
+    unattributed: Unattributed,
+    dependencies: Iterable[tuple[DependencyGraph, int]],
+) -> SingleDependencyCoverage:
+    """Measure a blamer's coverage of one kernel.
+
+    Args:
+        kernel: what was sampled.
+        edges: of the whole kernel.
+        unattributed: of the whole kernel; with ``edges`` it holds all samples.
+        dependencies: the graph of each function that was blamed, with the function's first row in the kernel.
+    """
+    graphs = list(dependencies)
+    before = _list_pairs((graph.before, first) for graph, first in graphs)
+    after = _list_pairs((graph.after, first) for graph, first in graphs)
+    is_node = np.concatenate([np.zeros(0, np.bool_), *(one.all_samples.any(axis=1) for one in kernel.functions)])
+    is_node[before.ravel()] = True
+    is_memory = _find_far_memory(kernel)
+    nodes = int(is_node.sum())
+    explained, waiting = _count_explained(kernel, edges, unattributed)
+    grouped, divisible = _count_grouped(kernel, edges, unattributed)
+    return SingleDependencyCoverage(
+        before_ratio=_divide(nodes - _count_multiple(before, is_memory), nodes),
+        after_ratio=_divide(nodes - _count_multiple(after, is_memory), nodes),
+        nodes=nodes,
+        group_ratio=_divide(grouped, divisible),
+        group_samples=round(divisible),
+        explained_ratio=_divide(explained, waiting),
+    )
+
+
+def _divide(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _list_pairs(parts: Iterable[tuple[tuple[tuple[int, int], ...], int]]) -> _Pairs:
+    """int64[m, 2], unique (use, def) rows of the kernel."""
+    listed = [np.array(pairs, dtype=np.int64).reshape(-1, 2) + first for pairs, first in parts]
+    return np.unique(np.concatenate([np.zeros((0, 2), np.int64), *listed]), axis=0)
+
+
+def _find_far_memory(kernel: Kernel) -> npt.NDArray[np.bool_]:
+    """bool[n], per row: a memory instruction other than of shared memory."""
+    found = [np.zeros(0, np.bool_)]
+    for function in kernel.functions:
+        instructions = function.instructions
+        if instructions is None:
+            found.append(np.zeros(len(function.pc_offsets), np.bool_))
+            continue
+        kinds = [is_far_memory(describe_mnemonic(mnemonic)) for mnemonic in instructions.mnemonics]
+        found.append(np.array(kinds, dtype=np.bool_)[instructions.mnemonic_index])
+    return np.concatenate(found)
+
+
+def _count_multiple(pairs: _Pairs, is_memory: npt.NDArray[np.bool_]) -> int:
+    """Nodes with several sources of one class."""
+    keys, counts = np.unique(2 * pairs[:, 0] + is_memory[pairs[:, 1]], return_counts=True)
+    return len(np.unique(keys[counts > 1] // 2))
+
+
+def _sum_samples(kernel: Kernel, columns: BlameEdges | Unattributed, reasons: tuple[str, ...]) -> float:
+    return float(columns.all_samples[_select(kernel, columns, reasons)].sum())
+
+
+def _select(kernel: Kernel, columns: BlameEdges | Unattributed, reasons: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+    numbers = [number for number, reason in enumerate(kernel.reasons) if reason in reasons]
+    return np.isin(columns.reason, numbers)
+
+
+def _count_explained(kernel: Kernel, edges: BlameEdges, unattributed: Unattributed) -> tuple[float, float]:
+    """Scoreboard samples with a cause, and all of them. Staying with the instruction that waited explains nothing."""
+    is_waiting = _select(kernel, edges, _SCOREBOARD_REASONS)
+    explained = float(edges.all_samples[is_waiting & (edges.dependency != Dependency.ITSELF)].sum())
+    total = _sum_samples(kernel, edges, _SCOREBOARD_REASONS) + _sum_samples(kernel, unattributed, _SCOREBOARD_REASONS)
+    return explained, total
+
+
+def _count_grouped(kernel: Kernel, edges: BlameEdges, unattributed: Unattributed) -> tuple[float, float]:
+    """Samples of a use and reason with one group of causes, and all of them; those without any cause have none."""
+    chosen = _select(kernel, edges, _DEPENDENCY_REASONS)
+    samples = edges.all_samples[chosen]
+    keys = edges.use_row[chosen].astype(np.int64) * max(len(kernel.reasons), 1) + edges.reason[chosen]
+    uses, use_of = np.unique(keys, return_inverse=True)
+    distinct = np.unique(np.stack([use_of, edges.group[chosen]], axis=1), axis=0)
+    groups = np.bincount(distinct[:, 0], minlength=len(uses))
+    total = float(samples.sum()) + _sum_samples(kernel, unattributed, _DEPENDENCY_REASONS)
+    return float(samples[groups[use_of] == 1].sum()), total

@@ -1,0 +1,205 @@
+"""The three published rules that take "cold" edges out of the dependency graph: opcode, dominator, latency.
+
+Source: GPA section IV, "Prune cold edges", rules 1 to 3, and Figure 5 for what kinds of stalls an opcode can cause.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from gpa_lsp.binary.model import ResourceKind
+from gpa_lsp.binary.opcodes import MemorySpace, Opcode
+from gpa_lsp.blame.def_use import DefUse, find_setters, is_scoreboard
+from gpa_lsp.blame.graph_search import BlockLists
+from gpa_lsp.blame.latency_bounds import LatencyBounds
+from gpa_lsp.blame.mandatory_blocks import MandatoryBlocks
+from gpa_lsp.blame.shortest_paths import Distance, ShortestPaths
+from gpa_lsp.blame.view import FunctionView
+from gpa_lsp.blame.work import WorkBudget
+
+FAR_MEMORY = frozenset(
+    {
+        MemorySpace.GLOBAL,
+        MemorySpace.GENERIC,
+        MemorySpace.LOCAL,
+        MemorySpace.CONSTANT,
+        MemorySpace.TEXTURE,
+        MemorySpace.SURFACE,
+    }
+)
+"""Memories behind memory dependencies. Shared memory is an execution dependency, as Figure 5 has it."""
+
+
+class StallClass(IntEnum):
+    """The published classes of stalls that another instruction causes."""
+
+    MEMORY = 0
+    EXECUTION = 1
+    SYNCHRONISATION = 2
+
+
+_CLASS_OF_REASON = {
+    "long_scoreboard": StallClass.MEMORY,
+    "short_scoreboard": StallClass.EXECUTION,
+    "wait": StallClass.EXECUTION,
+    "barrier": StallClass.SYNCHRONISATION,
+    "membar": StallClass.SYNCHRONISATION,
+    "warpgroup_arrive": StallClass.SYNCHRONISATION,
+    "gmma": StallClass.SYNCHRONISATION,
+}
+
+
+def classify_reason(reason: str) -> StallClass | None:
+    """The class of a stall reason in Nsight Compute's spelling; None where the sampled instruction itself is to blame.
+
+    >>> classify_reason("wait").name, classify_reason("lg_throttle") is None
+    ('EXECUTION', True)
+    """
+    return _CLASS_OF_REASON.get(reason)
+
+
+def is_far_memory(opcode: Opcode) -> bool:
+    """Whether an instruction accesses memory other than shared memory.
+
+    >>> from gpa_lsp.binary.opcodes import describe_mnemonic
+    >>> [is_far_memory(describe_mnemonic(name)) for name in ("LDG.E", "LDS", "SHFL.BFLY", "FFMA")]
+    [True, False, False, False]
+    """
+    return opcode.memory in FAR_MEMORY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DependencyEdge:
+    """An edge of the dependency graph: a def, its use, and what of the def the use depends on.
+
+    Attributes:
+        def_row: the def.
+        use_row: the use.
+        by_result: what the use needs of the def's results: registers, predicates, the scoreboard they release.
+        by_operands: the scoreboard the def releases when it has read its operands; empty where the use does not wait for it.
+    """
+
+    def_row: int
+    use_row: int
+    by_result: tuple[int, ...]
+    by_operands: tuple[int, ...]
+
+
+def build_edge(view: FunctionView, def_row: int, use_row: int, resources: tuple[int, ...]) -> DependencyEdge:
+    """The edge of a def-use pair.
+
+    Args:
+        view: the function.
+        def_row: the def.
+        use_row: the use.
+        resources: what the use uses of what the def defines; not empty.
+    """
+    result, operands = find_setters(view, def_row)
+    only_operands = operands if operands != result else -1
+    return DependencyEdge(
+        def_row=def_row,
+        use_row=use_row,
+        by_result=tuple(resource for resource in resources if resource != only_operands),
+        by_operands=tuple(resource for resource in resources if resource == only_operands),
+    )
+
+
+def can_cause(opcode: Opcode, edge: DependencyEdge, stall_class: StallClass) -> bool:
+    """Rule 1: whether a stall of this class can come through an edge, by the opcode of its def.
+
+    Memory stalls come from instructions that access memory. Execution stalls come from all others, and from the reading of operands by any
+    (write after read). A load of constants counts as either: newer hardware answers it elsewhere than the published one.
+    """
+    if stall_class is StallClass.MEMORY:
+        return is_far_memory(opcode)
+    if stall_class is StallClass.EXECUTION:
+        return bool(edge.by_operands) or not is_far_memory(opcode) or opcode.memory is MemorySpace.CONSTANT
+    return True
+
+
+class Pruner:
+    """Rules 2 and 3 for one function.
+
+    Args:
+        view: the function.
+        blocks: its blocks.
+        def_use: its defs and uses.
+        paths: its shortest paths.
+        budget: pays for the searches.
+    """
+
+    __slots__ = ("_blocks", "_def_use", "_latencies", "_mandatory", "_paths", "_view")
+
+    def __init__(
+        self, view: FunctionView, blocks: BlockLists, def_use: DefUse, paths: ShortestPaths, budget: WorkBudget
+    ) -> None:
+        self._view = view
+        self._blocks = blocks
+        self._def_use = def_use
+        self._paths = paths
+        self._mandatory = MandatoryBlocks(view.graph, blocks, budget)
+        self._latencies = LatencyBounds(view.architecture)
+
+    def prune(self, edge: DependencyEdge) -> tuple[DependencyEdge, Distance] | None:
+        """What is left of an edge, with the length of its shortest path; None when it is cold.
+
+        Raises:
+            OutOfWorkError: the budget is spent.
+        """
+        distance = self._paths.find(edge.def_row, edge.use_row, self.find_latency(edge))
+        if distance is None:
+            return None
+        kept = self.prune_dominated(edge)
+        return None if kept is None else (kept, distance)
+
+    def find_latency(self, edge: DependencyEdge) -> float:
+        """Upper bound of the latency of an edge's def, in cycles; infinite where nobody knows one."""
+        guard = self._def_use.guard[edge.use_row]
+        kinds = frozenset(
+            (ResourceKind(resource >> 8), resource == guard)
+            for resource in edge.by_result
+            if not is_scoreboard(resource)
+        )
+        view = self._view
+        return self._latencies.find(view.mnemonic(edge.def_row), view.mnemonic(edge.use_row), kinds)
+
+    def prune_dominated(self, edge: DependencyEdge) -> DependencyEdge | None:
+        """Rule 2: an edge without what another instruction on every path would have waited for; None when nothing is left.
+
+        Whoever got past an instruction that used one of the def's results had them all; and its operands had been read before.
+        """
+        if any(self.is_used_on_every_path(edge, resource) for resource in edge.by_result):
+            return None
+        waits = tuple(one for one in edge.by_operands if not self.is_used_on_every_path(edge, one))
+        if not edge.by_result and not waits:
+            return None
+        if waits == edge.by_operands:
+            return edge
+        return DependencyEdge(def_row=edge.def_row, use_row=edge.use_row, by_result=edge.by_result, by_operands=waits)
+
+    def is_used_on_every_path(self, edge: DependencyEdge, resource: int) -> bool:
+        """Whether one instruction without a guard uses a resource on every path from an edge's def to its use.
+
+        Raises:
+            OutOfWorkError: the budget is spent.
+        """
+        users = self._def_use.plain_uses.get(resource)
+        if users is None:
+            return False
+        blocks, def_row, use_row = self._blocks, edge.def_row, edge.use_row
+        source, target = blocks.block_of[def_row], blocks.block_of[use_row]
+        if source == target and def_row < use_row:
+            return _has_any(users, def_row + 1, use_row)
+        if _has_any(users, def_row + 1, blocks.last[source] + 1) or _has_any(users, blocks.first[target], use_row):
+            return True
+        if self._paths.find(def_row, use_row) is None:
+            return False
+        between = self._paths.find_blocks_between(def_row, use_row)
+        using = [block for block in between if _has_any(users, blocks.first[block], blocks.last[block] + 1)]
+        return bool(using) and self._mandatory.has_any(source, target, between, using)
+
+
+def _has_any(rows: Sequence[int], start: int, end: int) -> bool:
+    """Whether ascending ``rows`` has one in ``start..end - 1``."""
+    return bisect_left(rows, start) < bisect_right(rows, end - 1)
