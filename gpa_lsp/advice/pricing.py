@@ -1,10 +1,36 @@
-"""From matches to :class:`~gpa_lsp.advice.model.Advice`: shares, estimates with interval and bound, the regions that are shown."""
+"""From matches to :class:`~gpa_lsp.advice.model.Advice`: shares, estimates with interval and bound, the regions that are shown.
 
+An estimate is the published formula's value, cut at a bound; its interval is that of the sample counts, sent through the same formula. Every
+kind of advice is bounded by the memory: a faster kernel moves the same bytes in less time, and the busiest level sustains only so much
+(:mod:`gpa_lsp.advice.roofs`), unless the change lessens the traffic itself.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpa_lsp.advice.matches import EliminationMatch, HidingMatch, IdleMatch, ParallelMatch
-from gpa_lsp.advice.model import Advice, Category, Silence
+from gpa_lsp.advice.bounds import Bound, cut_speedup, explain_cut, find_roof
+from gpa_lsp.advice.estimators import (
+    MOST_HIDING,
+    count_hidden,
+    estimate_elimination,
+    estimate_hiding,
+    estimate_idle,
+    estimate_parallel,
+    measure_range,
+)
+from gpa_lsp.advice.matches import (
+    EliminationMatch,
+    EliminationRegion,
+    HidingMatch,
+    HidingRegion,
+    IdleMatch,
+    ParallelMatch,
+)
+from gpa_lsp.advice.model import LEAST_SPEEDUP, MOST_REGIONS, Advice, Category, Region, Silence, SilenceStage, Speedup
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.figures import Share, measure_share
+
+MatchedRegion = EliminationRegion | HidingRegion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,21 +43,242 @@ class Label:
     group: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Estimate:
+    """What all of a match would gain, and why."""
+
+    speedup: Speedup
+    reasons: tuple[str, ...]
+
+
 def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -> Advice | Silence:
-    """Price stalls that a change would remove."""
-    raise NotImplementedError
+    """Price stalls that a change would remove: GPA Equation 2, below the memory roof."""
+    total = subject.total_samples
+    roof = () if match.removes_traffic else find_roof(subject)
+
+    def price(samples: float) -> Speedup:
+        found = measure_range(samples, total)
+        all_gone = Bound(
+            speedup=estimate_elimination(total, found.high), reason="no more than the matched stalls can go"
+        )
+        values = tuple(estimate_elimination(total, count) for count in (found.low, found.count, found.high))
+        return cut_speedup(values, values[1], (all_gone, *roof))
+
+    matched = sum(region.samples for region in match.regions)
+    speedup = price(matched)
+    reasons = (f"Equation 2: {matched:,.0f} of {total:,} samples would go",)
+    priced = [(region, price(region.samples)) for region in match.regions]
+    return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons), priced)
 
 
 def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice | Silence:
-    """Price latency that rearranged code could fill."""
-    raise NotImplementedError
+    """Price latency that rearranged code could fill: GPA Equations 4 and 5, no active sample used twice, below the memory roof.
+
+    ``uncapped`` of the whole is Equation 5 added up over the regions as GPA's code does it: T / (T − min(A, Σ min(A_l, M_l^L))).
+    """
+    total = subject.total_samples
+    roof = find_roof(subject)
+
+    def price(hidden: float, active: float, published: float) -> Speedup:
+        found = measure_range(hidden, total)
+        values = tuple(estimate_hiding(total, count, count) for count in (found.low, found.count, found.high))
+        most_active = measure_range(active, total).high
+        bounds = (
+            Bound(speedup=MOST_HIDING, reason="hiding latency gains at most 2× (GPA, Theorem V.1)"),
+            Bound(
+                speedup=estimate_hiding(total, most_active, most_active),
+                reason=f"only {active:,.0f} samples saw an issue that could fill the stalls",
+            ),
+            *roof,
+        )
+        return cut_speedup(values, published, bounds)
+
+    def price_region(region: HidingRegion) -> Speedup:
+        hidden = min(region.active_samples, region.latency_samples)
+        return price(hidden, region.active_samples, _hide(total, hidden))
+
+    singly = sum(min(region.active_samples, region.latency_samples) for region in match.regions)
+    hidden = min(match.active_samples, _hide_nested(subject, match.regions))
+    speedup = price(hidden, match.active_samples, _hide(total, min(match.active_samples, singly)))
+    latency = sum(region.latency_samples for region in match.regions)
+    reasons = (
+        f"Equation 5: {hidden:,.0f} of {total:,} samples can be filled: "
+        f"{latency:,.0f} matched without issue, {match.active_samples:,.0f} with",
+    )
+    priced = [(region, price_region(region)) for region in match.regions]
+    return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons), priced)
 
 
 def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advice | Silence:
-    """Price another number of blocks or threads."""
-    raise NotImplementedError
+    """Price another number of blocks or threads: GPA Equations 6 to 10, below the match's bound and the memory roof.
+
+    What counts as matched are the kernel's latency samples: the cycles without issue that other warps could use.
+    """
+    total = subject.total_samples
+    issued = measure_range(match.issue_ratio * total, total)
+
+    def estimate(issue_ratio: float) -> float:
+        return estimate_parallel(
+            issue_ratio=issue_ratio,
+            warps=match.warps_per_scheduler,
+            new_warps=match.new_warps_per_scheduler,
+            scales_warps=match.scales_warps,
+            factor=match.factor,
+        )
+
+    published = estimate(match.issue_ratio)
+    ends = (estimate(issued.low / total), published, estimate(issued.high / total))
+    bound = Bound(speedup=match.bound, reason=match.bound_reason)
+    speedup = cut_speedup((min(ends), published, max(ends)), published, (bound, *find_roof(subject)))
+    latency = int(subject.latency_samples.sum())
+    equation = "Equations 6 to 10" if match.scales_warps else "Equations 7 to 9"
+    reasons = (
+        f"{equation}: {match.warps_per_scheduler:.3g} warps per scheduler now, {match.new_warps_per_scheduler:.3g} then, "
+        f"{100 * match.issue_ratio:.1f} % of {total:,} samples issued",
+    )
+    return _finish_kernel(label, match, _Estimate(speedup=speedup, reasons=reasons), measure_share(latency, total))
 
 
 def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Silence:
-    """Price hardware that has nothing to do."""
-    raise NotImplementedError
+    """Price hardware that has nothing to do, by the time it takes, below the match's bound and the memory roof.
+
+    No samples count as matched: idle hardware has none, and the figures are counters.
+    """
+    saved = (match.saved_ratio_low, match.saved_ratio, match.saved_ratio_high)
+    values = tuple(estimate_idle(ratio) for ratio in saved)
+    bound = Bound(speedup=match.bound, reason=match.bound_reason)
+    speedup = cut_speedup(values, values[1], (bound, *find_roof(subject)))
+    reasons = (f"{100 * match.saved_ratio:.1f} % of the run time would go",)
+    whole = _Estimate(speedup=speedup, reasons=reasons)
+    return _finish_kernel(label, match, whole, measure_share(0, subject.total_samples))
+
+
+def _hide(total: int, hidden: float) -> float:
+    found = measure_range(hidden, total).count
+    return estimate_hiding(total, found, found)
+
+
+def _hide_nested(subject: Subject, regions: Sequence[HidingRegion]) -> float:
+    """Latency the regions hide together; a region nested in another one draws on the same active samples."""
+    tree = subject.scopes
+    numbers = {scope: number for number, scope in reversed(list(enumerate(tree.scopes)))}
+    # A region that is no scope of the tree (a line, a call) is inside the scope its row is in.
+    places = [
+        (numbers.get(region.scope, int(tree.innermost[region.scope.row])), region.scope not in numbers)
+        for region in regions
+    ]
+    order = sorted(range(len(regions)), key=lambda index: places[index])
+    region_at: dict[int, int] = {}
+    parents = []
+    for position, index in enumerate(order):
+        number, is_inside = places[index]
+        around = next((scope for scope in tree.around(number) if scope in region_at), None)
+        parents.append(-1 if around is None else region_at[around])
+        if not is_inside:
+            region_at.setdefault(number, position)
+    return count_hidden(
+        parents,
+        [regions[index].active_samples for index in order],
+        [regions[index].latency_samples for index in order],
+    )
+
+
+def _finish(
+    subject: Subject,
+    label: Label,
+    match: EliminationMatch | HidingMatch,
+    whole: _Estimate,
+    priced: Sequence[tuple[MatchedRegion, Speedup]],
+) -> Advice | Silence:
+    matched = sum(region.samples for region, _ in priced)
+    placed = [(region, one) for region, one in priced if region.samples > 0 and _has_place(subject, region)]
+    if not placed:
+        message = f"{matched:,.0f} samples match, but none of them is in code the profile holds"
+        return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_PLACE, message=message)
+    if (gated := _gate(label, whole.speedup)) is not None:
+        return gated
+    total = subject.total_samples
+    # Below a roof regions gain alike; the published value still tells them apart.
+    placed.sort(key=lambda pair: (-pair[1].uncapped, -pair[0].samples, pair[0].scope.row))
+    regions = tuple(_show(region, one, total) for region, one in placed[:MOST_REGIONS])
+    return Advice(
+        optimizer=label.optimizer,
+        title=label.title,
+        category=label.category,
+        group=label.group,
+        speedup=whole.speedup,
+        share=_share(matched, total),
+        matched_samples=matched,
+        matched_latency_samples=sum(region.latency_samples for region, _ in priced),
+        scope=regions[0].scope,
+        regions=regions,
+        hint=match.hint,
+        caveats=match.caveats,
+        reasons=(
+            *match.reasons,
+            *whole.reasons,
+            *explain_cut(whole.speedup),
+            *_explain_spread(regions, len(priced), matched),
+        ),
+    )
+
+
+def _finish_kernel(label: Label, match: ParallelMatch | IdleMatch, whole: _Estimate, share: Share) -> Advice | Silence:
+    if (gated := _gate(label, whole.speedup)) is not None:
+        return gated
+    return Advice(
+        optimizer=label.optimizer,
+        title=label.title,
+        category=label.category,
+        group=label.group,
+        speedup=whole.speedup,
+        share=share,
+        matched_samples=share.part_samples,
+        matched_latency_samples=share.part_samples,
+        scope=match.scope,
+        regions=(),
+        hint=match.hint,
+        caveats=match.caveats,
+        reasons=(*match.reasons, *whole.reasons, *explain_cut(whole.speedup)),
+    )
+
+
+def _gate(label: Label, speedup: Speedup) -> Silence | None:
+    """Silence where a bound leaves nothing of a gain that the formula promises."""
+    if speedup.bound >= LEAST_SPEEDUP or speedup.uncapped < LEAST_SPEEDUP:
+        return None
+    message = f"{speedup.uncapped:.2f}× by the formula alone, but {speedup.bound_reason}"
+    return Silence(optimizer=label.optimizer, stage=SilenceStage.GATED, message=message)
+
+
+def _has_place(subject: Subject, region: MatchedRegion) -> bool:
+    """Whether there is a line or an instruction to show."""
+    return region.scope.file is not None or subject.function_of(region.scope.row).instructions is not None
+
+
+def _show(region: MatchedRegion, speedup: Speedup, total: int) -> Region:
+    hotspots = tuple(sorted(region.hotspots, key=lambda spot: (-spot.samples, spot.def_row)))[:MOST_REGIONS]
+    return Region(
+        scope=region.scope,
+        matched_samples=region.samples,
+        matched_latency_samples=region.latency_samples,
+        share=_share(region.samples, total),
+        speedup=speedup,
+        density=min(1.0, sum(spot.samples for spot in hotspots) / region.samples),
+        hotspots=hotspots,
+        hint=region.hint,
+    )
+
+
+def _share(samples: float, total: int) -> Share:
+    """The share of apportioned samples; Wilson's interval needs whole ones."""
+    return measure_share(min(max(round(samples), 0), total), total)
+
+
+def _explain_spread(regions: Sequence[Region], count: int, matched: float) -> tuple[str, ...]:
+    if len(regions) == count:
+        return ()
+    shown = sum(region.matched_samples for region in regions)
+    return (
+        f"{len(regions)} of {count} places are shown; they hold {100 * shown / matched:.0f} % of the matched samples",
+    )

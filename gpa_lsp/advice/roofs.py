@@ -1,0 +1,197 @@
+"""How close a launch is to what the memory sustains: the roof that a faster kernel with the same traffic would hit.
+
+The profiler states each unit's throughput as a percentage of its peak, the unit's busiest part counting. No memory reaches 100 % of it for
+long, so each level has a *ceiling* below its peak.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpa_lsp.advice.estimators import bound_by_traffic
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.profile.model import MetricScalar
+
+
+class MemoryLevel(StrEnum):
+    """A level of the memory; the values are its name for people."""
+
+    DRAM = "DRAM"
+    L2 = "L2"
+    L1 = "L1"
+    ANY = "memory"
+    """The busiest level, where the profile names it only as a whole."""
+
+
+HBM_CEILING = 0.85
+"""Stacked memory (HBM). STREAM triad on a GH200 moved 3.31 of 4.02 TB/s, 0.82 (UoB-HPC/BabelStream, issue 194); Jia et al., "Dissecting the
+NVIDIA Volta GPU Architecture via Microbenchmarking" (arXiv:1804.06826), read 750 of a V100's 900 GB/s, 0.83; kernels of published reports reached
+0.81 on a V100 and 0.83 on a GH200."""
+
+GDDR_CEILING = 0.95
+"""Graphics memory (GDDR): kernels of published reports reached 0.96 on an A40 and 0.95 on an RTX 3070."""
+
+NARROWEST_HBM_BITS = 1025
+"""A bus wider than this is stacked memory: one stack alone has 1,024 bits, products two or more, and graphics memory at most 512."""
+
+L2_CEILING = 0.85
+"""Assumed. The same study reads 2,155 GB/s from the L2 of a V100, 0.76 of its 2,048 bytes per cycle; the busiest published report has 0.78."""
+
+L1_CEILING = 0.97
+"""A kernel of a published report kept the L1 of an A100 at 0.97 of its peak while its SMs were active."""
+
+BANDWIDTH_BOUND_RATIO = 0.8
+"""From this share of a level's peak on a kernel counts as bound by bandwidth, as in Nsight Compute's rule for the bottleneck."""
+
+THROTTLE_REASONS = ("lg_throttle", "mio_throttle", "tex_throttle")
+"""Stalls in front of a full queue of memory instructions."""
+
+THROTTLE_SHARE = 0.2
+"""From this share of all samples on, full queues are what holds the kernel up. Ours: of the kernels in published reports only one at 0.97 of the
+L1's peak has more, 0.72; those at 0.74 to 0.81 of some level's peak have 0.16 to 0.19, and one at 0.25 has 0.10."""
+
+_METRICS = {
+    MemoryLevel.DRAM: (
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+        "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+        "dram__cycles_active.avg.pct_of_peak_sustained_elapsed",
+    ),
+    MemoryLevel.L2: (
+        "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+        "lts__t_sectors.avg.pct_of_peak_sustained_elapsed",
+    ),
+    MemoryLevel.L1: (
+        "l1tex__throughput.avg.pct_of_peak_sustained_elapsed",
+        "l1tex__throughput.avg.pct_of_peak_sustained_active",
+    ),
+    MemoryLevel.ANY: ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",),
+}
+"""In percent of the peak; the first that a launch has is read. Source: metric names of real reports, 2020.3 to 2026.2."""
+
+_SM_METRIC = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelUse:
+    """How busy one level is.
+
+    Attributes:
+        level: which.
+        achieved_ratio: share of its peak, averaged over the launch.
+        ceiling_ratio: share of its peak that it sustains.
+        metric: what says so.
+    """
+
+    level: MemoryLevel
+    achieved_ratio: float
+    ceiling_ratio: float
+    metric: str
+
+    @property
+    def largest_speedup(self) -> float:
+        """What a kernel with the same traffic can gain until this level is at its ceiling; at least 1."""
+        return bound_by_traffic(self.achieved_ratio, self.ceiling_ratio)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRoofs:
+    """How busy the memory is in the longest launch.
+
+    Attributes:
+        levels: those the profile measures, DRAM first.
+        binding: the one that a faster kernel would saturate first; None when none was measured.
+        throttle_ratio: share of the kernel's samples in front of full memory queues.
+        is_bandwidth_bound: the memory is what limits the kernel already.
+        words: one clause about it, for people; empty when nothing was measured and nothing throttles.
+    """
+
+    levels: tuple[LevelUse, ...]
+    binding: LevelUse | None
+    throttle_ratio: float
+    is_bandwidth_bound: bool
+    words: str
+
+    @property
+    def largest_speedup(self) -> float | None:
+        """What a kernel with the same traffic can gain; None when no level was measured."""
+        return None if self.binding is None else self.binding.largest_speedup
+
+    def find(self, level: MemoryLevel) -> LevelUse | None:
+        """One level; None when it was not measured."""
+        return next((use for use in self.levels if use.level is level), None)
+
+
+def measure_roofs(subject: Subject) -> MemoryRoofs:
+    """How busy each level of the memory is."""
+    levels = tuple(_measure_levels(subject))
+    binding = min(levels, key=lambda use: use.largest_speedup, default=None)
+    total = subject.total_samples
+    throttled = sum(subject.count_reason(reason) for reason in THROTTLE_REASONS)
+    throttle_ratio = throttled / total if total else 0.0
+    busiest = max(levels, key=lambda use: use.achieved_ratio, default=None)
+    is_saturated = busiest is not None and busiest.achieved_ratio >= BANDWIDTH_BOUND_RATIO
+    is_throttled = throttle_ratio >= THROTTLE_SHARE
+    return MemoryRoofs(
+        levels=levels,
+        binding=binding,
+        throttle_ratio=throttle_ratio,
+        is_bandwidth_bound=is_saturated or is_throttled,
+        words=_describe(
+            busiest if is_saturated else binding, throttle_ratio, is_saturated=is_saturated, is_throttled=is_throttled
+        ),
+    )
+
+
+def measure_sm_use(subject: Subject) -> float | None:
+    """Share of its peak that the busiest unit of the SMs has (issue, an arithmetic pipe, L1), 0..1; None when not collected."""
+    percent = subject.metric(_SM_METRIC)
+    return None if percent is None else percent / 100
+
+
+def find_dram_ceiling(bus_bits: MetricScalar | None) -> float:
+    """The share of its peak that the DRAM sustains, by the width of its bus; that of stacked memory when the width is not known.
+
+    >>> find_dram_ceiling(5120), find_dram_ceiling(384), find_dram_ceiling(None)
+    (0.85, 0.95, 0.85)
+    """
+    is_graphics_memory = isinstance(bus_bits, int | float) and 0 < bus_bits < NARROWEST_HBM_BITS
+    return GDDR_CEILING if is_graphics_memory else HBM_CEILING
+
+
+def _measure_levels(subject: Subject) -> Iterator[LevelUse]:
+    ceilings = {
+        MemoryLevel.DRAM: find_dram_ceiling(
+            subject.kernel.device.attributes.get("device__attribute_global_memory_bus_width")
+        ),
+        MemoryLevel.L2: L2_CEILING,
+        MemoryLevel.L1: L1_CEILING,
+        MemoryLevel.ANY: HBM_CEILING,
+    }
+    is_any_known = False
+    for level, metrics in _METRICS.items():
+        name = next((name for name in metrics if subject.metric(name) is not None), None)
+        # The throughput of all levels together says nothing new beside them.
+        if name is None or (level is MemoryLevel.ANY and is_any_known):
+            continue
+        is_any_known = True
+        ratio = (subject.metric(name) or 0.0) / 100
+        if name.endswith("_active"):
+            ratio *= _measure_active_part(subject)
+        yield LevelUse(level=level, achieved_ratio=ratio, ceiling_ratio=ceilings[level], metric=name)
+
+
+def _measure_active_part(subject: Subject) -> float:
+    """The part of the launch in which an SM was active on average, for what is stated per active cycle; 1 when unknown."""
+    active = subject.metric("sm__cycles_active.avg")
+    elapsed = subject.metric("sm__cycles_elapsed.max") or subject.metric("gpc__cycles_elapsed.max")
+    return 1.0 if active is None or not elapsed else min(1.0, active / elapsed)
+
+
+def _describe(level: LevelUse | None, throttle_ratio: float, *, is_saturated: bool, is_throttled: bool) -> str:
+    clauses = []
+    if level is not None:
+        verb = "already runs" if is_saturated else "runs"
+        clauses.append(f"{level.level} {verb} at {100 * level.achieved_ratio:.1f} % of its peak")
+    if is_throttled:
+        clauses.append(f"{100 * throttle_ratio:.0f} % of the samples wait in front of full memory queues")
+    return " and ".join(clauses)
