@@ -1,0 +1,176 @@
+"""Fewer global memory instructions: wider ones, kept values, constant memory."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.accesses import GLOBAL_SPACES, has_code, mark_accesses, measure_excess
+from gpa_lsp.advice.adjacent_accesses import AccessRun, find_access_runs
+from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
+from gpa_lsp.advice.matches import EliminationMatch
+from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.repeated_loads import InvariantLoad, find_invariant_loads, find_uniform_loads
+from gpa_lsp.advice.source_words import describe_place
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.binary.opcodes import Access
+
+_THROTTLE = "lg_throttle"
+_WAITS = ("long_scoreboard", "drain")
+_MOST_SENTENCES = 3
+
+
+class MemoryTransactionReduction(EliminationOptimizer):
+    """Stalls before the full queue of global memory instructions, and what those instructions cost that need not be.
+
+    Matched: ``lg_throttle`` blamed on global loads, stores and copies, as published; less the share of it that coalescing would remove. Of k
+    accesses side by side that one wider access could make, and of loads whose address their loop does not change, only the part that would
+    go counts (1 − 1/k; 1 − 1/turns), and the same part of the stalls for their data as far as fewer sectors would be asked for.
+
+    Source: GPA Table II, Memory Transaction Reduction ("match global memory throttling stalls").
+    """
+
+    name: ClassVar[str] = "memory_transaction_reduction"
+    title: ClassVar[str] = "Fewer memory transactions"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "memory traffic"
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find throttled accesses, and accesses that can be merged or dropped."""
+        if not has_code(subject):
+            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+        accesses = mark_accesses(subject, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
+        if not accesses.any():
+            return self.silent(SilenceStage.NOT_MATCHED, "there are no global loads or stores")
+        findings = _Findings(subject)
+        edges = find_edges(subject, accesses, (_THROTTLE, *_WAITS))
+        weights = findings.weigh(edges)
+        matched = count_samples(subject, edges, weights)
+        if matched == 0:
+            return self.silent(SilenceStage.NOT_MATCHED, self._describe_absence(subject))
+        return EliminationMatch(
+            regions=build_regions(
+                subject, edges, weights, write_hint=findings.write_hint, write_note=findings.write_note
+            ),
+            hint=(
+                "Have fewer memory instructions in flight: one wide access for several narrow ones (float2, float4), values kept in registers "
+                "or shared memory instead of loaded again, constant memory for what all threads read and nobody changes."
+            ),
+            caveats=findings.list_caveats(edges, weights),
+            reasons=(
+                f"{_THROTTLE} blamed on global accesses, without the share that coalescing would remove",
+                *findings.list_reasons(),
+            ),
+        )
+
+    def _describe_absence(self, subject: Subject) -> str:
+        count = subject.count_reason(_THROTTLE)
+        if count:
+            return f"the {count:,} samples before the full memory queue ({_THROTTLE}) are explained by other remedies"
+        return f"nothing waits before the queue of memory instructions ({_THROTTLE}), and no narrow or repeated access is waited for"
+
+
+class _Findings:
+    """What is known of the accesses of one kernel."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._runs: dict[int, AccessRun] = {row: run for run in find_access_runs(subject) for row in run.rows}
+        self._invariant: Mapping[int, InvariantLoad] = find_invariant_loads(subject)
+        self._uniform = find_uniform_loads(subject)
+        sectors, ideal = subject.counter("global_sectors"), subject.counter("global_sectors_ideal")
+        self._excess = np.zeros(subject.row_count)
+        if sectors is not None and ideal is not None:
+            self._excess = measure_excess(sectors, ideal)
+
+    def weigh(self, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """float64[m]: the part of each blamed pair that would go."""
+        every = self._subject.blame.edges
+        throttle = self._subject.reason_index(_THROTTLE)
+        is_throttled = every.reason[edges] == (-1 if throttle is None else throttle)
+        rows = every.def_row[edges]
+        merged, kept = self._weigh_rows()
+        # Merging neither saves bytes nor waits for them where the narrow accesses ask for no sector twice.
+        waits = np.maximum(np.minimum(merged, self._excess), kept)
+        throttled = np.where((merged > 0) | (kept > 0), np.maximum(merged, kept), 1.0 - self._excess)
+        return np.where(is_throttled, throttled[rows], waits[rows])
+
+    def _weigh_rows(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """float64[n]: the part of each access that merging saves, and that keeping its value saves."""
+        merged, kept = np.zeros(self._subject.row_count), np.zeros(self._subject.row_count)
+        for row, run in self._runs.items():
+            merged[row] = 1.0 - 1.0 / len(run.rows)
+        for row, load in self._invariant.items():
+            kept[row] = load.removable_ratio
+        return merged, kept
+
+    def write_note(self, def_row: int, _use_row: int) -> str:
+        """What is wrong with one access."""
+        if def_row in self._runs:
+            return f"one of {len(self._runs[def_row].rows)} accesses side by side"
+        if def_row in self._invariant:
+            return "the loop does not change its address"
+        return "all threads of a warp load the same" if self._uniform[def_row] else ""
+
+    def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> str:
+        """What to do with the accesses of a region."""
+        sentences: list[str] = []
+        for hotspot in hotspots:
+            sentence = self._write_sentence(hotspot.def_row)
+            if sentence and sentence not in sentences:
+                sentences.append(sentence)
+        return " ".join(sentences[:_MOST_SENTENCES])
+
+    def _write_sentence(self, row: int) -> str:
+        place = describe_place(self._subject, row)
+        if row in self._runs:
+            run = self._runs[row]
+            first = describe_place(self._subject, run.rows[0])
+            what = f"{first[0].upper()}{first[1:]} and its {len(run.rows) - 1} neighbours of {run.bytes_each} bytes"
+            return f"{what} can be one access of {run.merged_bytes} bytes ({_name_vector(run)})."
+        if row in self._invariant:
+            load = self._invariant[row]
+            why = "; stores or barriers in the loop forbid it to the compiler" if load.is_kept_by_stores else ""
+            return f"{place[0].upper()}{place[1:]} has the same address in every turn of its loop: load it once before the loop{why}."
+        if self._uniform[row]:
+            return f"{place[0].upper()}{place[1:]} fetches the same for all threads of a warp: constant memory serves that in one step."
+        return ""
+
+    def list_caveats(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> tuple[str, ...]:
+        """What cannot be known."""
+        rows = set(self._subject.blame.edges.def_row[edges[weights > 0]].tolist())
+        caveats = []
+        if rows & self._runs.keys():
+            caveats.append(
+                "A wide access needs an address that is a multiple of its size, and no store to the same place between the narrow ones."
+            )
+        if rows & self._invariant.keys():
+            caveats.append(
+                "A value is only kept rightly if no thread changes it meanwhile; `const __restrict__` tells the compiler."
+            )
+        if rows - self._runs.keys() - self._invariant.keys():
+            caveats.append(
+                "How many of the other accesses can be saved does not show: all stalls before the queue are counted."
+            )
+        return tuple(caveats)
+
+    def list_reasons(self) -> tuple[str, ...]:
+        """How many accesses of each kind there are."""
+        counts = (
+            (len(self._runs), "narrow accesses that fewer, wider ones could make"),
+            (len(self._invariant), "loads whose address their loop does not change"),
+            (int(self._uniform.sum()), "loads of one address for all threads of a warp"),
+        )
+        return tuple(f"{count} {what}" for count, what in counts if count)
+
+
+def _name_vector(run: AccessRun) -> str:
+    """The CUDA type of a merged access of 32-bit elements, else its size."""
+    return (
+        f"float{len(run.rows)} or int{len(run.rows)}" if run.bytes_each == 4 else f"a {run.merged_bytes * 8}-bit type"
+    )
+
+
+OPTIMIZER = MemoryTransactionReduction()
