@@ -162,6 +162,8 @@ def _make_edges(
         )
     for (row, reason), (every, latency) in left.items():
         if every < 1e-6:
+            if latency > 1e-6:
+                raise ValueError(f"instruction {row} has latency samples of {reason} left, and no others")
             continue
         group += 1
         yield Edge(

@@ -1,7 +1,7 @@
 """Reading JSON that may be wrong: a place in a document that checks what is asked of it and names itself (RFC 6901) when it is not there."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -67,12 +67,27 @@ class JsonCursor:
             self.fail(f"lacks the property {key!r}")
         return JsonCursor(self._value[key], path=self._path, parent=self, key=key)
 
+    def find(self, key: str) -> "JsonCursor":
+        """A property that older writers do not know; null where it is missing."""
+        if isinstance(self._value, dict) and key not in self._value:
+            return JsonCursor(None, path=self._path, parent=self, key=key)
+        return self.at(key)
+
     def items(self) -> Iterator["JsonCursor"]:
         """The elements of an array."""
         if not isinstance(self._value, list):
             self.fail(f"is {_name(self._value)}, not an array")
         for position, value in enumerate(self._value):
             yield JsonCursor(value, path=self._path, parent=self, key=position)
+
+    def column(self, key: str) -> list[Any]:
+        """One property of every object in an array, unchecked: a fast way for long arrays, whose values are then checked together."""
+        if not isinstance(self._value, list):
+            self.fail(f"is {_name(self._value)}, not an array")
+        try:
+            return [row[key] for row in self._value]
+        except (KeyError, TypeError, IndexError):
+            return [row.at(key)._value for row in self.items()]  # says which one it is
 
     def entries(self) -> Iterator[tuple[str, "JsonCursor"]]:
         """The properties of an object used as a table."""
@@ -115,6 +130,27 @@ class JsonCursor:
         if not math.isfinite(value):
             self.fail("is too large a number")
         return value
+
+    def positive(self) -> float:
+        """A finite number that is not negative."""
+        value = self.number()
+        if value < 0:
+            self.fail("is negative")
+        return value
+
+    def ratio(self) -> float:
+        """A number from 0 to 1."""
+        value = self.number()
+        if not 0 <= value <= 1:
+            self.fail(f"is {value:g}, outside 0 to 1")
+        return value
+
+    def names(self, known: Mapping[str, T]) -> T:
+        """What a name stands for."""
+        text = self.text()
+        if text not in known:
+            self.fail(f"is {text[:40]!r}, not one of {', '.join(name[:40] for name in known)}")
+        return known[text]
 
     def choice(self, kind: type[E]) -> E:
         """A member of an enum, by its value."""

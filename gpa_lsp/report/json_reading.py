@@ -1,12 +1,13 @@
 """A report's parts from JSON values, each checked before it is believed."""
 
 import re
-from pathlib import Path
 
-from gpa_lsp.errors import Problem, ProblemSeverity
 from gpa_lsp.figures import Spread
+from gpa_lsp.report.json_advice_reading import read_advice
+from gpa_lsp.report.json_blame_reading import read_blame
 from gpa_lsp.report.json_columns import read_instructions, read_reasons
 from gpa_lsp.report.json_cursor import JsonCursor
+from gpa_lsp.report.json_problem import read_path
 from gpa_lsp.report.model import (
     DeviceReport,
     Dim3,
@@ -24,22 +25,6 @@ _CAPABILITY = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 _UNIX_TIME_LIMIT_S = 1 << 53
 
 
-def read_problem(at: JsonCursor) -> Problem:
-    """A ``problem`` object.
-
-    Raises:
-        InputError: it is not one.
-    """
-    return Problem(
-        severity=at.at("severity").choice(ProblemSeverity),
-        message=at.at("message").text(),
-        path=at.at("path").maybe(_read_path),
-        place=at.at("place").maybe(JsonCursor.text),
-        remedy=at.at("remedy").maybe(JsonCursor.text),
-        kernel=at.at("kernel").maybe(JsonCursor.text),
-    )
-
-
 def read_kernel(at: JsonCursor) -> KernelReport:
     """A ``kernel`` object.
 
@@ -48,10 +33,11 @@ def read_kernel(at: JsonCursor) -> KernelReport:
     """
     samples = at.at("samples")
     total = samples.at("total").count()
+    instructions = read_instructions(at, total)
     return KernelReport(
         name=at.at("name").text(),
         mangled_name=at.at("mangled_name").text(),
-        profile_path=at.at("profile_path").maybe(_read_path),
+        profile_path=at.at("profile_path").maybe(read_path),
         measured_unix_s=at.at("measured_unix_s").maybe(
             lambda when: when.count(minimum=-_UNIX_TIME_LIMIT_S, maximum=_UNIX_TIME_LIMIT_S)
         ),
@@ -68,13 +54,11 @@ def read_kernel(at: JsonCursor) -> KernelReport:
         functions=tuple(_read_function(row, total) for row in at.at("functions").items()),
         lines=tuple(_read_line(row, total) for row in at.at("lines").items()),
         loops=tuple(_read_loop(row, total) for row in at.at("loops").items()),
-        instructions=read_instructions(at, total),
+        instructions=instructions,
         embedded_sources={path: text.text() for path, text in at.at("embedded_sources").entries()},
+        blame=at.find("blame").maybe(lambda blame: read_blame(blame, instructions)),
+        advice=read_advice(at, len(instructions)),
     )
-
-
-def _read_path(at: JsonCursor) -> Path:
-    return Path(at.text())
 
 
 def _read_configuration(at: JsonCursor) -> LaunchConfiguration:
@@ -127,6 +111,7 @@ def _read_launch(at: JsonCursor) -> LaunchReport:
         index=at.at("index").count(),
         configuration=_read_configuration(at.at("launch")),
         duration_ns=at.at("duration_ns").maybe(JsonCursor.number),
+        elapsed_cycles=at.find("elapsed_cycles").maybe(JsonCursor.number),
         total_samples=total,
         latency_samples=samples.at("latency").count(maximum=total),
         by_reason=read_reasons(samples.at("by_reason"), total),

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpa_lsp.errors import Problem
 from gpa_lsp.figures import Share, Spread
 from gpa_lsp.locations import Frame
 from gpa_lsp.report.model import (
@@ -25,18 +24,6 @@ NO_BARRIER = 7
 Json = dict[str, Any]
 
 
-def make_problem(problem: Problem) -> Json:
-    """A ``problem`` object."""
-    return {
-        "severity": problem.severity.value,
-        "message": problem.message,
-        "path": None if problem.path is None else str(problem.path),
-        "place": problem.place,
-        "remedy": problem.remedy,
-        "kernel": problem.kernel,
-    }
-
-
 def make_kernel_head(kernel: KernelReport) -> Json:
     """The properties of a ``kernel`` object that stand before its long arrays."""
     return {
@@ -46,7 +33,7 @@ def make_kernel_head(kernel: KernelReport) -> Json:
         "measured_unix_s": kernel.measured_unix_s,
         "launch": make_configuration(kernel.configuration),
         "device": make_device(kernel.device),
-        "duration_ns": _finite(kernel.duration_ns),
+        "duration_ns": finite(kernel.duration_ns),
         "duration_spread_ns": make_spread(kernel.duration_spread_ns),
         "samples": _make_samples(kernel),
         "samples_spread": make_spread(kernel.samples_spread),
@@ -72,7 +59,7 @@ def make_device(device: DeviceReport) -> Json:
         "name": device.name,
         "compute_capability": None if capability is None else f"{capability[0]}.{capability[1]}",
         "sm_count": device.sm_count,
-        "sm_clock_hz": _finite(device.sm_clock_hz),
+        "sm_clock_hz": finite(device.sm_clock_hz),
     }
 
 
@@ -82,10 +69,10 @@ def make_spread(spread: Spread | None) -> Json | None:
         return None
     return {
         "count": spread.count,
-        "mean": _finite(spread.mean),
-        "minimum": _finite(spread.minimum),
-        "maximum": _finite(spread.maximum),
-        "standard_deviation": _finite(spread.standard_deviation),
+        "mean": finite(spread.mean),
+        "minimum": finite(spread.minimum),
+        "maximum": finite(spread.maximum),
+        "standard_deviation": finite(spread.standard_deviation),
     }
 
 
@@ -94,7 +81,8 @@ def make_launch(launch: LaunchReport) -> Json:
     return {
         "index": launch.index,
         "launch": make_configuration(launch.configuration),
-        "duration_ns": _finite(launch.duration_ns),
+        "duration_ns": finite(launch.duration_ns),
+        "elapsed_cycles": finite(launch.elapsed_cycles),
         "samples": _make_samples(launch),
         "failure": launch.failure,
         "nvtx_ranges": list(launch.nvtx_ranges),
@@ -130,7 +118,7 @@ def make_line(row: LineRow, kernel: KernelReport) -> Json:
         "latency_samples": row.latency_samples,
         "inclusive_samples": row.inclusive_samples,
         "inclusive_latency_samples": row.inclusive_latency_samples,
-        "called_samples": _finite(row.called_samples) or 0.0,
+        "called_samples": finite(row.called_samples) or 0.0,
         "share": make_share(kernel.share_of(row.samples)),
         "inclusive_share": make_share(kernel.share_of(row.inclusive_samples)),
         "by_reason": make_reasons(row.by_reason),
@@ -148,6 +136,11 @@ def make_share(share: Share) -> Json:
     return {"ratio": share.ratio, "low_ratio": share.low_ratio, "high_ratio": share.high_ratio}
 
 
+def make_counted_share(share: Share) -> Json:
+    """A ``share`` object that also says what it was counted from."""
+    return {**make_share(share), "part_samples": share.part_samples, "whole_samples": share.whole_samples}
+
+
 def make_reasons(counts: ReasonCounts) -> Json:
     """A ``by_reason`` object, in the order of the counts."""
     return {reason: {"all": count.all_samples, "latency": count.latency_samples} for reason, count in counts.items()}
@@ -155,7 +148,7 @@ def make_reasons(counts: ReasonCounts) -> Json:
 
 def make_instructions(columns: InstructionColumns) -> Iterator[Json]:
     """``instruction`` objects, one at a time."""
-    chains = [[_make_frame(frame) for frame in chain] for chain in columns.chains]
+    chains = [[make_frame(frame) for frame in chain] for chain in columns.chains]
     every, latency = columns.all_samples.tolist(), columns.latency_samples.tolist()
     executions, controls = columns.executions.tolist(), _make_controls(columns)
     depths = columns.loop_depths.tolist()
@@ -217,7 +210,8 @@ def _make_controls(columns: InstructionColumns) -> list[Json | None]:
     ]
 
 
-def _make_frame(frame: Frame) -> Json:
+def make_frame(frame: Frame) -> Json:
+    """A ``frame`` object."""
     return {"file": frame.file, "line": frame.line, "function": frame.function}
 
 
@@ -235,7 +229,7 @@ def _make_rule(note: RuleNote) -> Json:
         "rule": note.rule,
         "kind": note.kind,
         "text": note.text,
-        "speedup_percent": _finite(note.speedup_percent),
+        "speedup_percent": finite(note.speedup_percent),
         "speedup_is_global": note.speedup_is_global,
     }
 
@@ -245,6 +239,10 @@ def make_sources(sources: Mapping[str, str]) -> Json:
     return dict(sources)
 
 
-def _finite(value: float | None) -> float | None:
-    """JSON has no NaN and no infinity: what is not a number is not known."""
+def finite(value: float | None) -> float | None:
+    """JSON has no NaN and no infinity: what is not a number is not known.
+
+    >>> finite(2), finite(math.nan), finite(None)
+    (2.0, None, None)
+    """
     return float(value) if value is not None and math.isfinite(value) else None

@@ -9,8 +9,11 @@ from typing import Any, NoReturn, TextIO
 
 from gpa_lsp import __version__
 from gpa_lsp.errors import InputError, UnsupportedInputError
+from gpa_lsp.report.json_advice import make_advice, make_silence
+from gpa_lsp.report.json_blame import make_blame_head, make_edges, make_unattributed_rows
 from gpa_lsp.report.json_cursor import JsonCursor
-from gpa_lsp.report.json_reading import read_kernel, read_problem
+from gpa_lsp.report.json_problem import make_problem, read_problem
+from gpa_lsp.report.json_reading import read_kernel
 from gpa_lsp.report.json_rows import (
     make_function,
     make_instructions,
@@ -18,7 +21,6 @@ from gpa_lsp.report.json_rows import (
     make_launch,
     make_line,
     make_loop,
-    make_problem,
     make_sources,
 )
 from gpa_lsp.report.model import KernelReport, Report
@@ -112,9 +114,32 @@ def _list_kernel_chunks(kernel: KernelReport, layout: "_Layout", with_sources: b
     yield from layout.array("functions", map(make_function, kernel.functions), 3)
     yield from layout.array("lines", (make_line(row, kernel) for row in kernel.lines), 3)
     yield from layout.array("loops", map(make_loop, kernel.loops), 3)
+    yield from _list_advice_chunks(kernel, layout)
     yield from layout.array("instructions", make_instructions(kernel.instructions), 3)
+    yield from _list_blame_chunks(kernel, layout)
     sources = make_sources(kernel.embedded_sources) if with_sources else {}
     yield layout.separator(3) + layout.key("embedded_sources") + layout.value(sources, 3)
+
+
+def _list_advice_chunks(kernel: KernelReport, layout: "_Layout") -> Iterator[str]:
+    if kernel.advice is None:
+        yield layout.separator(3) + layout.key("advice") + layout.value(None, 3)
+        return
+    rows = (make_advice(advice, kernel.instructions) for advice in kernel.advice.advice)
+    yield from layout.array("advice", rows, 3)
+    yield from layout.array("advice_silences", map(make_silence, kernel.advice.silences), 3)
+
+
+def _list_blame_chunks(kernel: KernelReport, layout: "_Layout") -> Iterator[str]:
+    blame, reasons = kernel.blame, kernel.instructions.reasons
+    if blame is None:
+        yield layout.separator(3) + layout.key("blame") + layout.value(None, 3)
+        return
+    yield layout.separator(3) + layout.key("blame") + "{"
+    yield layout.members(make_blame_head(blame, reasons), 4)
+    yield from layout.array("unattributed_rows", make_unattributed_rows(blame.unattributed, reasons), 4)
+    yield from layout.array("edges", make_edges(blame.edges, reasons), 4)
+    yield layout.break_line(3) + "}"
 
 
 class _Layout:
@@ -123,6 +148,7 @@ class _Layout:
     def __init__(self, indent: int | None) -> None:
         self._indent = indent
         self._separators = (",", ":") if indent is None else (",", ": ")
+        self._encode = json.JSONEncoder(indent=indent, separators=self._separators, allow_nan=False).encode
 
     def break_line(self, level: int) -> str:
         return "\n" if self._indent is None else "\n" + " " * (self._indent * level)
@@ -134,7 +160,7 @@ class _Layout:
         return json.dumps(name) + self._separators[1]
 
     def value(self, value: Any, level: int) -> str:
-        text = json.dumps(value, indent=self._indent, separators=self._separators, allow_nan=False)
+        text = self._encode(value)
         return text if self._indent is None else text.replace("\n", self.break_line(level))
 
     def members(self, values: dict[str, Any], level: int) -> str:

@@ -1,15 +1,13 @@
 """Reports survive their JSON form, the form keeps to its schema, and broken files are refused with a place."""
 
-import copy
 import io
 import json
 import math
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +17,7 @@ from gpa_lsp.locations import Frame
 from gpa_lsp.report.model import DeviceReport, LoopRow, Report, RuleNote
 from gpa_lsp.report.schema import SCHEMA_NAME, read_schema
 from gpa_lsp.report.store import is_saved_report, read_report, write_report
+from tests.report.json_documents import dump, expand, refuse, strict_schema, write
 from tests.report_builder import OUTSIDE, Row, build_kernel, build_report
 
 LISTING = """
@@ -62,42 +61,6 @@ def make_report() -> Report:
         severity=ProblemSeverity.NOTE, message="m", path=Path("a/b"), place="/x", remedy="r", kernel="_Z6kernelIfEvPT_"
     )
     return build_report(kernel, build_kernel(name="empty", durations_ns=()), problems=[problem])
-
-
-def dump(report: Report, **options: Any) -> Any:
-    stream = io.StringIO()
-    write_report(report, stream, **options)
-    return json.loads(stream.getvalue(), parse_constant=lambda name: pytest.fail(f"{name} was written"))
-
-
-def expand(value: Any) -> Any:
-    """A value in which instruction tables are written out per row, so that their numbering does not matter."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if not is_dataclass(value) or isinstance(value, type):
-        if isinstance(value, tuple):
-            return tuple(expand(item) for item in value)
-        return list(value.items()) if isinstance(value, dict) else value
-    plain = {field.name: getattr(value, field.name) for field in fields(value)}
-    if "chain_index" in plain:
-        plain["functions"] = [value.functions[index] for index in value.function_index]
-        plain["chains"] = [value.chains[index] if index >= 0 else None for index in value.chain_index]
-        del plain["function_index"], plain["chain_index"]
-    return {name: expand(item) for name, item in plain.items()}
-
-
-def strict_schema() -> dict[str, Any]:
-    """The schema with every property that it does not describe forbidden: what the writer must keep to."""
-    schema = copy.deepcopy(read_schema())
-    for part in [schema, *schema["$defs"].values()]:
-        if "properties" in part:
-            part["additionalProperties"] = False
-    return schema
-
-
-def write(path: Path, value: Any) -> Path:
-    path.write_text(value if isinstance(value, str) else json.dumps(value))
-    return path
 
 
 def test_schema_is_a_schema_and_describes_every_property() -> None:
@@ -164,6 +127,25 @@ def test_round_trip(tmp_path: Path) -> None:
     assert expand(read_report(path)) == expand(make_report())
     assert is_saved_report(path)
     assert [found.name for found in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_reports_of_older_writers_are_read(tmp_path: Path) -> None:
+    document = dump(make_report())
+    for kernel in document["kernels"]:
+        del kernel["blame"], kernel["advice"]
+        for launch in kernel["launches"]:
+            del launch["elapsed_cycles"]
+    kernel = read_report(write(tmp_path / "r.json", document)).kernels[0]
+    assert (kernel.blame, kernel.advice, kernel.launches[0].elapsed_cycles) == (None, None, None)
+    assert expand(kernel) == expand(make_report().kernels[0])
+
+
+def test_elapsed_cycles_survive(tmp_path: Path) -> None:
+    kernel = build_kernel("k.cu:1  NOP  ; wait=1")
+    launch = replace(kernel.launches[0], elapsed_cycles=1234.5)
+    path = tmp_path / "r.json"
+    write_report(build_report(replace(kernel, launches=(launch,))), path)
+    assert read_report(path).kernels[0].launches == (launch,)
 
 
 def test_sources_can_be_left_out() -> None:
@@ -294,19 +276,9 @@ def test_any_report_survives(tmp_path_factory: pytest.TempPathFactory, kernels: 
     ],
 )
 def test_a_wrong_value_is_named_by_its_pointer(tmp_path: Path, pointer: str, value: Any, words: str) -> None:
-    document = dump(make_report())
-    *way, last = [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]]
-    place = document
-    for step in way:
-        place = place[step]
-    place[last] = value
-    path = write(tmp_path / "r.json", document)
-    with pytest.raises(InputError) as caught:
-        read_report(path)
-    assert words in str(caught.value)
-    assert caught.value.path == path
-    assert (caught.value.place or "").startswith("/" + pointer.split("/")[1])
-    assert caught.value.remedy
+    error = refuse(tmp_path, make_report(), [(pointer, value)])
+    assert words in str(error)
+    assert (error.place or "").startswith("/" + pointer.split("/")[1])
 
 
 def test_a_missing_property_is_named(tmp_path: Path) -> None:
