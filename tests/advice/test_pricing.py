@@ -1,0 +1,322 @@
+"""Prices of matches: values, intervals, bounds, what is shown, and when a match is no advice."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpa_lsp.advice.estimators import MOST_HIDING
+from gpa_lsp.advice.matches import (
+    EliminationMatch,
+    EliminationRegion,
+    HidingMatch,
+    HidingRegion,
+    IdleMatch,
+    ParallelMatch,
+)
+from gpa_lsp.advice.model import MOST_REGIONS, Advice, Category, Hotspot, Scope, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
+from gpa_lsp.advice.subject import Subject
+from tests.advice.subjects import make_subject
+from tests.kernel.written import write_kernel
+
+LABEL = Label(optimizer="tested", title="Tested", category=Category.CODE, group="tests")
+DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
+KERNEL = Scope(kind=ScopeKind.KERNEL, function="kernel", row=0)
+
+NEST = """
+    B-:R-:W-:-:S04  MOV R0, RZ            # k.cu:1 | wait=100/100 selected=20
+outer:
+    B-:R-:W2:-:S02  LDG.E R2, [R4.64]     # k.cu:3 | long_scoreboard=200/200 selected=20
+inner:
+    B2:R-:W-:-:S04  FFMA R2, R2, R3, R6   # k.cu:5 | long_scoreboard=500/500 selected=100
+    B-:R-:W-:-:S05  @P0 BRA `(inner)      # k.cu:5
+    B-:R-:W-:-:S05  @P1 BRA `(outer)      # k.cu:3 | wait=60/60
+    B-:R-:W-:-:S05  EXIT
+"""
+"""T = 1,000; A = 140, of which the inner loop has 100 and the outer one 120."""
+
+
+def nest(dram: float | None = None) -> Subject:
+    return make_subject(write_kernel(NEST, metrics={} if dram is None else {DRAM: dram}))
+
+
+def spot(row: int, samples: float) -> Hotspot:
+    return Hotspot(def_row=row, use_row=None, reason="wait", category=None, samples=samples, latency_samples=samples)
+
+
+def line(
+    row: int, samples: float, *, latency: float | None = None, spots: tuple[Hotspot, ...] = ()
+) -> EliminationRegion:
+    scope = Scope(kind=ScopeKind.LINE, function="kernel", row=row, file="k.cu", line=row + 1)
+    latency = samples if latency is None else latency
+    return EliminationRegion(scope=scope, samples=samples, latency_samples=latency, hotspots=spots)
+
+
+def eliminate(subject: Subject, *regions: EliminationRegion, removes_traffic: bool = False) -> Advice | Silence:
+    match = EliminationMatch(regions=regions, hint="do it", removes_traffic=removes_traffic, caveats=("careful",))
+    return price_elimination(subject, LABEL, match)
+
+
+def priced(answer: Advice | Silence) -> Advice:
+    assert isinstance(answer, Advice), answer
+    return answer
+
+
+def test_elimination_is_equation_2_of_each_region_and_of_all():
+    advice = priced(eliminate(nest(), line(1, 100.0), line(2, 400.0, latency=300.0)))
+    assert advice.speedup.estimate == advice.speedup.uncapped == 2.0
+    assert [region.speedup.estimate for region in advice.regions] == [pytest.approx(1 / 0.6), pytest.approx(1 / 0.9)]
+    assert advice.scope == advice.regions[0].scope
+    assert (advice.matched_samples, advice.matched_latency_samples) == (500.0, 400.0)
+    assert advice.share.ratio == 0.5
+    assert (advice.optimizer, advice.title, advice.group) == ("tested", "Tested", "tests")
+    assert (advice.hint, advice.caveats) == ("do it", ("careful",))
+    assert "Equation 2: 500 of 1,000 samples would go" in advice.reasons
+    assert advice.speedup.bound_reason == "no more than the matched stalls can go"
+
+
+def test_the_interval_is_wilsons_share_sent_through_the_formula():
+    speedup = priced(eliminate(nest(), line(1, 500.0))).speedup
+    assert speedup.low == pytest.approx(1 / (1 - 0.469), abs=0.005)
+    assert speedup.high == pytest.approx(1 / (1 - 0.531), abs=0.005)
+
+
+def test_the_memory_roof_caps_elimination():
+    """The measured pair: 44.6 % of the DRAM's peak; Equation 2 on all division code says 2.287×, achieved were 1.778×."""
+    matched = 1000 * (1 - 1 / 2.287)
+    advice = priced(eliminate(nest(44.57), line(1, matched)))
+    assert advice.speedup.uncapped == pytest.approx(2.287)
+    assert advice.speedup.estimate == advice.speedup.bound == pytest.approx(0.85 / 0.4457)
+    assert advice.speedup.estimate == pytest.approx(1.778, rel=0.08)
+    assert advice.speedup.bound_reason == (
+        "DRAM runs at 44.6 % of its peak and sustains 85 %, with the traffic as it is"
+    )
+    assert any(reason.startswith("cut from 2.29× to 1.91×: DRAM runs") for reason in advice.reasons)
+
+
+def test_a_change_that_lessens_the_traffic_is_not_capped_by_it():
+    advice = priced(eliminate(nest(80.0), line(1, 500.0), removes_traffic=True))
+    assert advice.speedup.estimate == 2.0
+
+
+def test_a_full_memory_silences_what_leaves_the_traffic():
+    answer = eliminate(nest(95.0), line(1, 500.0))
+    assert isinstance(answer, Silence)
+    assert answer.stage is SilenceStage.GATED
+    assert answer.message.startswith("2.00× by the formula alone, but DRAM runs at 95.0 % of its peak")
+
+
+def test_a_match_that_covers_everything_leaves_one_sample():
+    speedup = priced(eliminate(nest(), line(1, 1000.0))).speedup
+    assert speedup.estimate == speedup.uncapped == speedup.bound == 1000.0
+
+
+def test_at_most_five_places_with_five_hotspots_are_shown_and_said():
+    spots = tuple(spot(row % 6, 10.0 - row) for row in range(8))
+    regions = [line(row % 6, 10.0 + row, spots=spots) for row in range(7)]
+    advice = priced(eliminate(nest(), *regions))
+    assert len(advice.regions) == MOST_REGIONS
+    assert [region.matched_samples for region in advice.regions] == [16.0, 15.0, 14.0, 13.0, 12.0]
+    assert all(len(region.hotspots) == MOST_REGIONS for region in advice.regions)
+    assert advice.regions[0].hotspots[0].samples == 10.0
+    assert advice.regions[-1].density == 1.0
+    assert "5 of 7 places are shown; they hold 77 % of the matched samples" in advice.reasons
+
+
+def test_density_says_how_much_the_shown_hotspots_hold():
+    spots = tuple(spot(0, 2.0) for _ in range(50))
+    (region,) = priced(eliminate(nest(), line(1, 100.0, spots=spots))).regions
+    assert region.density == pytest.approx(0.1)
+
+
+def test_a_match_without_a_place_is_no_advice():
+    answer = eliminate(nest())
+    assert isinstance(answer, Silence)
+    assert answer.stage is SilenceStage.NO_PLACE
+    assert isinstance(eliminate(nest(), line(0, 0.0)), Silence)
+
+
+def test_a_place_is_a_line_or_an_instruction():
+    subject = nest()
+    bare = replace(line(1, 100.0), scope=KERNEL)
+    assert isinstance(eliminate(subject, bare), Advice)
+    functions = tuple(replace(function, instructions=None) for function in subject.kernel.functions)
+    no_code = replace(subject, kernel=replace(subject.kernel, functions=functions))
+    assert isinstance(eliminate(no_code, bare), Silence)
+    assert isinstance(eliminate(no_code, line(1, 100.0)), Advice)
+
+
+def loop(subject: Subject, line_number: int, latency: float, **overrides: float) -> HidingRegion:
+    """The loop whose own line is this, with all its active samples."""
+    tree = subject.scopes
+    number = next(
+        number for number, scope in enumerate(tree.scopes) if tree.is_loop[number] and scope.line == line_number
+    )
+    values = {"samples": latency, "latency_samples": latency, "active_samples": float(tree.active_samples[number])}
+    return HidingRegion(scope=tree.scopes[number], hotspots=(), **{**values, **overrides})
+
+
+def hide(subject: Subject, active: float, *regions: HidingRegion) -> Advice | Silence:
+    return price_hiding(subject, LABEL, HidingMatch(regions=regions, active_samples=active, hint="move it"))
+
+
+def test_hiding_is_equation_5_of_each_scope():
+    subject = nest()
+    (region,) = priced(hide(subject, 120.0, loop(subject, 5, 500.0))).regions
+    assert region.speedup.estimate == pytest.approx(1000 / (1000 - 100))
+    assert region.speedup.bound == pytest.approx(1.14, abs=0.01)
+    assert region.speedup.bound_reason == "only 100 samples saw an issue that could fill the stalls"
+
+
+def test_nested_loops_do_not_fill_their_stalls_with_the_same_instructions():
+    """Each alone is worth 100 and 120 samples, together 120: the outer loop has only 20 issues of its own."""
+    subject = nest()
+    advice = priced(hide(subject, 140.0, loop(subject, 5, 500.0), loop(subject, 3, 200.0)))
+    assert [region.speedup.estimate for region in advice.regions] == [
+        pytest.approx(1000 / 880),
+        pytest.approx(1000 / 900),
+    ]
+    assert advice.speedup.estimate == pytest.approx(1000 / 880)
+    assert advice.speedup.uncapped == pytest.approx(1000 / 860), "as published: 100 + 120, at most all 140"
+    assert any(reason.startswith("Equation 5: 120 of 1,000 samples can be filled") for reason in advice.reasons)
+
+
+def test_a_line_in_a_loop_draws_on_the_loops_instructions():
+    subject = nest()
+    inside = replace(
+        loop(subject, 5, 80.0, active_samples=90.0), scope=Scope(kind=ScopeKind.LINE, function="kernel", row=2, line=5)
+    )
+    advice = priced(hide(subject, 140.0, loop(subject, 5, 60.0), inside))
+    assert advice.speedup.estimate == pytest.approx(1000 / 900)
+
+
+def test_hiding_leaves_the_traffic_and_is_capped_by_the_memory():
+    subject = nest(80.0)
+    speedup = priced(hide(subject, 120.0, loop(subject, 5, 500.0))).speedup
+    assert speedup.estimate == pytest.approx(0.85 / 0.80)
+
+
+def parallel(subject: Subject, **overrides: object) -> Advice | Silence:
+    values = {
+        "scope": KERNEL,
+        "warps_per_scheduler": 4.0,
+        "new_warps_per_scheduler": 8.0,
+        "issue_ratio": 0.1,
+        "scales_warps": False,
+        "factor": 1.0,
+        "bound": 3.0,
+        "bound_reason": "the grid",
+        "hint": "more warps",
+    }
+    return price_parallel(subject, LABEL, ParallelMatch(**{**values, **overrides}))
+
+
+def test_parallel_is_equation_10():
+    advice = priced(parallel(nest()))
+    expected = (1 - 0.9**8) / (1 - 0.9**4)
+    assert advice.speedup.estimate == advice.speedup.uncapped == pytest.approx(expected)
+    assert advice.speedup.low < expected < advice.speedup.high
+    assert (advice.scope, advice.regions) == (KERNEL, ())
+    assert advice.matched_samples == advice.matched_latency_samples == 860
+    assert advice.reasons == ("Equations 7 to 9: 4 warps per scheduler now, 8 then, 10.0 % of 1,000 samples issued",)
+
+
+def test_fewer_warps_on_more_schedulers_gain_one_over_c_w():
+    spread = priced(parallel(nest(), new_warps_per_scheduler=2.0, scales_warps=True, factor=1.25))
+    assert spread.speedup.estimate == pytest.approx(2 * (1 - 0.9**2) / (1 - 0.9**4) * 1.25)
+    assert spread.reasons[0].startswith("Equations 6 to 10")
+
+
+def test_parallel_is_cut_at_its_bound():
+    advice = priced(parallel(nest(), bound=1.2))
+    assert advice.speedup.estimate == advice.speedup.high == advice.speedup.bound == 1.2
+    assert advice.speedup.bound_reason == "the grid"
+
+
+def idle(subject: Subject, low: float, saved: float, high: float, bound: float = 10.0) -> Advice | Silence:
+    match = IdleMatch(
+        scope=KERNEL,
+        saved_ratio=saved,
+        saved_ratio_low=low,
+        saved_ratio_high=high,
+        bound=bound,
+        bound_reason="the blocks",
+        hint="fill it",
+    )
+    return price_idle(subject, LABEL, match)
+
+
+def test_idle_hardware_is_priced_by_the_time_it_takes():
+    advice = priced(idle(nest(), 0.1, 0.2, 0.5))
+    speedup = advice.speedup
+    assert (speedup.low, speedup.estimate, speedup.high) == (pytest.approx(1 / 0.9), 1.25, 2.0)
+    assert advice.matched_samples == 0
+    assert "20.0 % of the run time would go" in advice.reasons
+
+
+counts = st.floats(0, 1000, allow_nan=False)
+rooves = st.one_of(st.none(), st.floats(1, 100))
+
+
+def check_speedup(answer: Advice | Silence) -> None:
+    if isinstance(answer, Silence):
+        assert answer.stage in (SilenceStage.GATED, SilenceStage.NO_PLACE)
+        return
+    for speedup in (answer.speedup, *(region.speedup for region in answer.regions)):
+        assert 1 <= speedup.low <= speedup.estimate <= speedup.high <= speedup.bound
+        assert speedup.estimate <= max(speedup.uncapped, 1) * (1 + 1e-9)
+
+
+@settings(max_examples=60)
+@given(rooves, st.lists(counts, min_size=1, max_size=8), st.booleans())
+def test_elimination_holds_its_order(percent: float | None, parts: list[float], removes: bool):
+    subject = nest(percent)
+    regions = [line(row % 6, part / len(parts)) for row, part in enumerate(parts)]
+    check_speedup(eliminate(subject, *regions, removes_traffic=removes))
+
+
+@settings(max_examples=60)
+@given(rooves, counts, counts, counts)
+def test_hiding_holds_its_order_and_the_theorem(percent: float | None, inner: float, outer: float, active: float):
+    subject = nest(percent)
+    regions = (loop(subject, 5, inner / 2), loop(subject, 3, outer / 2))
+    answer = hide(subject, active / 2, *regions)
+    check_speedup(answer)
+    if isinstance(answer, Advice):
+        assert answer.speedup.bound <= MOST_HIDING
+
+
+configurations = st.fixed_dictionaries(
+    {
+        "issue_ratio": st.floats(0, 1, allow_subnormal=False),
+        "warps_per_scheduler": st.floats(0.25, 16),
+        "new_warps_per_scheduler": st.floats(0.25, 16),
+        "scales_warps": st.booleans(),
+        "bound": st.floats(1, 100),
+    }
+)
+
+
+@settings(max_examples=60)
+@given(rooves, configurations)
+def test_parallel_holds_its_order(percent: float | None, configuration: dict[str, object]):
+    check_speedup(parallel(nest(percent), **configuration))
+
+
+@settings(max_examples=60)
+@given(rooves, st.lists(st.floats(0, 0.99), min_size=3, max_size=3), st.floats(1, 100))
+def test_idle_holds_its_order(percent: float | None, ratios: list[float], bound: float):
+    subject = nest(percent)
+    check_speedup(idle(subject, *sorted(ratios), bound))
+
+
+@settings(max_examples=60)
+@given(rooves, counts, counts)
+def test_more_matched_samples_never_gain_less(percent: float | None, one: float, other: float):
+    subject = nest(percent)
+    fewer, more = (eliminate(subject, line(1, count)) for count in sorted((one, other)))
+    if isinstance(fewer, Advice) and isinstance(more, Advice):
+        assert fewer.speedup.estimate <= more.speedup.estimate
+        assert fewer.speedup.low <= more.speedup.low

@@ -1,0 +1,104 @@
+"""How busy the memory is: names of several profiler versions, what binds, and when bandwidth is the limit."""
+
+import pytest
+
+from gpa_lsp.advice.roofs import (
+    GDDR_CEILING,
+    HBM_CEILING,
+    L1_CEILING,
+    L2_CEILING,
+    MemoryLevel,
+    find_dram_ceiling,
+    measure_roofs,
+    measure_sm_use,
+)
+from gpa_lsp.advice.subject import Subject, build_subject
+from tests.advice.subjects import make_blame
+from tests.kernel.written import write_kernel
+
+DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
+L2 = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
+L1 = "l1tex__throughput.avg.pct_of_peak_sustained_elapsed"
+L1_ACTIVE = "l1tex__throughput.avg.pct_of_peak_sustained_active"
+ANY = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+
+
+def make_subject(metrics: dict[str, float], throttled: int = 0) -> Subject:
+    kernel = write_kernel(
+        f"""
+        B-:R-:W2:-:S02  LDG.E R2, [R4.64]   # k.cu:3 | lg_throttle={throttled} selected=10
+        B2:R-:W-:-:S04  FFMA R2, R2, R3, R6 # k.cu:4 | long_scoreboard={90 - throttled}
+        B-:R-:W-:-:S05  EXIT
+        """,
+        metrics=metrics,
+    )
+    return build_subject(kernel, make_blame(kernel))
+
+
+def test_the_level_that_would_be_full_first_binds():
+    """L1 is busier than DRAM, but DRAM sustains less of its peak."""
+    roofs = measure_roofs(make_subject({DRAM: 60.0, L2: 20.0, L1: 66.0}))
+    assert roofs.binding is not None
+    assert roofs.binding.level is MemoryLevel.DRAM
+    assert roofs.largest_speedup == pytest.approx(HBM_CEILING / 0.6)
+    assert [use.level for use in roofs.levels] == [MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.L1]
+    assert not roofs.is_bandwidth_bound
+    assert roofs.words == "DRAM runs at 60.0 % of its peak"
+
+
+def test_a_level_that_is_full_leaves_nothing():
+    roofs = measure_roofs(make_subject({DRAM: 95.7, L2: 30.8}))
+    assert roofs.largest_speedup == 1.0
+    assert roofs.is_bandwidth_bound
+    assert roofs.words == "DRAM already runs at 95.7 % of its peak"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "level", "ratio", "ceiling"),
+    [
+        ({"dram__throughput.avg.pct_of_peak_sustained_elapsed": 40.0}, MemoryLevel.DRAM, 0.4, HBM_CEILING),
+        ({"dram__cycles_active.avg.pct_of_peak_sustained_elapsed": 30.0}, MemoryLevel.DRAM, 0.3, HBM_CEILING),
+        ({"lts__t_sectors.avg.pct_of_peak_sustained_elapsed": 50.0}, MemoryLevel.L2, 0.5, L2_CEILING),
+        ({L1: 50.0, L1_ACTIVE: 90.0}, MemoryLevel.L1, 0.5, L1_CEILING),
+        ({L1_ACTIVE: 90.0}, MemoryLevel.L1, 0.9, L1_CEILING),
+        ({ANY: 44.0}, MemoryLevel.ANY, 0.44, HBM_CEILING),
+    ],
+)
+def test_metrics_of_several_versions_are_read(metrics, level, ratio, ceiling):
+    (use,) = measure_roofs(make_subject(metrics)).levels
+    assert (use.level, use.achieved_ratio, use.ceiling_ratio) == (level, pytest.approx(ratio), ceiling)
+
+
+def test_a_share_of_active_cycles_counts_for_the_part_the_sms_were_active():
+    metrics = {L1_ACTIVE: 80.0, "sm__cycles_active.avg": 300.0, "gpc__cycles_elapsed.max": 1200.0}
+    use = measure_roofs(make_subject(metrics)).find(MemoryLevel.L1)
+    assert use is not None
+    assert use.achieved_ratio == pytest.approx(0.2)
+
+
+def test_the_whole_is_not_read_beside_its_parts():
+    roofs = measure_roofs(make_subject({DRAM: 10.0, ANY: 90.0}))
+    assert roofs.find(MemoryLevel.ANY) is None
+
+
+def test_full_queues_say_so_without_any_metric():
+    roofs = measure_roofs(make_subject({}, throttled=60))
+    assert roofs.binding is None
+    assert roofs.largest_speedup is None
+    assert roofs.is_bandwidth_bound
+    assert roofs.throttle_ratio == pytest.approx(0.6)
+    assert roofs.words == "60 % of the samples wait in front of full memory queues"
+
+
+def test_nothing_measured_says_nothing():
+    roofs = measure_roofs(make_subject({}))
+    assert roofs.levels == ()
+    assert roofs.words == ""
+    assert not roofs.is_bandwidth_bound
+    assert measure_sm_use(make_subject({})) is None
+
+
+def test_stacked_memory_sustains_less_of_its_peak_than_graphics_memory():
+    assert find_dram_ceiling(4096) == HBM_CEILING
+    assert find_dram_ceiling(256) == GDDR_CEILING
+    assert find_dram_ceiling("unknown") == find_dram_ceiling(0) == HBM_CEILING
