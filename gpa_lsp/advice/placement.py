@@ -1,0 +1,143 @@
+"""Where each instruction of a kernel stands: on which course, among which dependences. Courses are made once, when first asked for."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.course import Course, build_block_course, build_loop_course, list_instructions
+from gpa_lsp.advice.dependences import Dependences, find_dependences
+from gpa_lsp.advice.effects import SIDE_CODE, Step, find_steps, find_stored_spaces
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.program.model import FlowGraph
+
+_WORK_PER_INSTRUCTION = 16
+"""Instructions that the loop courses of a function may hold together, per instruction of the function: in a deep nest every level looks at
+all the code inside it once more. Compilers nest less deep."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Track:
+    """A course of m steps with what is known of them.
+
+    Attributes:
+        course: the steps.
+        dependences: between them; of a loop's two turns.
+        active_samples: float64[m], samples in issuing cycles.
+        instructions: float64[m], how many instructions each step is; more than one for side code.
+        is_movable: bool[m].
+        first_row: row of the function's first instruction.
+        graph: of the function.
+    """
+
+    course: Course = field(repr=False)
+    dependences: Dependences = field(repr=False)
+    active_samples: npt.NDArray[np.float64] = field(repr=False)
+    instructions: npt.NDArray[np.float64] = field(repr=False)
+    is_movable: npt.NDArray[np.bool_] = field(repr=False)
+    first_row: int
+    graph: FlowGraph = field(repr=False)
+
+    def row_of(self, step: int) -> int:
+        """The row of a step's (first) instruction; steps of the next turn are those of this one."""
+        found = self.course.steps[step % len(self.course)]
+        if found.instruction == SIDE_CODE:
+            return self.first_row + int(list_instructions(self.graph, found.blocks).min())
+        return self.first_row + found.instruction
+
+    def rows_of(self, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """int64[k], the rows of some steps, those in side code included."""
+        return self.first_row + self.course.expand(steps, self.graph)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """An instruction on its track."""
+
+    track: Track
+    step: int
+
+
+@dataclass(slots=True)
+class _FunctionTracks:
+    """The tracks of one function, made when asked for."""
+
+    steps: tuple[Step, ...]
+    graph: FlowGraph
+    active_samples: npt.NDArray[np.float64]
+    first_row: int
+    work_left: int
+    of_block: dict[int, Track] = field(default_factory=dict)
+    of_loop: dict[int, Track | None] = field(default_factory=dict)
+
+    def place(self, index: int) -> Placement:
+        block = int(self.graph.block_of_instruction[index])
+        loop = int(self.graph.innermost_loop[block])
+        track = self._track_of_loop(loop) if loop >= 0 else None
+        if track is None or index not in track.course.position:
+            track = self._track_of_block(block)
+        return Placement(track, track.course.position[index])
+
+    def _track_of_loop(self, loop: int) -> Track | None:
+        if loop not in self.of_loop:
+            size = len(list_instructions(self.graph, self.graph.blocks_of_loop(loop).tolist()))
+            course = None
+            if size <= self.work_left:
+                self.work_left -= size
+                course = build_loop_course(self.graph, self.steps, loop)
+            self.of_loop[loop] = None if course is None else self._lay(course)
+        return self.of_loop[loop]
+
+    def _track_of_block(self, block: int) -> Track:
+        if block not in self.of_block:
+            self.of_block[block] = self._lay(build_block_course(self.graph, self.steps, block))
+        return self.of_block[block]
+
+    def _lay(self, course: Course) -> Track:
+        return Track(
+            course=course,
+            dependences=find_dependences(course),
+            active_samples=course.sum_over_steps(self.active_samples, self.graph),
+            instructions=course.sum_over_steps(np.ones(len(self.steps)), self.graph),
+            is_movable=course.is_movable,
+            first_row=self.first_row,
+            graph=self.graph,
+        )
+
+
+class PlacementFinder:
+    """Places rows of a kernel on tracks. A row in a loop is on the loop's track if every turn passes it, and on its block's otherwise."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._tracks: dict[int, _FunctionTracks | None] = {}
+        self._stored = 0
+        for function in subject.kernel.functions:
+            if function.instructions is not None:
+                self._stored |= find_stored_spaces(function.instructions)
+
+    def find(self, row: int) -> Placement | None:
+        """Where a row stands; None without a disassembly."""
+        number = int(self._subject.function_index[row])
+        if number not in self._tracks:
+            self._tracks[number] = self._open(number)
+        tracks = self._tracks[number]
+        return None if tracks is None else tracks.place(self._subject.index_of(row))
+
+    def _open(self, number: int) -> _FunctionTracks | None:
+        subject = self._subject
+        function = subject.kernel.functions[number]
+        if function.instructions is None or function.graph is None:
+            return None
+        first_row = int(subject.first_rows[number])
+        rows = slice(first_row, first_row + len(function.instructions))
+        active = (subject.all_samples[rows] - subject.latency_samples[rows]).sum(axis=1).astype(np.float64)
+        # Whoever calls or is called may have stored before a barrier here; the kernel's own code, without calls, is seen whole.
+        stored_elsewhere = self._stored if number or function.graph.calls else 0
+        return _FunctionTracks(
+            steps=find_steps(function.instructions, function.graph, stored_elsewhere),
+            graph=function.graph,
+            active_samples=active,
+            first_row=first_row,
+            work_left=_WORK_PER_INSTRUCTION * len(function.instructions),
+        )

@@ -1,0 +1,247 @@
+"""Slack: which instructions could really stand between a def and its use, and so run while the def's latency passes.
+
+GPA lets every active sample of a scope fill a latency. Most of them cannot: the def needs them, they need the def, or a barrier or a store
+that may hit the same place keeps the order. What is left is counted here, once for the code as it is gone through (:meth:`SlackFinder.find`)
+and once for loops whose def is issued a turn ahead (:meth:`SlackFinder.find_next_turn`).
+
+Source: GPA section V-B (Equations 4 and 5) is what this bounds; section VI-B names the over-estimate (barriers between def and use).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.dependences import WINDOW_STEPS
+from gpa_lsp.advice.placement import Placement, PlacementFinder, Track
+from gpa_lsp.advice.subject import Subject
+
+
+class Hold(Enum):
+    """What keeps a def from being issued still earlier."""
+
+    OPERAND = "operand"
+    """An instruction that makes one of its operands."""
+    STORE = "store"
+    """A store that may write what it reads."""
+    BARRIER = "barrier"
+    CALL = "call"
+    BRANCH = "branch"
+    """A way out: what follows may not happen."""
+    START = "start"
+    """Nothing that stands in the block, or in the loop's turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slack:
+    """What could stand between a def and its use in one pass, and does not yet.
+
+    Attributes:
+        def_track: the track the def is on.
+        above: int64[a], its steps before the def that the def could pass.
+        use_track: the track the use is on.
+        below: int64[b], its steps after the use that the use could let pass.
+        active_samples: samples in issuing cycles of all of them.
+        instructions: how many instructions they are.
+        earliest_row: row before which the def could be issued; None when it is as early as it can be.
+        hold: what keeps the def alone from being issued earlier (together with what makes its operands it may move further).
+        hold_row: the instruction that does; None where none does.
+    """
+
+    def_track: Track
+    above: npt.NDArray[np.int64]
+    use_track: Track
+    below: npt.NDArray[np.int64]
+    active_samples: float
+    instructions: int
+    earliest_row: int | None
+    hold: Hold
+    hold_row: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSlack:
+    """What could run while a def that is issued one turn of its loop ahead is under way, beyond what stands between def and use already.
+
+    Attributes:
+        track: the loop's track.
+        steps: int64[k], its steps.
+        active_samples: samples in issuing cycles of all of them.
+        instructions: how many instructions they are.
+        is_recurrent: each turn's def needs the one of the turn before, through registers (a list that is walked, a sum).
+        needs_use: each turn's def must wait for the use of the turn before, through registers or memory.
+        hold: what keeps the next turn's def from being issued earlier; START when nothing in the turn does.
+        hold_row: the instruction that does; None where none does.
+    """
+
+    track: Track
+    steps: npt.NDArray[np.int64]
+    active_samples: float
+    instructions: int
+    is_recurrent: bool
+    needs_use: bool
+    hold: Hold
+    hold_row: int | None
+
+
+class SlackFinder:
+    """Answers for one kernel. Time is in proportion to the code looked at, and to the window for each pair."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._row_count = subject.row_count
+        self._placements = PlacementFinder(subject)
+
+    def find(self, def_row: int, use_row: int) -> Slack | None:
+        """The slack of a pair in one pass through the code; None without a disassembly."""
+        source, target = self._placements.find(def_row), self._placements.find(use_row)
+        if source is None or target is None:
+            return None
+        cut = _find_cut(source.track, source.step, -1)
+        above = _list_passed(source, cut)
+        if target.track is not source.track:
+            below = _list_let_by(target, _list_readers(source, target))
+        elif target.step > source.step:
+            below = _list_let_by(target, [source.step])
+        else:
+            # The use is that of the next turn; what stands before it or behind the def is between them already.
+            above = above[above > target.step]
+            below = _list_let_by(target, [])
+            below = np.setdiff1d(below[below < source.step], above, assume_unique=True)
+        hold, holder = _find_hold(source.track, source.step, -1, cut)
+        return Slack(
+            def_track=source.track,
+            above=above,
+            use_track=target.track,
+            below=below,
+            active_samples=float(source.track.active_samples[above].sum() + target.track.active_samples[below].sum()),
+            instructions=int(source.track.instructions[above].sum() + target.track.instructions[below].sum()),
+            earliest_row=source.track.row_of(int(above[0])) if len(above) else None,
+            hold=hold,
+            hold_row=None if holder is None else source.track.row_of(holder),
+        )
+
+    def find_next_turn(self, def_row: int, use_row: int) -> TurnSlack | None:
+        """The slack of a pair when the def is issued one turn ahead; None unless every turn of one innermost loop passes both."""
+        source, target = self._placements.find(def_row), self._placements.find(use_row)
+        if source is None or target is None or source.track is not target.track or not source.track.course.is_loop:
+            return None
+        track, first = source.track, source.step
+        length = len(track.course)
+        following = first + length
+        use = target.step if target.step > first else target.step + length
+        cut = _find_cut(track, following, first, is_turn_ahead=True)
+        first_open = max(cut, use, following - WINDOW_STEPS - 1) + 1
+        steps = track.dependences.list_independent_before(following, first_open) % length
+        hold, holder = _find_hold(track, following, first, cut)
+        return TurnSlack(
+            track=track,
+            steps=np.sort(steps),
+            active_samples=float(track.active_samples[steps].sum()),
+            instructions=int(track.instructions[steps].sum()),
+            is_recurrent=track.dependences.depends_by_data(following, first),
+            needs_use=track.dependences.depends(following, use),
+            hold=hold,
+            hold_row=None if holder is None else track.row_of(holder),
+        )
+
+    def cover(self, slacks: Iterable[Slack | TurnSlack]) -> npt.NDArray[np.bool_]:
+        """bool[n] over all rows, the instructions that at least one of some slacks holds."""
+        parts: dict[int, tuple[Track, list[npt.NDArray[np.int64]]]] = {}
+
+        def add(track: Track, steps: npt.NDArray[np.int64]) -> None:
+            parts.setdefault(id(track), (track, []))[1].append(steps)
+
+        for slack in slacks:
+            if isinstance(slack, TurnSlack):
+                add(slack.track, slack.steps)
+            else:
+                add(slack.def_track, slack.above)
+                add(slack.use_track, slack.below)
+        covered = np.zeros(self._row_count, dtype=np.bool_)
+        for track, steps in parts.values():
+            covered[track.rows_of(np.unique(np.concatenate(steps)))] = True
+        return covered
+
+
+def _find_cut(track: Track, step: int, floor: int, *, is_turn_ahead: bool = False) -> int:
+    """The last step before ``step`` that it cannot pass together with what makes its operands; ``floor`` where there is none.
+
+    Barriers and fences stop what they order; calls stop everything. So do ways out of the code, unless a turn is to be anticipated, which
+    always means to do something that may turn out not to be needed.
+    """
+    course = track.course
+    lowest = max(floor, step - WINDOW_STEPS - 1)
+    walls = course.calls if is_turn_ahead else course.ways_out
+    cut = next(_walk_back(walls, step, lowest, len(course)), lowest)
+    for passed in _walk_back(course.orders, step, cut, len(course)):
+        if track.dependences.depends(step, passed):
+            return passed
+    return cut
+
+
+def _walk_back(places: Sequence[int], before: int, after: int, length: int) -> Iterator[int]:
+    """The ``places`` between two steps, last first; steps of a second turn are ``length`` farther on."""
+    for turn in (length, 0):
+        for number in range(bisect_left(places, before - turn) - 1, -1, -1):
+            if places[number] + turn <= after:
+                return
+            yield places[number] + turn
+
+
+def _list_passed(place: Placement, cut: int) -> npt.NDArray[np.int64]:
+    """int64[k], the movable steps after ``cut`` that a def does not depend on, ascending."""
+    free = place.track.dependences.list_independent_before(place.step, cut + 1)[::-1]
+    return free[place.track.is_movable[free]]
+
+
+def _list_let_by(place: Placement, others: Sequence[int]) -> npt.NDArray[np.int64]:
+    """int64[k], the movable steps after a use, up to the next barrier, call or way out, that depend neither on it nor on ``others``."""
+    track, first = place.track, place.step + 1
+    end = min(len(track.course), first + WINDOW_STEPS)
+    for places in (track.course.ways_out, track.course.orders):
+        number = bisect_left(places, first)
+        end = min(end, places[number]) if number < len(places) else end
+    free = track.dependences.list_independent_after(place.step, end, others)
+    free = free[track.is_movable[free]]
+    later = [other for other in others if other > place.step]
+    return free[~np.isin(free, later)] if later else free
+
+
+def _list_readers(source: Placement, target: Placement) -> list[int]:
+    """Steps after the use, on its track, that read a result of a def on another track."""
+    waiting = set(source.track.course.steps[source.step].writes)
+    found = []
+    farthest = min(len(target.track.course), target.step + WINDOW_STEPS)
+    for place in range(target.step + 1, farthest):
+        step = target.track.course.steps[place]
+        if not waiting:
+            break
+        if not waiting.isdisjoint(step.reads):
+            found.append(place)
+        if not step.is_partial:
+            waiting.difference_update(step.writes)
+    return found
+
+
+def _find_hold(track: Track, step: int, floor: int, cut: int) -> tuple[Hold, int | None]:
+    """What a step depends on directly and comes last after ``floor``, or what cuts it off."""
+    by_register = max((source for source in track.dependences.sources[step] if source > floor), default=-1)
+    by_memory = max((source for source in track.dependences.ordered_after[step] if source > floor), default=-1)
+    steps, length = track.course.steps, len(track.course)
+    latest = max(by_register, by_memory)
+    if cut > latest and cut > floor:
+        wall = steps[cut % length]
+        if wall.is_call:
+            return Hold.CALL, cut
+        if wall.may_leave:
+            return Hold.BRANCH, cut
+        if wall.is_order and track.dependences.depends(step, cut):
+            return Hold.BARRIER, cut
+    if latest < 0:
+        return Hold.START, None
+    if by_memory > by_register:
+        return (Hold.BARRIER if steps[by_memory % length].is_order else Hold.STORE), by_memory
+    return Hold.OPERAND, by_register
