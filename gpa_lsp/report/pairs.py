@@ -1,0 +1,275 @@
+"""Def-use pairs by source line: what a line waits for, and who waits for it.
+
+Blame joins instructions; people read lines. An instruction belongs to every line of its inline chain, so a pair is found from the line inside
+the inlined function as well as from the line that calls it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, KernelBlame
+from gpa_lsp.locations import Frame, InlineChain, SourceLine
+from gpa_lsp.report.model import InstructionColumns, KernelReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinePair:
+    """What a line waits for in one other place for one reason, or what waits for the line there; over all instructions of the two places.
+
+    Attributes:
+        place: the other line, as compiled; None where the other instructions have none. It may be the same line: one of its instructions
+            waits for another.
+        reason: stall reason.
+        category: what kind of cause it is.
+        dependency: how the use depends on the def, in the heaviest pair.
+        samples: blamed on the def.
+        latency_samples: of these, without issue.
+        separable_samples: of the samples, those whose use waits for this def alone; the others were shared out by convention.
+        edge_count: pairs of instructions.
+        use_row: the suffering instruction of the heaviest pair.
+        def_row: its causing instruction.
+        resource: resource number that connects the two; None when none does.
+        distance_cycles: between the two, encoded cycles; None when unknown.
+        distance_instructions: instructions between the two; None when unknown.
+    """
+
+    place: SourceLine | None
+    reason: str
+    category: BlameCategory
+    dependency: Dependency
+    samples: float
+    latency_samples: float
+    separable_samples: float
+    edge_count: int
+    use_row: int
+    def_row: int
+    resource: int | None
+    distance_cycles: int | None
+    distance_instructions: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineBlame:
+    """What became of the samples of one line, and what it costs others. The first three add up to the line's inclusive samples.
+
+    Attributes:
+        waiting_samples: taken here, blamed on other instructions (of this line or another).
+        own_samples: taken here, and the instruction's own matter.
+        unattributed_samples: taken here, nobody is blamed.
+        causing_samples: blamed on instructions of this line by other instructions (of this line or another).
+    """
+
+    waiting_samples: float
+    own_samples: float
+    unattributed_samples: float
+    causing_samples: float
+
+
+class PairIndex:
+    """The pairs of one kernel, by line.
+
+    Args:
+        columns: the kernel's instructions.
+        blame: of the same kernel.
+    """
+
+    def __init__(self, columns: InstructionColumns, blame: KernelBlame) -> None:
+        self._columns = columns
+        self._edges = blame.edges
+        self._chains_of: dict[SourceLine, list[int]] = {}
+        for number, chain in enumerate(columns.chains):
+            for place in dict.fromkeys(frame.source_line for frame in chain):
+                self._chains_of.setdefault(place, []).append(number)
+        self._bundles = _bundle_edges(columns, blame.edges)
+        self._own = _sum_by_chain(columns, blame.edges.use_row, blame.edges.all_samples * ~blame.edges.is_moved)
+        self._lost = _sum_by_chain(columns, blame.unattributed.row, blame.unattributed.all_samples)
+
+    @property
+    def places(self) -> Iterable[SourceLine]:
+        """Every line the kernel's instructions come from."""
+        return self._chains_of.keys()
+
+    def list_waits(self, place: SourceLine) -> tuple[LinePair, ...]:
+        """What a line waits for, most samples first."""
+        return self._gather(place, self._bundles.by_use)
+
+    def list_waiters(self, place: SourceLine) -> tuple[LinePair, ...]:
+        """Who waits for a line, most samples first."""
+        return self._gather(place, self._bundles.by_def)
+
+    def measure_line(self, place: SourceLine) -> LineBlame:
+        """The samples of a line by what became of them; zeros for a line without instructions."""
+        chains = self._chains_of.get(place, [])
+        bundles = self._bundles
+        waiting = [number for chain in chains for number in bundles.by_use.get(chain, ())]
+        causing = [number for chain in chains for number in bundles.by_def.get(chain, ())]
+        return LineBlame(
+            waiting_samples=float(bundles.samples[waiting].sum()),
+            own_samples=float(self._own[chains].sum()),
+            unattributed_samples=float(self._lost[chains].sum()),
+            causing_samples=float(bundles.samples[causing].sum()),
+        )
+
+    def _gather(self, place: SourceLine, numbers_of: Mapping[int, list[int]]) -> tuple[LinePair, ...]:
+        bundles, is_use = self._bundles, numbers_of is self._bundles.by_use
+        alike: dict[tuple[SourceLine | None, int, int], list[int]] = {}
+        for chain in self._chains_of.get(place, ()):
+            for number in numbers_of.get(chain, ()):
+                other = int(bundles.def_chain[number] if is_use else bundles.use_chain[number])
+                shown = self._name_other(chain, other)
+                key = (shown, int(bundles.reason[number]), int(bundles.category[number]))
+                alike.setdefault(key, []).append(number)
+        pairs = [self._make_pair(shown, numbers) for (shown, _, _), numbers in alike.items()]
+        pairs.sort(key=lambda pair: (-pair.samples, pair.use_row, pair.def_row, pair.reason))
+        return tuple(pairs)
+
+    def _name_other(self, own: int, other: int) -> SourceLine | None:
+        if other < 0:
+            return None
+        return choose_other_frame(self._columns.chains[own], self._columns.chains[other]).source_line
+
+    def _make_pair(self, place: SourceLine | None, numbers: list[int]) -> LinePair:
+        bundles, edges = self._bundles, self._edges
+        heaviest = int(
+            bundles.heaviest[max(numbers, key=lambda number: float(edges.all_samples[bundles.heaviest[number]]))]
+        )
+        resource = int(edges.resource[heaviest])
+        cycles, instructions = int(edges.distance_cycles[heaviest]), int(edges.distance_instructions[heaviest])
+        return LinePair(
+            place=place,
+            reason=self._columns.reasons[edges.reason[heaviest]],
+            category=BlameCategory(int(edges.category[heaviest])),
+            dependency=Dependency(int(edges.dependency[heaviest])),
+            samples=float(bundles.samples[numbers].sum()),
+            latency_samples=float(bundles.latency_samples[numbers].sum()),
+            separable_samples=float(bundles.separable_samples[numbers].sum()),
+            edge_count=int(bundles.edge_count[numbers].sum()),
+            use_row=int(edges.use_row[heaviest]),
+            def_row=int(edges.def_row[heaviest]),
+            resource=None if resource < 0 else resource,
+            distance_cycles=None if cycles < 0 else cycles,
+            distance_instructions=None if instructions < 0 else instructions,
+        )
+
+
+def build_pair_index(kernel: KernelReport) -> PairIndex | None:
+    """The index of a kernel; None where nothing was blamed."""
+    return None if kernel.blame is None else PairIndex(kernel.instructions, kernel.blame)
+
+
+def choose_other_frame(own: InlineChain, other: InlineChain) -> Frame:
+    """The frame to name an instruction by, seen from another one: the outermost in which the two differ, else its innermost.
+
+    Two calls of one inlined function on two lines are told apart by those lines; two places inside one such call by the lines inside it.
+
+    >>> inner, outer = Frame(file="m.h", line=9), Frame(file="k.cu", line=5)
+    >>> choose_other_frame((inner, outer), (Frame(file="m.h", line=3), outer)).line
+    3
+    >>> choose_other_frame((inner, outer), (inner, Frame(file="k.cu", line=4))).line
+    4
+    """
+    common = 0
+    for one, another in zip(reversed(own), reversed(other), strict=False):
+        if one != another:
+            break
+        common += 1
+    return other[-1 - common] if common < len(other) else other[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bundles:
+    """The b combinations of use chain, def chain, reason and category that moved edges have.
+
+    Attributes:
+        use_chain: int64[b], -1 without line.
+        def_chain: int64[b], likewise.
+        reason: int64[b].
+        category: int64[b].
+        samples: float64[b].
+        latency_samples: float64[b].
+        separable_samples: float64[b].
+        edge_count: int64[b].
+        heaviest: int64[b], number of the edge with most samples.
+        by_use: use chain → bundles.
+        by_def: def chain → bundles.
+    """
+
+    use_chain: npt.NDArray[np.int64]
+    def_chain: npt.NDArray[np.int64]
+    reason: npt.NDArray[np.int64]
+    category: npt.NDArray[np.int64]
+    samples: npt.NDArray[np.float64]
+    latency_samples: npt.NDArray[np.float64]
+    separable_samples: npt.NDArray[np.float64]
+    edge_count: npt.NDArray[np.int64]
+    heaviest: npt.NDArray[np.int64]
+    by_use: Mapping[int, list[int]]
+    by_def: Mapping[int, list[int]]
+
+
+def _bundle_edges(columns: InstructionColumns, edges: BlameEdges) -> _Bundles:
+    is_separable = _find_separable(edges)
+    moved = np.flatnonzero(edges.is_moved)
+    moved = moved[
+        np.argsort(-edges.all_samples[moved], kind="stable")
+    ]  # so that the first of each bundle is its heaviest
+    table = np.stack(
+        [
+            columns.chain_index[edges.use_row[moved]].astype(np.int64),
+            columns.chain_index[edges.def_row[moved]].astype(np.int64),
+            edges.reason[moved].astype(np.int64),
+            edges.category[moved].astype(np.int64),
+        ],
+        axis=1,
+    )
+    kinds, first, number = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    number = number.reshape(-1)
+    samples = edges.all_samples[moved]
+    size = len(kinds)
+    return _Bundles(
+        use_chain=kinds[:, 0],
+        def_chain=kinds[:, 1],
+        reason=kinds[:, 2],
+        category=kinds[:, 3],
+        samples=_sum_by_number(number, samples, size),
+        latency_samples=_sum_by_number(number, edges.latency_samples[moved], size),
+        separable_samples=_sum_by_number(number, samples * is_separable[moved], size),
+        edge_count=np.bincount(number, minlength=size).astype(np.int64),
+        heaviest=moved[first].astype(np.int64),
+        by_use=_list_by_chain(kinds[:, 0]),
+        by_def=_list_by_chain(kinds[:, 1]),
+    )
+
+
+def _find_separable(edges: BlameEdges) -> npt.NDArray[np.bool_]:
+    """bool[e], edges whose group has one def only."""
+    _, group_number = np.unique(edges.group, return_inverse=True)
+    causes = np.unique(np.stack([group_number.reshape(-1), edges.def_row], axis=1), axis=0)
+    cause_count = np.bincount(causes[:, 0])
+    return np.equal(cause_count[group_number.reshape(-1)], 1)
+
+
+def _list_by_chain(chains: npt.NDArray[np.int64]) -> Mapping[int, list[int]]:
+    numbers: dict[int, list[int]] = {}
+    for number, chain in enumerate(chains.tolist()):
+        numbers.setdefault(chain, []).append(number)
+    return numbers
+
+
+def _sum_by_chain(
+    columns: InstructionColumns, rows: npt.NDArray[np.int32], samples: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """float64[chains], samples of some rows by their inline chain."""
+    chains = columns.chain_index[rows]
+    placed = chains >= 0
+    return _sum_by_number(chains[placed], samples[placed], len(columns.chains))
+
+
+def _sum_by_number(
+    numbers: npt.NDArray[np.integer[Any]], samples: npt.NDArray[np.float64], size: int
+) -> npt.NDArray[np.float64]:
+    return np.bincount(numbers, weights=samples, minlength=size).astype(np.float64)
