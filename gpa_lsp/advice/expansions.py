@@ -1,0 +1,105 @@
+"""What the matchers of arithmetic patterns find in one function: an :class:`Expansion`, the code that the compiler made of one operation."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from gpa_lsp.advice.arithmetic_patterns import Chain, Operation, load_patterns
+from gpa_lsp.advice.value_flow import FunctionFlow
+from gpa_lsp.binary.operands import OperandKind, parse_operand
+
+_SIGNS = "-|~!"
+
+
+class Constancy(Enum):
+    """How often a divisor changes."""
+
+    CONSTANT = "constant"
+    """Known when the code was compiled."""
+    INVARIANT = "invariant"
+    """The same in every turn of the loop, or for the whole kernel (an argument)."""
+    VARYING = "varying"
+    """Computed anew, or not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divisor:
+    """What an operation divides by.
+
+    Attributes:
+        constancy: how often it changes.
+        text: a number or constant operand as the listing writes it; empty for registers.
+    """
+
+    constancy: Constancy
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """The code of one operation in one function. Rows are instruction numbers of the function.
+
+    Attributes:
+        operation: what it computes.
+        anchor: the instruction whose line is the operation's line.
+        inlined: rows of the chain, its constants, and the test that decides about the slow path.
+        call_block: rows that prepare the call, call, and take the result.
+        site: the call; None where nothing is called.
+        divisor: None where nothing is divided.
+    """
+
+    operation: Operation
+    anchor: int
+    inlined: frozenset[int]
+    call_block: frozenset[int] = frozenset()
+    site: int | None = None
+    divisor: Divisor | None = None
+
+    @property
+    def rows(self) -> frozenset[int]:
+        """All rows in the function."""
+        return self.inlined | self.call_block
+
+
+def accept(flow: FunctionFlow, chain: Chain) -> Callable[[int], bool]:
+    """A test for rows whose opcode is in a set."""
+    patterns = load_patterns()
+    return lambda row: patterns.holds(chain, flow.mnemonic(row))
+
+
+def is_constant_set_up(flow: FunctionFlow, row: int) -> bool:
+    """A copy of an immediate or a constant: it reads no register."""
+    return load_patterns().holds(Chain.MOVES, flow.mnemonic(row)) and not flow.reads(row)
+
+
+def find_divisor(flow: FunctionFlow, operand: str, row: int, place: int) -> Divisor:
+    """What is known of a divisor.
+
+    Args:
+        flow: of the function.
+        operand: as written.
+        row: the instruction that reads it.
+        place: the instruction whose loop counts.
+    """
+    text = operand.lstrip(_SIGNS).rstrip("|")
+    resources = parse_operand(text).expand(1)
+    if not resources:
+        is_argument = parse_operand(text).kind is OperandKind.INDIRECT and text.startswith("c[0x0]")
+        return Divisor(constancy=Constancy.INVARIANT if is_argument else Constancy.CONSTANT, text=text)
+    definition = flow.find_def(row, resources[-1], flow.rows_before(row))
+    if definition is not None and is_constant_set_up(flow, definition):
+        return Divisor(constancy=Constancy.CONSTANT)
+    loops = flow.graph.loops_around(flow.block_of(place))
+    if loops and not _is_written_in_loop(flow, resources, loops[0], definition):
+        return Divisor(constancy=Constancy.INVARIANT)
+    return Divisor(constancy=Constancy.VARYING)
+
+
+def _is_written_in_loop(flow: FunctionFlow, resources: Sequence[int], loop: int, definition: int | None) -> bool:
+    """A value is made anew in each turn; registers that are used again for other things count as written."""
+    if definition is not None:
+        return loop in flow.graph.loops_around(flow.block_of(definition))
+    blocks = flow.graph.blocks_of_loop(loop).tolist()
+    return any(
+        resource in flow.writes(row) for block in blocks for row in flow.rows_of_block(block) for resource in resources
+    )
