@@ -81,7 +81,7 @@ def find_invariant_loads(subject: Subject) -> Mapping[int, InvariantLoad]:
             inside = np.isin(graph.block_of_instruction, graph.blocks_of_loop(loop))
             kept = _may_change_memory(function, inside)
             for row in rows[loops == loop].tolist():
-                turns = _count_turns(function, graph, loop, row)
+                turns = count_turns(function, graph, loop, row)
                 if turns >= _LEAST_TURNS and _is_invariant(function, writers, row, inside):
                     found[first + row] = InvariantLoad(row=first + row, turns=turns, is_kept_by_stores=kept)
     return found
@@ -119,7 +119,7 @@ def _changes_memory(mnemonic: str) -> bool:
     return opcode.memory in GLOBAL_SPACES and opcode.access in (Access.STORE, Access.ATOMIC, Access.REDUCTION)
 
 
-def _count_turns(function: FunctionSamples, graph: FlowGraph, loop: int, row: int) -> float:
+def count_turns(function: FunctionSamples, graph: FlowGraph, loop: int, row: int) -> float:
     """Executions of an instruction per entry into a loop; infinite where executions are unknown."""
     outside = int(graph.immediate_dominator[graph.loops[loop].header])
     if outside < 0:

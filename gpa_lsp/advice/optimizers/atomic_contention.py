@@ -1,0 +1,186 @@
+"""Atomics that many threads make on few addresses."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.accesses import count_per_request, has_code, mark_rows, measure_excess, read_modifiers
+from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
+from gpa_lsp.advice.matches import EliminationMatch
+from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.repeated_loads import count_turns
+from gpa_lsp.advice.source_words import describe_place
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.arch.lookup import load_opcode_classes
+from gpa_lsp.arch.opcodes import ProducerGroup
+from gpa_lsp.binary.opcodes import Opcode
+
+_SHARED = (ProducerGroup.SHARED_ATOMIC,)
+_GLOBAL = (ProducerGroup.GLOBAL_ATOMIC, ProducerGroup.GLOBAL_REDUCTION)
+_COMPARE_AND_SWAP = frozenset({"CAS", "CAST"})
+_LEAST_THREADS = 1.5
+"""With fewer threads per atomic, the warp has been reduced to one already."""
+_SCATTERED = 0.9
+"""Sectors per thread from which on the threads of a warp have addresses of their own."""
+_LEAST_TURNS = 1.1
+_MOST_SENTENCES = 2
+
+
+def _is_global_atomic(opcode: Opcode) -> bool:
+    return load_opcode_classes().find_producer(opcode.name) in _GLOBAL
+
+
+def _is_shared_atomic(opcode: Opcode) -> bool:
+    return load_opcode_classes().find_producer(opcode.name) in _SHARED
+
+
+class AtomicContention(EliminationOptimizer):
+    """Stalls for atomics and reductions in memory.
+
+    Matched: all stalls blamed on an atomic (for its result, for room in the queue, for its end) times the part of atomics that adding up
+    first would save: 1 − sectors / threads where a warp's threads share sectors, 1 − 1 / warps of a block where one thread a warp is left,
+    everything where nobody counted; of shared memory the share of passes beyond the least; of compare-and-swap loops at least 1 − 1 / turns.
+    Atomics whose threads have sectors of their own do not match. Approximation: threads in one sector are taken for threads at one address.
+
+    Source: published practice (aggregation in warps and blocks); counters as in Nsight Compute's source view.
+    """
+
+    name: ClassVar[str] = "atomic_contention"
+    title: ClassVar[str] = "Fewer atomics on the same address"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "atomics"
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find atomics that somebody waits for."""
+        if not has_code(subject):
+            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+        finding = _Finding(subject)
+        atomics = finding.is_global | finding.is_shared
+        if not atomics.any():
+            return self.silent(SilenceStage.NOT_MATCHED, "there are no atomics")
+        edges = find_edges(subject, atomics)
+        edges = edges[~self._is_issue(subject, edges)]
+        waiting = count_samples(subject, edges, np.ones(len(edges)))
+        if waiting == 0:
+            return self.silent(SilenceStage.NOT_MATCHED, "nothing waits for the kernel's atomics")
+        weights = finding.saved[subject.blame.edges.def_row[edges]]
+        regions = build_regions(subject, edges, weights, write_hint=finding.write_hint, write_note=finding.write_note)
+        if not regions:
+            message = (
+                f"{waiting:,.0f} samples wait for atomics, but the threads of each warp have addresses of their own"
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        return EliminationMatch(
+            regions=regions,
+            hint=finding.write_remedy(regions[0].hotspots[0].def_row),
+            caveats=(
+                "Adding up first helps as far as addresses repeat, which counters do not show.",
+                "Sums of floating-point numbers change in the last digits with their order.",
+            ),
+            reasons=(
+                f"{waiting:,.0f} samples blamed on atomics, times the part of them that adding up first would save",
+            ),
+        )
+
+    @staticmethod
+    def _is_issue(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """bool[m]: samples in which the warp issued or could have."""
+        names = ("selected", "not_selected")
+        numbers = [index for index, reason in enumerate(subject.kernel.reasons) if reason in names]
+        return np.isin(subject.blame.edges.reason[edges], numbers)
+
+
+class _Finding:
+    """What is known of a kernel's atomics.
+
+    Attributes:
+        is_global: bool[n].
+        is_shared: bool[n].
+        saved: float64[n], the part of each row's atomics that adding up first would save.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self.is_global = mark_rows(subject, _is_global_atomic)
+        self.is_shared = mark_rows(subject, _is_shared_atomic)
+        self._sectors, self._threads = count_per_request(subject)
+        self._turns: dict[int, float] = {}
+        self.saved = np.zeros(subject.row_count)
+        launch = subject.launch
+        self._warps = launch.warps_per_block if launch is not None else None
+        passes, ideal = subject.counter("shared_wavefronts"), subject.counter("shared_wavefronts_ideal")
+        excess = None if passes is None or ideal is None else measure_excess(passes, ideal)
+        for row in np.flatnonzero(self.is_global | self.is_shared).tolist():
+            if self.is_shared[row]:
+                saved = 1.0 if excess is None else float(excess[row])
+            else:
+                saved = self._find_saved_global(row)
+            self.saved[row] = max(saved, self._find_saved_turns(row))
+
+    def _find_saved_global(self, row: int) -> float:
+        if np.isnan(self._sectors[row]):
+            return 1.0
+        if self._threads[row] < _LEAST_THREADS:
+            return 1.0 if self._warps is None else 1.0 - 1.0 / max(self._warps, 1)
+        spread = float(self._sectors[row] / self._threads[row])
+        return 0.0 if spread >= _SCATTERED else 1.0 - spread
+
+    def _find_saved_turns(self, row: int) -> float:
+        """Of a compare-and-swap that is tried until it succeeds, the tries after the first; 0 for other atomics."""
+        function, index = self._subject.function_of(row), self._subject.index_of(row)
+        graph = function.graph
+        if graph is None or not _COMPARE_AND_SWAP & read_modifiers(self._subject.mnemonic(row)):
+            return 0.0
+        loop = int(graph.innermost_loop[graph.block_of_instruction[index]])
+        turns = count_turns(function, graph, loop, index) if loop >= 0 else 1.0
+        if not np.isfinite(turns) or turns < _LEAST_TURNS:
+            return 0.0
+        self._turns[row] = turns
+        return 1.0 - 1.0 / turns
+
+    def write_note(self, def_row: int, _use_row: int) -> str:
+        """Threads and sectors of one atomic."""
+        if def_row in self._turns:
+            return f"{self._turns[def_row]:.1f} tries each"
+        if self.is_shared[def_row] or np.isnan(self._sectors[def_row]):
+            return ""
+        return f"{self._threads[def_row]:.1f} threads in {self._sectors[def_row]:.1f} sectors"
+
+    def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> str:
+        """The atomics of a region."""
+        rows = list(dict.fromkeys(hotspot.def_row for hotspot in hotspots))[:_MOST_SENTENCES]
+        return " ".join(self._write_sentence(row) for row in rows)
+
+    def _write_sentence(self, row: int) -> str:
+        place = describe_place(self._subject, row)
+        place = f"{place[0].upper()}{place[1:]}"
+        if row in self._turns:
+            return (
+                f"{place} is tried {self._turns[row]:.1f} times until it succeeds: others change the value in between."
+            )
+        if self.is_shared[row]:
+            return f"{place} is an atomic on shared memory whose threads queue for addresses."
+        if np.isnan(self._sectors[row]):
+            return f"{place} is an atomic on global memory that warps wait for."
+        if self._threads[row] < _LEAST_THREADS:
+            return f"{place} is made by one thread a warp; the warps of a block still queue for it."
+        return f"{place} is made by {self._threads[row]:.1f} threads a warp on {self._sectors[row]:.1f} sectors."
+
+    def write_remedy(self, row: int) -> str:
+        """What to do about the atomic that is waited for most."""
+        if row in self._turns:
+            return "Use an atomic the hardware has for the operation and type instead of a compare-and-swap loop, and add up in the warp or block first."
+        if self.is_shared[row]:
+            return "Add up in the warp first (`__match_any_sync`, shuffles), or give each warp counters of its own and add those up at the end."
+        if self._threads[row] < _LEAST_THREADS:
+            return "Add up in shared memory first, so that each block makes one global atomic an address instead of one a warp."
+        return (
+            "Add up before going to global memory: in the warp (`__reduce_add_sync`, shuffles) where all threads mean one address, in counters "
+            "in shared memory where they mean a few; then make one global atomic an address and block."
+        )
+
+
+OPTIMIZER = AtomicContention()

@@ -1,0 +1,159 @@
+"""Branches at which the threads of a warp part, so that every side is executed with part of them."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import numpy as np
+
+from gpa_lsp.advice.accesses import WARP_THREADS, has_code
+from gpa_lsp.advice.divergent_branches import DivergentBranch, Parting, find_divergent_branches
+from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
+from gpa_lsp.advice.model import Category, Hotspot, Scope, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.source_words import describe_line, find_own_frame
+from gpa_lsp.advice.subject import Subject
+
+_NOT_LOST = "not_selected"
+"""A warp in this state was ready: its turn costs no time."""
+
+_REMEDIES = {
+    Parting.SIDES: (
+        "Let whole warps take one side: decide by threadIdx.x / 32 or by the block where the condition is up to you; sort or compact the work "
+        "by the condition where the data decides; or compute both short sides and select."
+    ),
+    Parting.TURNS: (
+        "Give the threads of a warp loops of similar length: sort the work by its length, let a warp share one long piece, or take new work "
+        "when a thread is done."
+    ),
+    Parting.EXIT: "Leave with whole warps: compact the work that remains, so that no warp goes on with a few threads.",
+}
+
+
+class BranchDivergence(EliminationOptimizer):
+    """Work done by partly filled warps.
+
+    Matched, per branch: the samples of the code it controls (all reasons but ``not_selected``) times the part of its threads that warps lost
+    there, 1 − threads in the code / threads that reach the branch: with whole warps on each side, the code would be executed that much less
+    often. Code under several divergent branches is shared out among them. Approximations: threads are averages over all warps; work in
+    functions called from there is not counted.
+
+    Source: threads per instruction and divergent branches of Nsight Compute's source counters. GPA's own rule needs instrumentation and
+    counts ``not_selected`` samples, which are no lost time.
+    """
+
+    name: ClassVar[str] = "branch_divergence"
+    title: ClassVar[str] = "Whole warps on each side of a branch"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "divergence"
+    needs_counters: ClassVar[tuple[str, ...]] = ("thread_executions_true",)
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find divergent branches with samples behind them."""
+        if not has_code(subject):
+            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+        if (subject.executions < 0).all():
+            return self.silent(SilenceStage.NO_METRICS, "the profile lacks executions; record with --set full")
+        branches = find_divergent_branches(subject)
+        average = _describe_average(subject)
+        if not branches:
+            return self.silent(SilenceStage.NOT_MATCHED, f"no branch parts the threads of a warp{average}")
+        regions = [region for branch in branches for region in _build_region(subject, branch)]
+        if not regions:
+            message = f"nothing is sampled behind the {len(branches)} branches at which threads part{average}"
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        regions.sort(key=lambda region: (-region.samples, region.scope.row))
+        kinds = {branch.row: branch.kind for branch in branches}
+        return EliminationMatch(
+            regions=tuple(regions),
+            hint=_REMEDIES[kinds[regions[0].hotspots[0].def_row]],
+            caveats=(
+                "Regrouping threads costs work of its own and can spread their memory accesses.",
+                "Threads are averages over all warps; work in called functions is not counted.",
+            ),
+            reasons=(
+                "samples of the code behind each branch, times the part of its threads that is missing there",
+                f"{len(branches)} branches part the threads of a warp{average}",
+                *_list_closed_form(subject),
+            ),
+        )
+
+
+def _build_region(subject: Subject, branch: DivergentBranch) -> Iterable[EliminationRegion]:
+    """The region of one branch; nothing where nothing was sampled."""
+    columns = np.array([index for index, reason in enumerate(subject.kernel.reasons) if reason != _NOT_LOST])
+    samples = subject.all_samples[np.ix_(branch.rows, columns)]
+    latency = subject.latency_samples[np.ix_(branch.rows, columns)]
+    sampled = np.flatnonzero(samples.sum(axis=1) > 0).tolist()
+    if not sampled:
+        return
+    hotspots = [
+        Hotspot(
+            def_row=branch.row,
+            use_row=int(branch.rows[index]),
+            reason=subject.kernel.reasons[columns[int(np.argmax(samples[index]))]],
+            category=None,
+            samples=float(samples[index].sum() * branch.loss[index]),
+            latency_samples=float(latency[index].sum() * branch.loss[index]),
+        )
+        for index in sampled
+    ]
+    hotspots.sort(key=lambda hotspot: (-hotspot.samples, hotspot.use_row or 0))
+    yield EliminationRegion(
+        scope=_find_scope(subject, branch.row),
+        samples=sum(hotspot.samples for hotspot in hotspots),
+        latency_samples=sum(hotspot.latency_samples for hotspot in hotspots),
+        hotspots=tuple(hotspots),
+        hint=_describe_branch(subject, branch),
+    )
+
+
+def _find_scope(subject: Subject, row: int) -> Scope:
+    """The branch's line; the loop or function around it where it has none."""
+    around = subject.scopes.scopes[int(subject.scopes.innermost[row])]
+    frame = find_own_frame(subject, row)
+    if frame is None:
+        return around
+    return Scope(
+        kind=ScopeKind.LINE, function=around.function, row=row, file=frame.file, line=frame.line, last_line=frame.line
+    )
+
+
+def _describe_branch(subject: Subject, branch: DivergentBranch) -> str:
+    line = describe_line(subject, branch.row)
+    mean = float(np.average(branch.threads * (1.0 - branch.loss)))
+    if branch.kind is Parting.TURNS:
+        return f"Threads leave the loop at {line} in different turns: of {branch.threads:.1f} that enter, {mean:.1f} take part in a turn."
+    if branch.kind is Parting.EXIT:
+        return (
+            f"Some threads end at {line}: the warp goes on with {branch.side_threads[0]:.1f} of {branch.threads:.1f}."
+        )
+    sides = " and ".join(f"{threads:.1f}" for threads in branch.side_threads)
+    return f"At the branch of {line}, {branch.threads:.1f} threads part: its sides are executed with {sides}."
+
+
+def _describe_average(subject: Subject) -> str:
+    """Threads per instruction over the whole kernel, as a clause; empty when unknown."""
+    threads = subject.counter("thread_executions")
+    if threads is None:
+        ratio = subject.metric("smsp__thread_inst_executed_per_inst_executed.ratio")
+    else:
+        known = (threads >= 0) & (subject.executions >= 0)
+        executed = int(subject.executions[known].sum())
+        ratio = int(threads[known].sum()) / executed if executed else None
+    return "" if ratio is None else f"; {ratio:.1f} of {WARP_THREADS} threads take part in an instruction on average"
+
+
+def _list_closed_form(subject: Subject) -> tuple[str, ...]:
+    """The profiler's kernel-wide estimate: threads missing or switched off, times how busy the SMs' arithmetic is."""
+    ratios = [subject.metric(f"smsp__thread_inst_executed{kind}_per_inst_executed.ratio") for kind in ("", "_pred_on")]
+    busy = subject.metric("sm__throughput.avg.pct_of_peak_sustained_elapsed")
+    known = [ratio for ratio in ratios if ratio is not None]
+    if not known or busy is None:
+        return ()
+    idle = 1.0 - min(known) / WARP_THREADS
+    return (
+        f"the profiler's closed form, for the kernel: {idle:.1%} idle threads × {busy:.0f} % busy SMs = {idle * busy:.1f} % of the run time",
+    )
+
+
+OPTIMIZER = BranchDivergence()

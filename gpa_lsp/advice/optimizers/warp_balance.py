@@ -1,0 +1,200 @@
+"""Warps that wait for each other at barriers, and for their memory accesses at fences."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from gpa_lsp.advice.accesses import has_code, mark_accesses, read_modifiers
+from gpa_lsp.advice.barrier_intervals import LateCode, find_late_code
+from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
+from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.binary.opcodes import Access, MemorySpace, Synchronisation
+
+_REASONS = ("barrier", "membar", "warpgroup_arrive")
+_SPLIT_CAPABILITY = (8, 0)
+"""From here on arriving and waiting are separate in hardware (``cuda::barrier``)."""
+_LARGEST_TREE_STEP = 64
+"""Instructions of a loop that can be a step of a reduction tree."""
+_MOST_SENTENCES = 2
+_LEAST_LEFT = 0.01
+_FENCE_SCOPES = {
+    "SYS": "the whole system; `__threadfence()` suffices unless the host or another GPU looks, `__threadfence_block()` within a block",
+    "GPU": "the GPU; `__threadfence_block()` suffices where only this block looks",
+}
+
+
+class WarpBalance(EliminationOptimizer):
+    """Stalls at block barriers and memory fences.
+
+    Matched: all stalls blamed on them, as published. What the publication leaves open, who comes late, is looked for in the code between
+    barriers: parts that only some warps go through take that share of the waiting as its cause, up to what their own samples explain.
+    Approximation: warps that do different amounts of the same work (loops of different length) do not show.
+
+    Source: GPA Table II, Warp Balance ("match warp synchronization stalls").
+    """
+
+    name: ClassVar[str] = "warp_balance"
+    title: ClassVar[str] = "Warps that arrive together"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "synchronisation"
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find barriers and fences that warps wait at."""
+        if not has_code(subject):
+            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+        waiting = sum(subject.count_reason(reason) for reason in _REASONS)
+        if waiting == 0:
+            return self.silent(SilenceStage.NOT_MATCHED, "no warp waits at a barrier or a fence")
+        edges = find_edges(subject, np.ones(subject.row_count, dtype=np.bool_), _REASONS)
+        rows = np.unique(subject.blame.edges.def_row[edges]).tolist()
+        barriers = [row for row in rows if subject.opcode(row).synchronises is Synchronisation.BLOCK]
+        late = find_late_code(subject, barriers)
+        words = _Words(subject, late)
+        plain = build_regions(subject, edges, np.ones(len(edges)), write_hint=words.write_hint)
+        if not plain:
+            message = f"the {waiting:,} samples at barriers and fences could not be blamed on any"
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        return EliminationMatch(
+            regions=tuple(_blame_late_code(region, late) for region in plain),
+            hint=words.write_remedy(plain[0].hotspots[0].def_row),
+            caveats=(
+                "All waiting is taken for avoidable; a barrier that protects shared data must stay.",
+                "Warps that do different amounts of the same work do not show in these counters.",
+            ),
+            reasons=(
+                "stalls blamed on barriers and fences, as published",
+                *_list_explained(subject, late),
+            ),
+        )
+
+
+def _blame_late_code(region: EliminationRegion, late: Mapping[int, LateCode]) -> EliminationRegion:
+    """The region with the explained part of each barrier's waiting moved to the code that comes late."""
+    waiting: dict[int, float] = {}
+    for hotspot in region.hotspots:
+        waiting[hotspot.def_row] = waiting.get(hotspot.def_row, 0.0) + hotspot.samples
+    shares = {
+        row: min(1.0, late[row].explained_samples / samples)
+        for row, samples in waiting.items()
+        if row in late and samples
+    }
+    hotspots: list[Hotspot] = []
+    moved: dict[int, Hotspot] = {}
+    for hotspot in region.hotspots:
+        share = shares.get(hotspot.def_row, 0.0)
+        if share < 1.0 - _LEAST_LEFT:
+            hotspots.append(_scale(hotspot, 1.0 - share))
+        else:
+            share = 1.0
+        if share > 0:
+            found, code = moved.get(hotspot.def_row), late[hotspot.def_row]
+            part = replace(
+                _scale(hotspot, share),
+                def_row=code.row,
+                use_row=code.barrier_row,
+                distance_cycles=None,
+                distance_instructions=None,
+                note=f"{code.warps_ratio:.0%} of the warps go through it before the barrier",
+            )
+            moved[hotspot.def_row] = part if found is None else _add(found, part)
+    every = sorted([*moved.values(), *hotspots], key=lambda hotspot: (-hotspot.samples, hotspot.def_row))
+    return replace(region, hotspots=tuple(every))
+
+
+def _scale(hotspot: Hotspot, factor: float) -> Hotspot:
+    return replace(hotspot, samples=hotspot.samples * factor, latency_samples=hotspot.latency_samples * factor)
+
+
+def _add(one: Hotspot, other: Hotspot) -> Hotspot:
+    return replace(
+        one, samples=one.samples + other.samples, latency_samples=one.latency_samples + other.latency_samples
+    )
+
+
+def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[str, ...]:
+    if not late:
+        return ("no code before the barriers is left to part of the warps, as far as executions tell",)
+    parts = [f"{code.samples:,} samples of {code.warps_ratio:.0%} of the warps before the barrier in {describe_line(subject, row)}"
+             for row, code in sorted(late.items(), key=lambda item: -item[1].explained_samples)[:_MOST_SENTENCES]]  # fmt: skip
+    return (f"who comes late: {'; '.join(parts)}",)
+
+
+class _Words:
+    """What is said about barriers."""
+
+    def __init__(self, subject: Subject, late: Mapping[int, LateCode]) -> None:
+        self._subject, self._late = subject, late
+        self._loads = mark_accesses(subject, (MemorySpace.SHARED,), (Access.LOAD,))
+        self._stores = mark_accesses(subject, (MemorySpace.SHARED,), (Access.STORE,))
+
+    def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> str:
+        """The barriers of a region, and what makes warps late."""
+        rows = list(dict.fromkeys(hotspot.def_row for hotspot in hotspots))[:_MOST_SENTENCES]
+        return " ".join(self._write_sentence(scope, row) for row in rows)
+
+    def _write_sentence(self, scope: Scope, row: int) -> str:
+        subject = self._subject
+        place = describe_place(subject, row)
+        place = f"{place[0].upper()}{place[1:]}"
+        if subject.opcode(row).synchronises is Synchronisation.FENCE:
+            return f"{place} waits until all earlier accesses are visible to {self._find_fence_scope(row)}."
+        if self._has_one_warp():
+            return f"{place} is in a block of one warp: `__syncwarp()` does."
+        if row in self._late:
+            code = self._late[row]
+            busy = describe_place(subject, code.row)
+            return f"{place} waits for {code.warps_ratio:.0%} of the warps, which alone go through {busy} before it."
+        if self._is_tree_step(row):
+            return f"{place} ends a step of shared-memory exchange in {describe_scope(subject, scope)}: within a warp, shuffles need no barrier."
+        return f"All warps go through the code before {place[0].lower()}{place[1:]}; the slowest one decides."
+
+    def write_remedy(self, row: int) -> str:
+        """What to do about the barrier that most samples wait at."""
+        subject = self._subject
+        if subject.opcode(row).synchronises is Synchronisation.FENCE:
+            return "Use the narrowest fence that will do, and fewer of them: one after several stores orders them all."
+        if self._has_one_warp():
+            return "Replace the block barrier by `__syncwarp()`: the block is one warp."
+        split = self._advise_split()
+        if row in self._late:
+            return f"Share the work that few warps do before the barrier among all of them{split}."
+        if self._is_tree_step(row):
+            return (
+                "Reduce within each warp by shuffles (`__shfl_down_sync`, `__reduce_add_sync`), store one value a warp, and let one barrier "
+                "separate the two steps."
+            )
+        return (
+            "Have fewer barriers (exchange within warps by shuffles, two buffers instead of one), smaller blocks, so that fewer warps wait for "
+            f"one{split}."
+        )
+
+    def _advise_split(self) -> str:
+        capability = self._subject.kernel.device.compute_capability
+        if capability is None or capability < _SPLIT_CAPABILITY:
+            return ""
+        return ", or arrive early and wait late with independent work between (`cuda::barrier`, `arrive` and `wait`)"
+
+    def _find_fence_scope(self, row: int) -> str:
+        modifiers = read_modifiers(self._subject.mnemonic(row))
+        return next((words for scope, words in _FENCE_SCOPES.items() if scope in modifiers), "others")
+
+    def _has_one_warp(self) -> bool:
+        launch = self._subject.launch
+        return launch is not None and launch.warps_per_block == 1
+
+    def _is_tree_step(self, row: int) -> bool:
+        """The barrier's loop is short, and loads and stores shared memory."""
+        loop = self._subject.scopes.loop_of(row)
+        if loop < 0:
+            return False
+        rows = self._subject.scopes.rows_of(loop)
+        return len(rows) <= _LARGEST_TREE_STEP and bool(self._loads[rows].any() and self._stores[rows].any())
+
+
+OPTIMIZER = WarpBalance()
