@@ -85,6 +85,25 @@ def build_regions(
     return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
 
 
+def build_hotspots(
+    subject: Subject,
+    edges: npt.NDArray[np.int64],
+    weights: npt.NDArray[np.float64],
+    write_note: NoteWriter | None = None,
+) -> tuple[Hotspot, ...]:
+    """The pairs of one region of another shape than a scope, one hotspot per def and use, most samples first.
+
+    Args:
+        subject: the kernel.
+        edges: int64[m], indices into ``subject.blame.edges``.
+        weights: float64[m], see :func:`build_regions`.
+        write_note: what is special about a pair.
+    """
+    if len(edges) == 0:
+        return ()
+    return _build_hotspots(subject, edges, weights, _find_separable(subject)[edges], write_note)
+
+
 def _find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
     """bool[e]: the pair's group has one cause only."""
     edges = subject.blame.edges

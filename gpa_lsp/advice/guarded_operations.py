@@ -53,16 +53,16 @@ def find_guarded_operation(flow: FunctionFlow, site: int, routine: Routine, take
     inlined = {guard, *fast_path, *_find_synchronisation(flow, guard, join)}
     test = _find_test(flow, guard)
     inlined.update(test)
-    seed = _find_seed(flow, guard, test, fast_path, routine, taken)
+    before = [row for row in flow.rows_before(guard) if row not in taken]
+    seed = _find_seed(flow, guard, test, routine, sorted(fast_path))
+    seed = _find_seed(flow, guard, test, routine, before) if seed is None else seed
     chain = _find_chain(flow, guard, seed) if seed is not None and seed not in fast_path else set()
     if seed is None and routine.seeds and not fast_path:
         chain = _find_steps_without_seed(flow, guard, test, call_block)
     inlined |= chain
-    window = [row for row in flow.rows_before(guard) if row not in taken]
-    is_test = accept(flow, Chain.TEST)
-    near = set(window[-_LONGEST_CALL_BLOCK:])
+    prepares = _find_ancestors(flow, test, before)
     inlined |= flow.find_feeders(
-        inlined | call_block, window, lambda row: is_constant_set_up(flow, row) or (row in near and is_test(row))
+        inlined | call_block, before, lambda row: row in prepares or is_constant_set_up(flow, row)
     )
     return Expansion(
         operation=routine.operation,
@@ -161,20 +161,16 @@ def _is_seed(flow: FunctionFlow, row: int, routine: Routine) -> bool:
     return find_longest_entry({seed: seed for seed in routine.seeds}, flow.mnemonic(row)) is not None
 
 
-def _find_seed(
-    flow: FunctionFlow, guard: int, test: set[int], fast_path: set[int], routine: Routine, taken: set[int]
-) -> int | None:
-    """The approximation: the nearest one before the branch whose value the test depends on, or whose operand the test looks at."""
-    inside = [row for row in sorted(fast_path) if _is_seed(flow, row, routine)]
-    if inside or not routine.seeds:
-        return inside[0] if inside else None
-    window = flow.rows_before(guard)
-    tested = {resource for row in _find_ancestors(flow, test, window) for resource in flow.reads(row)}
-    for position in range(len(window) - 1, -1, -1):
+def _find_seed(flow: FunctionFlow, guard: int, test: set[int], routine: Routine, window: Sequence[int]) -> int | None:
+    """The approximation: the nearest one whose value the test depends on or whose operand it looks at; behind the branch, the first one."""
+    seeds = [position for position, row in enumerate(window) if _is_seed(flow, row, routine)]
+    if not seeds or window[0] > guard:
+        return window[seeds[0]] if seeds else None
+    before = flow.rows_before(guard)
+    tested = {resource for row in _find_ancestors(flow, test, before) for resource in flow.reads(row)}
+    for position in reversed(seeds):
         row = window[position]
-        if row in taken or not _is_seed(flow, row, routine):
-            continue
-        reached = flow.follow({row}, window[position:], accept(flow, Chain.APPROXIMATION))
+        reached = flow.follow({row}, [other for other in before if other >= row], accept(flow, Chain.APPROXIMATION))
         if not test.isdisjoint(reached) or tested & set(flow.reads(row)):
             return row
     return None

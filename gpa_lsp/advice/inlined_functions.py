@@ -33,12 +33,12 @@ def find_inlined_functions(flow: FunctionFlow, taken: set[int]) -> list[Expansio
         if signatures is None or row in taken:
             continue
         operands = flow.operands(row)
-        signature = next((one for one in signatures if one.constant in operands), None)
-        if signature is None:
+        named = [one for one in signatures if one.constant in operands]
+        if not named:
             continue
-        rows = _find_rows(flow, row, signature) - taken
+        rows = _find_rows(flow, row, named[0]) - taken
         taken |= rows
-        found.append(Expansion(operation=signature.operation, anchor=row, inlined=frozenset(rows)))
+        found.append(Expansion(operation=named[0].operation, anchor=row, inlined=frozenset(rows)))
     return found
 
 
