@@ -1,0 +1,144 @@
+"""Causes found for one stall reason of a function, as columns, and the edges they become."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.blame.categories import find_category
+from gpa_lsp.blame.edge_list import Edge
+from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
+from gpa_lsp.blame.view import FunctionView
+
+_Rows = npt.NDArray[np.int64]
+_CATEGORIES = tuple(BlameCategory)
+_DEPENDENCIES = tuple(Dependency)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Causes:
+    """Who caused the samples of some rows, m pairs.
+
+    Attributes:
+        use_row: int64[m], sampled rows; one occurs as often as it has causes.
+        def_row: int64[m].
+        share_ratio: float64[m], the part of the use's samples; the parts of one use add up to 1.
+        cycles: int64[m], as ``distance_cycles`` of an edge.
+        instructions: int64[m], as ``distance_instructions``.
+    """
+
+    use_row: _Rows
+    def_row: _Rows
+    share_ratio: npt.NDArray[np.float64]
+    cycles: _Rows
+    instructions: _Rows
+
+    def __len__(self) -> int:
+        return len(self.use_row)
+
+    def keep(self, chosen: npt.NDArray[np.bool_]) -> "Causes":
+        """Some of the pairs."""
+        return Causes(
+            use_row=self.use_row[chosen],
+            def_row=self.def_row[chosen],
+            share_ratio=self.share_ratio[chosen],
+            cycles=self.cycles[chosen],
+            instructions=self.instructions[chosen],
+        )
+
+
+def cause_themselves(rows: _Rows) -> Causes:
+    """Rows that are their own cause."""
+    none = np.zeros(len(rows), dtype=np.int64)
+    return Causes(use_row=rows, def_row=rows, share_ratio=np.ones(len(rows)), cycles=none, instructions=none)
+
+
+def build_cause_edges(
+    view: FunctionView,
+    reason: int,
+    causes: Causes,
+    dependency: Dependency | npt.NDArray[np.uint8],
+    *,
+    category: BlameCategory | None = None,
+    resource: npt.NDArray[np.int64] | None = None,
+) -> BlameEdges:
+    """The edges of some causes, each in a group of its own: whoever has several waited for one of them at a time.
+
+    Args:
+        view: the function.
+        reason: column of the reason.
+        causes: with shares of the samples of their uses.
+        dependency: of all pairs, or uint8[m].
+        category: of all pairs; None for what :func:`~gpa_lsp.blame.categories.find_category` says of each def.
+        resource: int64[m]; None where no resource connects them.
+    """
+    count = len(causes)
+    dependencies = np.broadcast_to(np.asarray(dependency, dtype=np.uint8), (count,))
+    order = np.lexsort((causes.def_row, causes.use_row))
+    columns: dict[str, Any] = {
+        "use_row": causes.use_row,
+        "def_row": causes.def_row,
+        "reason": np.full(count, reason),
+        "category": _categorise(view, reason, causes.def_row, dependencies)
+        if category is None
+        else np.full(count, category),
+        "dependency": dependencies,
+        "resource": np.full(count, -1) if resource is None else resource,
+        "all_samples": view.all_samples[causes.use_row, reason] * causes.share_ratio,
+        "latency_samples": view.latency_samples[causes.use_row, reason] * causes.share_ratio,
+        "distance_cycles": causes.cycles,
+        "distance_instructions": causes.instructions,
+    }
+    ordered = {name: column[order] for name, column in columns.items()}
+    ordered["group"] = np.arange(count)
+    return BlameEdges(**{name: column.astype(_DTYPES[name], copy=False) for name, column in ordered.items()})
+
+
+_DTYPES: dict[str, type[np.generic]] = {
+    "use_row": np.int32,
+    "def_row": np.int32,
+    "reason": np.int16,
+    "category": np.uint8,
+    "dependency": np.uint8,
+    "resource": np.int16,
+    "group": np.int32,
+    "all_samples": np.float64,
+    "latency_samples": np.float64,
+    "distance_cycles": np.int32,
+    "distance_instructions": np.int32,
+}
+
+
+def _categorise(
+    view: FunctionView, reason: int, def_row: _Rows, dependencies: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.int64]:
+    """int64[m]: one look-up per distinct mnemonic and dependency."""
+    key = view.instructions.mnemonic_index[def_row].astype(np.int64) * len(_DEPENDENCIES) + dependencies
+    distinct, place = np.unique(key, return_inverse=True)
+    found = [
+        find_category(
+            view.opcodes[one // len(_DEPENDENCIES)], _DEPENDENCIES[one % len(_DEPENDENCIES)], view.reasons[reason]
+        )
+        for one in distinct.tolist()
+    ]
+    return np.array(found, dtype=np.int64)[place]
+
+
+def list_edges(edges: BlameEdges) -> Iterable[Edge]:
+    """Columns as objects, one by one, in their order."""
+    columns = (
+        edges.use_row.tolist(),
+        edges.def_row.tolist(),
+        edges.reason.tolist(),
+        [_CATEGORIES[number] for number in edges.category.tolist()],
+        [_DEPENDENCIES[number] for number in edges.dependency.tolist()],
+        edges.resource.tolist(),
+        edges.group.tolist(),
+        edges.all_samples.tolist(),
+        edges.latency_samples.tolist(),
+        edges.distance_cycles.tolist(),
+        edges.distance_instructions.tolist(),
+    )
+    return map(Edge, *columns)

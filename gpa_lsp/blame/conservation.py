@@ -1,0 +1,76 @@
+"""The check that blaming neither loses nor invents samples."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.blame.model import BlameEdges, KernelBlame, Unattributed
+from gpa_lsp.errors import ConservationError
+from gpa_lsp.kernel.model import Kernel
+
+TOLERANCE = 1e-6
+"""Shares are fractions, so sums are compared up to this part of the samples (of one sample, where there are fewer)."""
+
+_Floats = npt.NDArray[np.float64]
+
+
+def check_conservation(kernel: Kernel, blame: KernelBlame) -> None:
+    """Conservation: for every row and reason, samples on edges and unattributed ones are those that were taken there.
+
+    Args:
+        kernel: what was sampled.
+        blame: who was blamed for it.
+
+    Raises:
+        ConservationError: samples were lost or invented at some row, an edge has more latency samples than samples, or names a row or reason
+            that is not there.
+    """
+    reasons = len(kernel.reasons)
+    rows = sum(len(function.pc_offsets) for function in kernel.functions)
+    _check_numbers(kernel, blame.edges, blame.unattributed, rows)
+    for kind in ("all_samples", "latency_samples"):
+        sampled = np.concatenate(
+            [np.zeros((0, reasons)), *(getattr(function, kind) for function in kernel.functions)]
+        ).ravel()
+        found = _sum_by_cell(blame.edges.use_row, blame.edges, kind, reasons, len(sampled))
+        found += _sum_by_cell(blame.unattributed.row, blame.unattributed, kind, reasons, len(sampled))
+        wrong = np.flatnonzero(~(np.abs(found - sampled) <= TOLERANCE * np.maximum(sampled, 1.0)))
+        if len(wrong):
+            row, reason = divmod(int(wrong[0]), reasons)
+            raise ConservationError(
+                f"{kernel.mangled_name}: {sampled[wrong[0]]:.0f} {kind.replace('_', ' ')} of {kernel.reasons[reason]} at"
+                f" row {row} became {found[wrong[0]]:.6g}; so did those of {len(wrong) - 1} other rows or reasons"
+            )
+
+
+def _sum_by_cell(
+    rows: npt.NDArray[np.int32], columns: BlameEdges | Unattributed, kind: str, reasons: int, cells: int
+) -> _Floats:
+    """Samples per row and reason, flat."""
+    cell = rows.astype(np.int64) * reasons + columns.reason
+    summed: _Floats = np.bincount(cell, weights=getattr(columns, kind), minlength=cells).astype(np.float64)
+    return summed
+
+
+def _check_numbers(kernel: Kernel, edges: BlameEdges, unattributed: Unattributed, rows: int) -> None:
+    """Every number names something, and shares are neither negative nor unordered."""
+    named: tuple[tuple[str, npt.NDArray[Any], int], ...] = (
+        ("use", edges.use_row, rows),
+        ("def", edges.def_row, rows),
+        ("reason", edges.reason, len(kernel.reasons)),
+        ("unattributed row", unattributed.row, rows),
+        ("unattributed reason", unattributed.reason, len(kernel.reasons)),
+    )
+    for name, column, limit in named:
+        if len(column) and (int(column.min()) < 0 or int(column.max()) >= limit):
+            raise ConservationError(f"{kernel.mangled_name}: a {name} outside 0..{limit - 1}")
+    for part in (edges, unattributed):
+        is_ordered = (part.latency_samples >= 0) & (
+            part.latency_samples <= part.all_samples + TOLERANCE * np.maximum(part.all_samples, 1.0)
+        )
+        if not is_ordered.all():
+            first = int(np.flatnonzero(~is_ordered)[0])
+            raise ConservationError(
+                f"{kernel.mangled_name}: {part.latency_samples[first]:.6g} latency samples of {part.all_samples[first]:.6g}"
+            )
