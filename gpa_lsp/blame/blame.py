@@ -26,7 +26,8 @@ DEFAULT_BLAMER = "scoreboard"
 @cache
 def list_blamers() -> Mapping[str, Blamer]:
     """The blamers, by name."""
-    return {blamer.name: blamer for blamer in load_catalogue(catalogue, "BLAMER", Blamer).values()}
+    members: Mapping[str, Blamer] = load_catalogue(catalogue, "BLAMER", Blamer)
+    return {blamer.name: blamer for blamer in members.values()}
 
 
 def find_blamer(name: str) -> Blamer:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpa_lsp.lsp.anchors import choose_anchor, find_definitions
-from gpa_lsp.lsp.line_map import LineMap, map_lines, split_lines
+from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor, collect_cause_lines, place_remedies
+from gpa_lsp.lsp.line_finder import LineFinder
+from gpa_lsp.lsp.line_map import split_lines
 from gpa_lsp.lsp.positions import Positions, UnitCounter
 from gpa_lsp.lsp.session import MeasuredFile, Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
@@ -68,7 +70,9 @@ class DocumentView:
         local_path: links resolved.
         positions: translates lines for the client.
         hot_lines: current line → what the kernels say of it, hottest first; every line with samples.
+        cause_lines: current line → what the kernels' stalls have to do with it, costliest first; every line that waits or is waited for.
         anchors: kernels whose body is in this document, by line and then longest first.
+        remedies: loops and calls in this document that carry advice, by line, then largest gain first.
         settings: the options.
         snapshot: where it comes from.
     """
@@ -77,18 +81,30 @@ class DocumentView:
     local_path: str
     positions: Positions
     hot_lines: Mapping[int, tuple[HotLine, ...]]
+    cause_lines: Mapping[int, tuple[CauseLine, ...]]
     anchors: tuple[KernelAnchor, ...]
+    remedies: tuple[RemedyAnchor, ...]
     settings: Settings
     snapshot: Snapshot
 
     def find_current_lines(self) -> Mapping[tuple[str, int], int]:
         """Where measured lines of this document are now: file as compiled and line → current line; lines edited away are left out."""
-        return {
+        hot = {
             (hot.row.file, hot.row.line): line
             for line, entries in self.hot_lines.items()
             for hot in entries
             if hot.row.file is not None and hot.row.line is not None
         }
+        return hot | {cause.place: line for line, entries in self.cause_lines.items() for cause in entries}
+
+    def find_costliest_lines(self) -> tuple[tuple[int, CauseLine], ...]:
+        """Lines that cause at least the user's threshold, each with the kernel it costs most, costliest first."""
+        above = [
+            (line, causes[0])
+            for line, causes in self.cause_lines.items()
+            if causes[0].share_ratio >= self.settings.min_share_ratio
+        ]
+        return tuple(sorted(above, key=lambda found: (-found[1].share_ratio, found[0])))
 
     def find_hottest_lines(self) -> tuple[tuple[int, HotLine], ...]:
         """Lines at or above the user's threshold with their hottest kernel, hottest first."""
@@ -117,44 +133,22 @@ def build_view(
     if not kernels:
         return None
     lines = split_lines(text)
-    finder = _LineFinder(lines)
+    finder = LineFinder(lines)
     return DocumentView(
         uri=uri,
         local_path=local_path,
         positions=Positions(lines=lines, units=units),
         hot_lines=_collect_hot_lines(kernels, local_path, finder),
+        cause_lines=collect_cause_lines(kernels, local_path, finder),
         anchors=_place_anchors(kernels, local_path, text, finder),
+        remedies=place_remedies(kernels, local_path, finder),
         settings=settings,
         snapshot=snapshot,
     )
 
 
-class _LineFinder:
-    """Maps measured lines to the document's, comparing each distinct measured text once."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._lines = lines
-        self._maps: dict[int, LineMap] = {}
-        self._maps_by_text: dict[tuple[str, ...], LineMap] = {}
-
-    def find(self, file: MeasuredFile, measured_line: int) -> int | None:
-        if file.lines is None:
-            return measured_line if measured_line <= len(self._lines) else None
-        return self._map(file, file.lines).find_current(measured_line)
-
-    def is_edited(self, file: MeasuredFile) -> bool:
-        return file.lines is not None and not self._map(file, file.lines).unchanged
-
-    def _map(self, file: MeasuredFile, measured: tuple[str, ...]) -> LineMap:
-        known = self._maps.get(id(file))  # by identity first: hashing a text for each of its lines would be quadratic
-        if known is None:
-            known = self._maps_by_text.get(measured) or map_lines(measured, self._lines)
-            self._maps[id(file)] = self._maps_by_text[measured] = known
-        return known
-
-
 def _collect_hot_lines(
-    kernels: Sequence[VisibleKernel], local_path: str, finder: _LineFinder
+    kernels: Sequence[VisibleKernel], local_path: str, finder: LineFinder
 ) -> Mapping[int, tuple[HotLine, ...]]:
     found: dict[int, list[HotLine]] = {}
     for shown in kernels:
@@ -183,7 +177,7 @@ def _order_by_heat(hot: HotLine) -> tuple[float, str]:
 
 
 def _place_anchors(
-    kernels: Sequence[VisibleKernel], local_path: str, text: str, finder: _LineFinder
+    kernels: Sequence[VisibleKernel], local_path: str, text: str, finder: LineFinder
 ) -> tuple[KernelAnchor, ...]:
     definitions = find_definitions(text)
     anchors: list[KernelAnchor] = []

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gpa_lsp.lsp.cause_words import describe_remedy, label_best_advice
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.stall_table import draw_reasons, draw_table, find_top_reason
 from gpa_lsp.render.numbers import format_count, format_dim3, format_duration_ns, format_whole_percent
@@ -13,7 +14,7 @@ _MAX_LINES = 20
 
 
 def describe_kernel_briefly(shown: VisibleKernel) -> str:
-    """One line for a lens: name, time, samples, top reason."""
+    """One line for a lens: name, time, samples, top reason, best advice."""
     report = shown.kernel.report
     parts = [shown.name]
     if report.duration_ns is not None:
@@ -25,6 +26,9 @@ def describe_kernel_briefly(shown: VisibleKernel) -> str:
     if reason is not None:
         ratio = report.by_reason[reason].all_samples / report.total_samples
         parts.append(f"{format_whole_percent(ratio)} {reason}")
+    best = label_best_advice(shown.kernel.advice)
+    if best:
+        parts.append(best)
     return " · ".join(parts)
 
 
@@ -49,6 +53,9 @@ def describe_kernel(shown: VisibleKernel) -> str:
                 draw_table(("line", "with inlined code", "itself", "mostly"), lines, text_columns=(0, 3)),
             ]
         )
+    if shown.kernel.advice:
+        parts.append("## Advice")
+        parts.extend(describe_remedy(advice) for advice in shown.kernel.advice)
     rules = [rule for launch in report.launches for rule in launch.rules if rule.kind in ("warning", "optimization")]
     if rules:
         parts.append("## What NVIDIA's rules said")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpa_lsp.locations import Frame, InlineChain
+from gpa_lsp.lsp.causes import find_causes, find_remedies
 from gpa_lsp.lsp.line_map import split_lines
 from gpa_lsp.lsp.session import MeasuredFile, MeasuredKernel
 from gpa_lsp.report.model import InstructionColumns, KernelReport, Report
@@ -79,6 +80,8 @@ def measure_kernel(kernel: KernelReport, profile_modified_ns: int) -> MeasuredKe
         measured_ns=_read_time(kernel, profile_modified_ns),
         hottest=find_hottest(kernel.instructions),
         body=find_body(kernel),
+        causes=find_causes(kernel),
+        remedies=find_remedies(kernel),
     )
 
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.lsp.causes import LineCauses
 from gpa_lsp.report.names import shorten_distinctly
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
+    from gpa_lsp.advice.model import Advice
     from gpa_lsp.report.model import KernelReport
 
 
@@ -42,12 +44,21 @@ class MeasuredKernel:
         hottest: (file as compiled, line) → indices into the instruction columns, most samples first, a few at most. Every frame of an inline
             chain counts.
         body: file as compiled, and the lines of it the kernel's own body has instructions on, ascending; None without lines.
+        causes: (file as compiled, line) → what it waits for and who waits for it; empty where nothing was blamed.
+        remedies: (file as compiled, line) → advice that names it, as indices into the report's, best first.
     """
 
     report: "KernelReport"
     measured_ns: int
     hottest: Mapping[tuple[str, int], tuple[int, ...]]
     body: tuple[str, tuple[int, ...]] | None
+    causes: Mapping[tuple[str, int], LineCauses] = field(default_factory=dict)
+    remedies: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def advice(self) -> "tuple[Advice, ...]":
+        """The kernel's advice, best first."""
+        return () if self.report.advice is None else self.report.advice.advice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +124,7 @@ class Snapshot:
         visible = _choose_newest(profiles.values())
         by_file: dict[str, list[VisibleKernel]] = {}
         for shown in visible:
-            compiled_paths = {path for path, _ in shown.kernel.hottest}
+            compiled_paths = {path for path, _ in (*shown.kernel.hottest, *shown.kernel.causes)}
             for local_path in sorted(
                 {shown.profile.files[path].local_path for path in compiled_paths if path in shown.profile.files}
             ):

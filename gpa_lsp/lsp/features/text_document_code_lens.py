@@ -1,4 +1,4 @@
-"""``textDocument/codeLens``: one complete lens per kernel, above its definition.
+"""``textDocument/codeLens``: one complete lens per kernel, above its definition, and one per loop and call that carries advice.
 
 Complete, because Neovim 0.12 asks twice and loses lenses whose resolving is under way; at column 0, because editors indent a lens by its
 start; with a command of the server's own, because a lens without one cannot be clicked and a command of the client's exists in one editor only.
@@ -9,30 +9,46 @@ from itertools import groupby
 
 from lsprotocol import types
 
+from gpa_lsp.lsp.cause_lines import RemedyAnchor
+from gpa_lsp.lsp.cause_words import label_remedy
 from gpa_lsp.lsp.document_view import DocumentView, KernelAnchor
 from gpa_lsp.lsp.features import RequestFeature
 from gpa_lsp.lsp.kernel_page import describe_kernel_briefly
+
+_EDITED = " · before your edits"
 
 _MAX_PER_LINE = 4
 """A template has a kernel per instantiation; more lenses than this would hide the code."""
 
 
 def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[types.CodeLens]:
-    """The lenses of the document's kernels."""
+    """The lenses of the document's kernels, and of their loops and calls with advice."""
     del params
     lenses: list[types.CodeLens] = []
     for line, anchors in groupby(view.anchors, key=lambda anchor: anchor.line):
         start = view.positions.find_start(line)
         span = types.Range(start=start, end=start)
         lenses.extend(types.CodeLens(range=span, command=command) for command in _list_commands(tuple(anchors)))
+    for line, remedies in groupby(view.remedies, key=lambda anchor: anchor.line):
+        start = view.positions.find_start(line)
+        span = types.Range(start=start, end=start)
+        lenses.extend(types.CodeLens(range=span, command=command) for command in _list_remedies(tuple(remedies)))
     return lenses
+
+
+def _list_remedies(anchors: Sequence[RemedyAnchor]) -> Iterator[types.Command]:
+    """One remedy per line, the one that gains most; the kernel's page has the others."""
+    best = max(anchors, key=lambda anchor: anchor.region.speedup.estimate)
+    title = label_remedy(best) + (_EDITED if best.is_edited else "")
+    arguments = [best.shown.kernel.report.mangled_name]
+    yield types.Command(title=title, command="gpaLsp.showKernel", arguments=arguments)
 
 
 def _list_commands(anchors: Sequence[KernelAnchor]) -> Iterator[types.Command]:
     shown = anchors if len(anchors) <= _MAX_PER_LINE else anchors[: _MAX_PER_LINE - 1]
     for anchor in shown:
         kernel = anchor.shown.kernel
-        title = describe_kernel_briefly(anchor.shown) + (" · before your edits" if anchor.is_edited else "")
+        title = describe_kernel_briefly(anchor.shown) + (_EDITED if anchor.is_edited else "")
         yield types.Command(title=title, command="gpaLsp.showKernel", arguments=[kernel.report.mangled_name])
     if len(shown) < len(anchors):
         yield types.Command(

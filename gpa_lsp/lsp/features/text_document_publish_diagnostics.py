@@ -1,4 +1,5 @@
-"""``textDocument/publishDiagnostics``: hot lines in the client's list of problems, so that its keys for "next problem" go to the next hot line.
+"""``textDocument/publishDiagnostics``: the lines that cause stalls in the client's list of problems, so that its keys for "next problem" go from
+cause to cause. Where nothing was blamed, and for lines whose cost lies in functions they call, it is the hot lines themselves.
 
 Pushed and not pulled, because results come when an analysis is done; Information by default, because nothing is wrong with the code.
 """
@@ -8,11 +9,15 @@ from pathlib import Path
 
 from lsprotocol import types
 
+from gpa_lsp.lsp.cause_lines import CauseLine
+from gpa_lsp.lsp.cause_words import find_caused_reason, find_own_reason, summarise_cause
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
 from gpa_lsp.lsp.features import PushFeature
 from gpa_lsp.lsp.positions import span_line
+from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.settings import Severity
 from gpa_lsp.lsp.stall_table import find_top_reason, summarise_line
+from gpa_lsp.render.numbers import format_count
 
 _SEVERITIES = {
     Severity.INFORMATION: types.DiagnosticSeverity.Information,
@@ -23,12 +28,51 @@ _MAX_RELATED = 8
 
 
 def list_diagnostics(view: DocumentView) -> tuple[types.Diagnostic, ...]:
-    """A diagnostic for each line above the user's threshold, the hottest first, as many as the user allows."""
+    """A diagnostic for each line above the user's threshold, the costliest first, as many as the user allows."""
     if not view.settings.show_diagnostics:
         return ()
-    hottest = view.find_hottest_lines()[: view.settings.max_diagnostics_per_file]
     current_lines = view.find_current_lines()
-    return tuple(_make_diagnostic(view, line, hot, current_lines) for line, hot in hottest)
+    found: dict[int, tuple[float, types.Diagnostic]] = {}
+    for line, hot in view.find_hottest_lines():
+        if hot.is_mostly_called or not hot.shown.kernel.causes:
+            found[line] = (hot.share_ratio, _make_diagnostic(view, line, hot, current_lines))
+    for line, cause in view.find_costliest_lines():
+        if line not in found:
+            found[line] = (cause.share_ratio, _blame(view, line, cause, current_lines))
+    ranked = sorted(found.items(), key=lambda item: (-item[1][0], item[0]))
+    return tuple(diagnostic for _, (_, diagnostic) in ranked[: view.settings.max_diagnostics_per_file])
+
+
+def _blame(
+    view: DocumentView, line: int, cause: CauseLine, current_lines: Mapping[tuple[str, int], int]
+) -> types.Diagnostic:
+    """On the causing line; the lines that suffer are related."""
+    related: list[types.DiagnosticRelatedInformation] = []
+    for pair in cause.causes.waiters:
+        if pair.place is None or (pair.place.file, pair.place.line) == cause.place:
+            continue
+        location = _locate(cause.shown, (pair.place.file, pair.place.line), current_lines)
+        if location is not None:
+            text = f"{format_count(round(pair.samples))} samples wait here ({pair.reason})"
+            related.append(types.DiagnosticRelatedInformation(location=location, message=text))
+    return types.Diagnostic(
+        range=view.positions.find_text(line),
+        severity=_SEVERITIES[view.settings.diagnostic_severity],
+        source="gpa-lsp",
+        code=find_caused_reason(cause) or find_own_reason(cause),
+        message=summarise_cause(cause) + (" (measured before your edits)" if cause.is_edited else ""),
+        related_information=related[:_MAX_RELATED] or None,
+    )
+
+
+def _locate(
+    shown: VisibleKernel, place: tuple[str, int], current_lines: Mapping[tuple[str, int], int]
+) -> types.Location | None:
+    """A measured place: in the diagnostic's own document where edits have moved it, in others where it was measured; None when it is not here."""
+    file = shown.profile.files.get(place[0])
+    if file is None:
+        return None
+    return types.Location(uri=make_uri(file.local_path), range=span_line(current_lines.get(place, place[1])))
 
 
 def _make_diagnostic(
@@ -57,14 +101,13 @@ def _relate(hot: HotLine, current_lines: Mapping[tuple[str, int], int]) -> list[
     text = columns.texts[hot.hottest[0]]
     related: list[types.DiagnosticRelatedInformation] = []
     for depth, frame in enumerate(chain):
-        file = hot.shown.profile.files.get(frame.file)
-        if file is None or (frame.file, frame.line) == (hot.row.file, hot.row.line):
+        place = (frame.file, frame.line)
+        location = None if place == (hot.row.file, hot.row.line) else _locate(hot.shown, place, current_lines)
+        if location is None:
             continue
         message = (
             f"hottest instruction: {text}" if depth == 0 and text else "inlined from here" if depth else "hottest code"
         )
-        line = current_lines.get((frame.file, frame.line), frame.line)
-        location = types.Location(uri=make_uri(file.local_path), range=span_line(line))
         related.append(types.DiagnosticRelatedInformation(location=location, message=message))
     return related[:_MAX_RELATED]
 

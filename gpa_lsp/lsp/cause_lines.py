@@ -1,0 +1,106 @@
+"""The lines of a document that cause stalls or carry advice, by where they are now."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpa_lsp.lsp.causes import LineCauses
+from gpa_lsp.lsp.line_finder import LineFinder
+from gpa_lsp.lsp.session import MeasuredFile, VisibleKernel
+
+if TYPE_CHECKING:
+    from gpa_lsp.advice.model import Advice, Region
+
+_LENS_SCOPES = ("loop", "call")
+"""Kinds of scopes that get a lens of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseLine:
+    """What one kernel's stalls have to do with one line of the document.
+
+    Attributes:
+        shown: the kernel and its profile.
+        place: file as compiled, and line.
+        file: the measured file the line stands in.
+        causes: what it waits for and who waits for it.
+        share_ratio: of the kernel's samples, those blamed on this line, with everything inlined into it.
+        is_edited: other lines of the document changed since the measurement.
+    """
+
+    shown: VisibleKernel
+    place: tuple[str, int]
+    file: MeasuredFile
+    causes: LineCauses
+    share_ratio: float
+    is_edited: bool
+
+    @property
+    def remedies(self) -> "tuple[Advice, ...]":
+        """The advice that names this line, best first."""
+        kernel = self.shown.kernel
+        return tuple(kernel.advice[number] for number in kernel.remedies.get(self.place, ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemedyAnchor:
+    """A loop or a call that carries advice, and the line it stands on.
+
+    Attributes:
+        line: 1-based, in the document now.
+        shown: the kernel and its profile.
+        advice: what to do.
+        region: the loop or call.
+        is_edited: the document changed since the measurement.
+    """
+
+    line: int
+    shown: VisibleKernel
+    advice: "Advice"
+    region: "Region"
+    is_edited: bool
+
+
+def collect_cause_lines(
+    kernels: Sequence[VisibleKernel], local_path: str, finder: LineFinder
+) -> Mapping[int, tuple[CauseLine, ...]]:
+    """Current line → what the kernels' stalls have to do with it, costliest first."""
+    found: dict[int, list[CauseLine]] = {}
+    for shown in kernels:
+        total = shown.kernel.report.total_samples
+        for place, causes in shown.kernel.causes.items():
+            file = shown.profile.files.get(place[0])
+            line = finder.find(file, place[1]) if file is not None and file.local_path == local_path else None
+            if file is None or line is None:
+                continue
+            cause = CauseLine(
+                shown=shown,
+                place=place,
+                file=file,
+                causes=causes,
+                share_ratio=min(1.0, causes.caused_samples / total) if total else 0.0,
+                is_edited=finder.is_edited(file),
+            )
+            found.setdefault(line, []).append(cause)
+    return {line: tuple(sorted(some, key=_order_by_cost)) for line, some in sorted(found.items())}
+
+
+def _order_by_cost(cause: CauseLine) -> tuple[float, str]:
+    return (-cause.share_ratio, cause.shown.kernel.report.mangled_name)
+
+
+def place_remedies(kernels: Sequence[VisibleKernel], local_path: str, finder: LineFinder) -> tuple[RemedyAnchor, ...]:
+    """Advice about loops and calls; what is about the whole kernel stands on the kernel's own lens."""
+    anchors: list[RemedyAnchor] = []
+    for shown in kernels:
+        for advice in shown.kernel.advice:
+            for region in advice.regions:
+                scope = region.scope
+                file = shown.profile.files.get(scope.file) if scope.file is not None else None
+                if scope.kind.value not in _LENS_SCOPES or file is None or file.local_path != local_path:
+                    continue
+                line = finder.find(file, scope.line) if scope.line else None
+                if line is not None:
+                    edited = finder.is_edited(file)
+                    anchors.append(RemedyAnchor(line=line, shown=shown, advice=advice, region=region, is_edited=edited))
+    return tuple(sorted(anchors, key=lambda anchor: (anchor.line, -anchor.region.speedup.estimate)))

@@ -1,0 +1,165 @@
+"""What the editor says about causes and remedies, as Markdown that reads as well where it is shown as it is. Pure functions."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor
+from gpa_lsp.lsp.stall_table import draw_table, find_top_reason
+from gpa_lsp.render.numbers import format_count, format_percent, format_speedup, format_whole_percent
+
+if TYPE_CHECKING:
+    from gpa_lsp.advice.model import Advice
+    from gpa_lsp.report.pairs import LinePair
+
+_MOST_ROWS = 5
+_MOST_NAMED = 3
+_MOST_REMEDIES = 3
+
+
+def name_place(place: tuple[str, int] | None, own_file: str) -> str:
+    """``line 12``, or ``m.h:12`` in another file than the reader is in; ``code without lines`` where there is none.
+
+    >>> name_place(("/src/k.cu", 12), "/src/k.cu"), name_place(("/src/m.h", 3), "/src/k.cu"), name_place(None, "k.cu")
+    ('line 12', 'm.h:3', 'code without lines')
+    """
+    if place is None:
+        return "code without lines"
+    file, line = place
+    bare_name = re.split(r"[\\/]", file)[-1]
+    return f"line {line}" if file == own_file else f"{bare_name}:{line}"
+
+
+def summarise_cause(cause: CauseLine) -> str:
+    """A causing line as one or two sentences, for a diagnostic: what it costs, who pays, what to do and what that would gain."""
+    causes = cause.causes
+    parts = [f"{format_percent(cause.share_ratio)} of the samples of {cause.shown.name} are caused here"]
+    reason = find_caused_reason(cause) or find_own_reason(cause)
+    if reason:
+        parts[0] += f", mostly {reason}"
+    victims = list_victims(cause)
+    if victims:
+        parts.append(f"waited for in {_list_names(victims)}")
+    elif causes.blame.causing_samples > 0:
+        parts.append("waited for on this line itself")
+    text = "; ".join(parts)
+    if cause.remedies:
+        best = cause.remedies[0]
+        text += f". {label_advice(best)}"
+        if len(cause.remedies) > 1:
+            text += f", or one of {len(cause.remedies) - 1} more"
+    return text
+
+
+def find_caused_reason(cause: CauseLine) -> str | None:
+    """The stall reason of most samples blamed on a line by other instructions; None when there is none."""
+    sums: dict[str, float] = {}
+    for pair in cause.causes.waiters:
+        sums[pair.reason] = sums.get(pair.reason, 0.0) + pair.samples
+    if not sums or max(sums.values()) < cause.causes.blame.own_samples:
+        return None
+    return max(sums, key=lambda reason: sums[reason])
+
+
+def find_own_reason(cause: CauseLine) -> str | None:
+    """The stall reason of most samples that are the line's own matter; None when it has none with a row of its own."""
+    report = cause.shown.kernel.report
+    file, line = cause.place
+    row = next((row for row in report.lines if row.file == file and row.line == line), None)
+    return None if row is None else find_top_reason(row.inclusive_by_reason)
+
+
+def list_victims(cause: CauseLine) -> list[str]:
+    """The other lines that wait for this one, most samples first, as a reader of the file names them."""
+    own = cause.place[0]
+    others = [pair.place for pair in cause.causes.waiters]
+    places = [(place.file, place.line) for place in others if place is not None]
+    return list(dict.fromkeys(name_place(place, own) for place in places if place != cause.place))
+
+
+def describe_causes(cause: CauseLine) -> str:
+    """The def-use table of a line, both ways, and the advice about it, for a hover."""
+    kernel = cause.shown.kernel.report
+    blame = cause.causes.blame
+    parts = []
+    if cause.causes.waits:
+        title = f"waits for ({format_count(round(blame.waiting_samples))} samples taken here)"
+        parts.append(_draw_pairs(title, cause.causes.waits, cause.place[0], kernel.total_samples))
+    if cause.causes.waiters:
+        title = f"waited for by ({format_count(round(blame.causing_samples))} samples blamed on this line)"
+        parts.append(_draw_pairs(title, cause.causes.waiters, cause.place[0], kernel.total_samples))
+    if blame.own_samples > 0 and parts:
+        parts.append(f"{format_count(round(blame.own_samples))} more samples are this line's own matter")
+    if blame.unattributed_samples > 0.5:
+        parts.append(f"{format_count(round(blame.unattributed_samples))} samples have no known cause")
+    parts.extend(describe_remedy(advice) for advice in cause.remedies[:_MOST_REMEDIES])
+    return "\n\n".join(parts)
+
+
+def describe_remedy(advice: "Advice") -> str:
+    """A piece of advice as a paragraph."""
+    from gpa_lsp.render.advice_words import (
+        describe_speedup,
+    )  # needs numpy, which the answer to initialize must not wait for
+
+    text = f"**{label_advice(advice)}** ({describe_speedup(advice.speedup)}). {advice.hint}"
+    caveats = "".join(f"\n- {caveat}" for caveat in advice.caveats)
+    return text + (f"\n{caveats}" if caveats else "")
+
+
+def label_remedy(anchor: RemedyAnchor) -> str:
+    """A lens on a loop or call."""
+    region = anchor.region
+    share = format_whole_percent(region.share.ratio)
+    return f"{anchor.advice.title}: {format_speedup(region.speedup.estimate)} · {share} of {anchor.shown.name}"
+
+
+def label_best_advice(advice: Sequence["Advice"]) -> str:
+    """What a kernel's lens says of its advice; empty when there is none."""
+    if not advice:
+        return ""
+    return label_advice(advice[0])
+
+
+def label_advice(advice: "Advice") -> str:
+    """``Unroll the loop: 1.39×``."""
+    return f"{advice.title}: {format_speedup(advice.speedup.estimate)}"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_NAMED])
+    return f"{shown} and {len(names) - _MOST_NAMED} more places" if len(names) > _MOST_NAMED else shown
+
+
+def _draw_pairs(title: str, pairs: Iterable["LinePair"], own_file: str, total: int) -> str:
+    from gpa_lsp.render.advice_words import (
+        describe_cause,
+    )  # needs numpy, which the answer to initialize must not wait for
+
+    listed = list(pairs)
+    rows = [
+        (
+            name_place(None if pair.place is None else (pair.place.file, pair.place.line), own_file),
+            format_count(round(pair.samples)),
+            format_percent(pair.samples / total) if total else "",
+            f"{pair.reason}: {describe_cause(pair.category)}",
+            _describe_link(pair),
+        )
+        for pair in listed[:_MOST_ROWS]
+    ]
+    table = draw_table(("", "samples", "of kernel", "reason", "through"), rows, text_columns=(0, 3, 4))
+    return f"{title}\n\n{table}"
+
+
+def _describe_link(pair: "LinePair") -> str:
+    """``R2, 6 cycles later``; ``one of several`` where the hardware waits for all of a group."""
+    from gpa_lsp.binary.model import name_resource  # needs numpy, which the answer to initialize must not wait for
+
+    parts = []
+    if pair.resource is not None:
+        parts.append(name_resource(pair.resource))
+    if pair.distance_cycles is not None:
+        parts.append(f"{pair.distance_cycles} cycles later")
+    if pair.separable_samples < pair.samples / 2:
+        parts.append("shared with others behind one scoreboard")
+    return ", ".join(parts)

@@ -1,0 +1,96 @@
+"""What the editor shows of causes: per line what it waits for, who waits for it, and the advice about it. Computed in the worker process."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
+    from gpa_lsp.advice.model import Advice
+    from gpa_lsp.locations import InlineChain
+    from gpa_lsp.report.model import KernelReport
+    from gpa_lsp.report.pairs import LineBlame, LinePair
+
+Place = tuple[str, int]
+"""File as compiled, and line."""
+
+MOST_PAIRS = 12
+"""Pairs kept per line and direction; the rest is counted in the sums."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineCauses:
+    """One line of one kernel, by cause.
+
+    Attributes:
+        blame: what became of its samples, and what it costs others.
+        waits: what it waits for, most samples first.
+        waiters: who waits for it, most samples first.
+    """
+
+    blame: "LineBlame"
+    waits: tuple["LinePair", ...]
+    waiters: tuple["LinePair", ...]
+
+    @property
+    def caused_samples(self) -> float:
+        """Samples that would go if this line were free: those blamed on it, wherever they were taken."""
+        return self.blame.causing_samples + self.blame.own_samples
+
+
+def find_causes(kernel: "KernelReport") -> dict[Place, LineCauses]:
+    """Every line of a kernel that waits or is waited for; empty where nothing was blamed."""
+    from gpa_lsp.report.pairs import build_pair_index  # see above
+
+    index = build_pair_index(kernel)
+    if index is None:
+        return {}
+    found: dict[Place, LineCauses] = {}
+    for place in index.places:
+        blame = index.measure_line(place)
+        if blame.causing_samples + blame.waiting_samples + blame.own_samples + blame.unattributed_samples <= 0:
+            continue
+        found[(place.file, place.line)] = LineCauses(
+            blame=blame, waits=index.list_waits(place)[:MOST_PAIRS], waiters=index.list_waiters(place)[:MOST_PAIRS]
+        )
+    return found
+
+
+def find_remedies(kernel: "KernelReport") -> dict[Place, tuple[int, ...]]:
+    """Line → the advice that names it: as the cause in one of its hotspots, or as the place of one of its regions.
+
+    Returns:
+        Indices into the kernel's advice, best first.
+    """
+    found: dict[Place, dict[int, None]] = {}
+    for number, advice in enumerate(_list_advice(kernel)):
+        for place in _list_places(advice, kernel):
+            found.setdefault(place, {})[number] = None
+    return {place: tuple(numbers) for place, numbers in found.items()}
+
+
+def _list_advice(kernel: "KernelReport") -> "tuple[Advice, ...]":
+    return () if kernel.advice is None else kernel.advice.advice
+
+
+def _list_places(advice: "Advice", kernel: "KernelReport") -> Iterator[Place]:
+    from gpa_lsp.advice.model import ScopeKind
+
+    columns = kernel.instructions
+    for region in advice.regions:
+        scope = region.scope
+        if scope.kind not in (ScopeKind.KERNEL, ScopeKind.FUNCTION) and scope.file and scope.line:
+            yield scope.file, scope.line
+        for hotspot in region.hotspots:
+            chain = int(columns.chain_index[hotspot.def_row])
+            if chain >= 0:
+                yield from list_places(columns.chains[chain])
+
+
+def list_places(chain: "InlineChain") -> Iterable[Place]:
+    """The lines of an inline chain, innermost first."""
+    return ((frame.file, frame.line) for frame in chain if frame.line)
+
+
+def rank_lines(causes: Mapping[Place, LineCauses]) -> list[tuple[Place, LineCauses]]:
+    """Lines by the samples they cause, most first."""
+    return sorted(causes.items(), key=lambda item: (-item[1].caused_samples, item[0]))

@@ -1,0 +1,165 @@
+"""What the editor says of causes and remedies."""
+
+import pickle
+from typing import Any
+
+from lsprotocol import types
+
+from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
+from gpa_lsp.lsp.features.text_document_hover import answer_hover
+from gpa_lsp.lsp.features.text_document_publish_diagnostics import list_diagnostics
+from gpa_lsp.lsp.kernel_page import describe_kernel
+from gpa_lsp.lsp.measuring import measure_kernel
+from gpa_lsp.lsp.settings import Settings
+from tests.lsp.views import SOURCE, make_profile, make_view
+from tests.report_builder import build_kernel
+
+LISTING = """
+    saxpy.cu:4                      S2R R0, SR_TID.X        ; selected=10
+    saxpy.cu:5                      LDG.E R2, [R4.64]       ; lg_throttle=20 selected=4
+    scale.h:2 < saxpy.cu:6          FMUL R2, R2, R3         ; long_scoreboard=60/50
+    saxpy.cu:7                      EXIT                    ; wait=6
+"""
+BLAME = """
+    2 <- 1   long_scoreboard   memory_global R2 8c 1i
+    3 <- 2   wait              execution_arithmetic 4c 1i
+"""
+ADVICE = """
+    code_reordering code 1.5x 1.3-1.7 <=2
+        title: Move loads earlier
+        hint: Load `x[i]` before the loop.
+        caveat: Needs a register.
+        region loop 0 1.4x to=7
+            2 <- 1   long_scoreboard
+"""
+KERNEL = build_kernel(LISTING, name="saxpy(float*, float*)", mangled_name="_Z5saxpyPfS_", blame=BLAME, advice=ADVICE)
+PROFILE = make_profile(KERNEL, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"})
+DOCUMENT = types.TextDocumentIdentifier("file:///project/saxpy.cu")
+
+
+def view(text: str = SOURCE, path: str = "/project/saxpy.cu", **settings: Any) -> DocumentView:
+    found = make_view(PROFILE, text, path=path, settings=Settings(**settings))
+    assert found is not None
+    return found
+
+
+def hover(document: DocumentView, line: int) -> str:
+    found = answer_hover(document, types.HoverParams(DOCUMENT, types.Position(line - 1, 0)))
+    assert found is not None
+    assert isinstance(found.contents, types.MarkupContent)
+    return found.contents.value
+
+
+def diagnostics(document: DocumentView) -> dict[int, types.Diagnostic]:
+    return {found.range.start.line + 1: found for found in list_diagnostics(document)}
+
+
+def test_the_diagnostic_stands_on_the_causing_line() -> None:
+    found = diagnostics(view())[5]
+    assert found.message == (
+        "84.0 % of the samples of saxpy are caused here, mostly long_scoreboard; waited for in line 6. Move loads earlier: 1.50×"
+    )
+    assert found.code == "long_scoreboard"
+
+
+def test_the_lines_that_suffer_are_related() -> None:
+    (related,) = diagnostics(view())[5].related_information or []
+    assert related.message == "60 samples wait here (long_scoreboard)"
+    assert (related.location.uri, related.location.range.start.line) == ("file:///project/saxpy.cu", 5)
+
+
+def test_a_line_that_only_suffers_has_none() -> None:
+    assert 6 not in diagnostics(view(min_share_ratio=0.2))
+
+
+def test_a_line_that_is_its_own_cause_says_so() -> None:
+    assert diagnostics(view(min_share_ratio=0.05))[4].message.startswith(
+        "10.0 % of the samples of saxpy are caused here"
+    )
+
+
+def test_edits_move_diagnostic_and_related_lines_along() -> None:
+    found = diagnostics(view("// new\n" + SOURCE))[6]
+    assert found.message.endswith("(measured before your edits)")
+    (related,) = found.related_information or []
+    assert related.location.range.start.line == 6
+
+
+def test_without_blame_the_hot_lines_are_diagnosed() -> None:
+    plain = make_profile(build_kernel(LISTING, name="saxpy"), texts={"saxpy.cu": SOURCE})
+    document = make_view(plain)
+    assert document is not None
+    assert [found.range.start.line + 1 for found in list_diagnostics(document)] == [6, 5, 4, 7]
+
+
+def test_the_hover_of_the_cause_tells_who_waits_for_it() -> None:
+    text = hover(view(), 5)
+    assert "waited for by (60 samples blamed on this line)" in text
+    row = next(line for line in text.splitlines() if line.lstrip("| ").startswith("line 6"))
+    assert "60" in row
+    assert "long_scoreboard: data from global memory" in row
+    assert "R2, 8 cycles later" in row
+    assert "Load `x[i]` before the loop." in text
+    assert "Needs a register." in text
+
+
+def test_the_hover_of_the_victim_tells_what_it_waits_for() -> None:
+    text = hover(view(), 6)
+    assert "waits for (60 samples taken here)" in text
+    assert any("line 5" in line for line in text.splitlines())
+
+
+def test_places_in_other_files_are_named_by_file() -> None:
+    kernel = build_kernel(
+        "scale.h:2  LDG.E R2, [R4.64] ; selected=1\nsaxpy.cu:5  FMUL R2, R2, R3 ; long_scoreboard=60",
+        name="saxpy",
+        blame="1 <- 0  long_scoreboard memory_global R2",
+    )
+    document = make_view(make_profile(kernel, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"}))
+    assert document is not None
+    assert "scale.h:2" in hover(document, 5)
+
+
+def test_lenses_on_the_kernel_and_on_the_loop() -> None:
+    found = answer_code_lens(view(), types.CodeLensParams(DOCUMENT))
+    titles = [(lens.range.start.line + 1, lens.command.title) for lens in found if lens.command]
+    (kernel_line, kernel_title), (loop_line, loop_title) = titles
+    assert kernel_line == 2
+    assert kernel_title.endswith("Move loads earlier: 1.50×")
+    assert (loop_line, loop_title) == (4, "Move loads earlier: 1.40× · 60 % of saxpy")
+
+
+def test_a_line_nobody_samples_can_still_be_the_cause() -> None:
+    kernel = build_kernel(
+        "saxpy.cu:4  LDG.E R2, [R4.64] ;\nsaxpy.cu:5  FMUL R2, R2, R3 ; long_scoreboard=60",
+        name="saxpy",
+        blame="1 <- 0  long_scoreboard memory_global R2",
+    )
+    document = make_view(make_profile(kernel))
+    assert document is not None
+    assert list(diagnostics(document)) == [4]
+    assert "waited for by" in hover(document, 4)
+
+
+def test_unattributed_samples_are_told() -> None:
+    kernel = build_kernel(
+        "saxpy.cu:5  FMUL R2, R2, R3 ; long_scoreboard=60", name="saxpy", blame="0 <- ?  long_scoreboard no_producer"
+    )
+    document = make_view(make_profile(kernel))
+    assert document is not None
+    assert "60 samples have no known cause" in hover(document, 5)
+
+
+def test_the_page_of_a_kernel_has_its_advice() -> None:
+    (anchor,) = view().anchors
+    page = describe_kernel(anchor.shown)
+    assert "## Advice" in page
+    assert "Move loads earlier: 1.50×" in page
+
+
+def test_what_crosses_the_pipe_can_be_pickled() -> None:
+    measured = measure_kernel(KERNEL, 0)
+    again = pickle.loads(pickle.dumps(measured))
+    assert again.causes == measured.causes
+    assert again.remedies == {("saxpy.cu", 4): (0,), ("saxpy.cu", 5): (0,)}
