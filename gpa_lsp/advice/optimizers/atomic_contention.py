@@ -172,7 +172,7 @@ class _Finding:
     def write_remedy(self, row: int) -> str:
         """What to do about the atomic that is waited for most."""
         if row in self._turns:
-            return "Use an atomic the hardware has for the operation and type instead of a compare-and-swap loop, and add up in the warp or block first."
+            return "Use an atomic the hardware has for this operation and type instead of a compare-and-swap loop; add up in the warp or block first."
         if self.is_shared[row]:
             return "Add up in the warp first (`__match_any_sync`, shuffles), or give each warp counters of its own and add those up at the end."
         if self._threads[row] < _LEAST_THREADS:
