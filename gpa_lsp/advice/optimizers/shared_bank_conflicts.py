@@ -91,7 +91,7 @@ class SharedBankConflicts(EliminationOptimizer):
 
 def _write_sentence(subject: Subject, row: int, ways: float) -> str:
     place = describe_place(subject, row)
-    sentence = f"{place[0].upper()}{place[1:]} has a {ways:.3g}-way bank conflict"
+    sentence = f"{place[0].upper()}{place[1:]} has bank conflicts ({ways:.3g}-way)"
     pitch = _find_pitch(ways) if count_access_bytes(subject.mnemonic(row)) == _WORD_BYTES else None
     if pitch is None:
         return f"{sentence}."
