@@ -1,0 +1,147 @@
+"""Asking all optimizers: ranking, what stops one from answering, and what happens when one fails."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import pytest
+
+from gpa_lsp.advice import advise as module
+from gpa_lsp.advice.advise import advise_kernel, list_optimizers
+from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
+from gpa_lsp.advice.model import LEAST_SPEEDUP, Category, Hotspot, Scope, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import EliminationOptimizer, Optimizer
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.kernel.counters import COUNTERS
+from tests.kernel.written import write_kernel
+
+KERNEL = write_kernel(
+    """
+    B-:R-:W0:-:S02  LDG.E R2, [R4.64]        # k.cu:3 | selected=10
+    B0:R-:W-:-:S04  FFMA R2, R2, R3, R6      # k.cu:4 | long_scoreboard=80/70 selected=5
+    B-:R-:W-:-:S05  EXIT                     # k.cu:5 | wait=5
+    """
+)
+
+
+class Eliminate(EliminationOptimizer):
+    """Matches a given number of samples of the kernel."""
+
+    name: ClassVar[str] = "eliminate"
+    title: ClassVar[str] = "Eliminate"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "test"
+
+    def __init__(self, samples: float, name: str = "eliminate") -> None:
+        self.samples = samples
+        type(self).name = name
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        hotspot = Hotspot(
+            def_row=0,
+            use_row=1,
+            reason="long_scoreboard",
+            category=None,
+            samples=self.samples,
+            latency_samples=self.samples / 2,
+        )
+        scope = Scope(kind=ScopeKind.LINE, function="kernel", row=0, file="k.cu", line=3)
+        region = EliminationRegion(
+            scope=scope, samples=self.samples, latency_samples=self.samples / 2, hotspots=(hotspot,)
+        )
+        return EliminationMatch(regions=(region,), hint="Do it.")
+
+
+class Fail(Eliminate):
+    """Trips."""
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        raise ZeroDivisionError("no")
+
+
+class Needy(Eliminate):
+    """Needs a counter and a metric nobody collected."""
+
+    needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors",)
+    needs_metrics: ClassVar[tuple[str, ...]] = ("dram__bytes.sum",)
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Optimizer]]:
+    members: dict[str, Optimizer] = {}
+    monkeypatch.setattr(module, "list_optimizers", lambda: members)
+    yield members
+
+
+def test_the_largest_estimate_comes_first(chosen: dict[str, Optimizer]) -> None:
+    class Other(Eliminate):
+        pass
+
+    chosen.update(a=Eliminate(20, "a"), b=Other(50, "b"))
+    advice, problems = advise_kernel(KERNEL, blame_kernel(KERNEL))
+    assert [one.optimizer for one in advice.advice] == ["b", "a"]
+    assert not problems
+
+
+def test_what_gains_next_to_nothing_is_silent(chosen: dict[str, Optimizer]) -> None:
+    chosen.update(a=Eliminate(0.5))
+    advice, _ = advise_kernel(KERNEL, blame_kernel(KERNEL))
+    assert advice.advice == ()
+    assert advice.silences[0].stage is SilenceStage.TOO_SMALL
+    assert "1.005" in advice.silences[0].message
+
+
+def test_a_failing_optimizer_is_a_problem_and_the_others_go_on(chosen: dict[str, Optimizer]) -> None:
+    class Good(Eliminate):
+        pass
+
+    chosen.update(a=Fail(20, "bad"), b=Good(50, "good"))
+    advice, (problem,) = advise_kernel(KERNEL, blame_kernel(KERNEL))
+    assert [one.optimizer for one in advice.advice] == ["good"]
+    assert "ZeroDivisionError" in problem.message
+    assert problem.kernel == "kernel"
+    assert advice.silences[0].stage is SilenceStage.FAILED
+
+
+def test_missing_counters_and_metrics_are_named_with_the_remedy(chosen: dict[str, Optimizer]) -> None:
+    chosen.update(a=Needy(20, "needy"))
+    (silence,) = advise_kernel(KERNEL, blame_kernel(KERNEL))[0].silences
+    assert silence.stage is SilenceStage.NO_METRICS
+    assert "global sectors" in silence.message
+    assert "dram__bytes.sum" in silence.message
+    assert "--set full" in silence.message
+
+
+def test_without_samples_everyone_is_silent_for_that_reason() -> None:
+    kernel = write_kernel("NOP\nEXIT")
+    advice, problems = advise_kernel(kernel, blame_kernel(kernel))
+    assert advice.advice == ()
+    assert {silence.stage for silence in advice.silences} == {SilenceStage.NO_SAMPLES}
+    assert len(advice.silences) == len(list_optimizers())
+    assert not problems
+
+
+def test_every_optimizer_says_what_it_is() -> None:
+    found = list_optimizers()
+    paper = {
+        "register_reuse", "strength_reduction", "function_split", "fast_math", "warp_balance", "memory_transaction_reduction",
+        "loop_unrolling", "code_reordering", "function_inlining", "block_increase", "thread_increase",
+    }  # fmt: skip
+    assert paper <= set(found)
+    for name, optimizer in found.items():
+        assert optimizer.name == name
+        assert optimizer.title
+        assert optimizer.group
+        assert set(optimizer.needs_counters) <= set(COUNTERS)
+
+
+def test_everyone_answers_on_a_plain_kernel() -> None:
+    advice, problems = advise_kernel(KERNEL, blame_kernel(KERNEL))
+    assert not problems
+    assert len(advice.advice) + len(advice.silences) == len(list_optimizers())
+    for one in advice.advice:
+        assert one.speedup.low <= one.speedup.estimate <= one.speedup.high <= one.speedup.bound
+        assert one.speedup.estimate >= LEAST_SPEEDUP
+        assert one.hint
+        assert one.reasons
+    assert all(silence.message for silence in advice.silences)
