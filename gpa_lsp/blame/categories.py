@@ -83,15 +83,6 @@ _OF_OPCODE = {
     "VOTEU": BlameCategory.EXECUTION_WARP,
     "ELECT": BlameCategory.EXECUTION_WARP,
     "MOVM": BlameCategory.EXECUTION_WARP,
-    "BAR": BlameCategory.SYNCHRONISATION,
-    "CGAERRBAR": BlameCategory.SYNCHRONISATION,
-    "ERRBAR": BlameCategory.SYNCHRONISATION,
-    "FENCE": BlameCategory.SYNCHRONISATION,
-    "MEMBAR": BlameCategory.SYNCHRONISATION,
-    "UCGABAR_ARV": BlameCategory.SYNCHRONISATION,
-    "UCGABAR_WAIT": BlameCategory.SYNCHRONISATION,
-    "WARPGROUP": BlameCategory.SYNCHRONISATION,
-    "WARPSYNC": BlameCategory.SYNCHRONISATION,
 }
 """Opcodes without a memory or a group of producers that tells, and that are no arithmetic."""
 
@@ -136,6 +127,8 @@ def _find_result_category(opcode: Opcode, reason: str) -> BlameCategory:
     by_group = None if group is None else _OF_GROUP.get(group)
     if by_group is not None:
         return by_group
+    if opcode.synchronises is not None:
+        return BlameCategory.SYNCHRONISATION
     if opcode.name in _OF_OPCODE:
         return _OF_OPCODE[opcode.name]
     if opcode.memory == MemorySpace.CONSTANT and reason == LONG_SCOREBOARD:

@@ -1,5 +1,6 @@
 """What a blamer sees of one function: its instructions, control codes and samples, with the facts of each opcode looked up once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,6 +31,7 @@ class FunctionView:
         opcodes: facts of each distinct mnemonic (parallel to ``instructions.mnemonics``).
         scoreboards: under which reason a wait for the result of each distinct mnemonic counts; None when not known.
         stall_cycles: int64[n], the encoded stall count, at least 1: what an instruction adds to an encoded distance.
+        counters: name of :mod:`gpa_lsp.kernel.counters` → int64[n], -1 where an instruction has no value; those not collected are missing.
     """
 
     name: str
@@ -45,6 +47,7 @@ class FunctionView:
     scoreboards: tuple[ScoreboardKind | None, ...]
     stall_cycles: npt.NDArray[np.int64]
     _mnemonic_of: list[int] = field(repr=False)
+    counters: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.instructions)
@@ -97,4 +100,5 @@ def view_function(
         scoreboards=tuple(scoreboards),
         stall_cycles=np.maximum(control.stall_cycles.astype(np.int64), 1),
         _mnemonic_of=instructions.mnemonic_index.tolist(),
+        counters=function.counters,
     )
