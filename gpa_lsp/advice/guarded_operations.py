@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from gpa_lsp.advice.arithmetic_patterns import Chain, Family, Routine, load_patterns
 from gpa_lsp.advice.expansions import Divisor, Expansion, accept, find_divisor, is_constant_set_up
+from gpa_lsp.advice.integer_divisions import find_conversion
 from gpa_lsp.advice.value_flow import FunctionFlow
 from gpa_lsp.arch.opcodes import find_longest_entry
 from gpa_lsp.binary.model import Flow, ResourceKind
@@ -210,13 +211,13 @@ def _find_steps_without_seed(flow: FunctionFlow, guard: int, test: set[int], cal
 def _find_divisor(
     flow: FunctionFlow, routine: Routine, seed: int | None, test: Sequence[int] | set[int], guard: int
 ) -> Divisor | None:
-    if routine.operation.family is not Family.DIVISION:
-        return None
-    check = next((row for row in sorted(test) if flow.opcode(row).name == "FCHK"), None)
-    row = check if check is not None else seed
-    if row is None:
-        return None
-    return find_divisor(flow, flow.operands(row)[-1], row, guard)
+    """What is divided by: the check's operand, the approximation's, or what is converted for it."""
+    row: int | None = None
+    if routine.operation.family is Family.INTEGER_DIVISION and seed is not None:
+        row = find_conversion(flow, seed)
+    elif routine.operation.family is Family.DIVISION:
+        row = next((row for row in sorted(test) if flow.opcode(row).name == "FCHK"), seed)
+    return None if row is None else find_divisor(flow, flow.operands(row)[-1], row, guard)
 
 
 def recognise_by_structure(flow: FunctionFlow, rows: Sequence[int]) -> Routine | None:

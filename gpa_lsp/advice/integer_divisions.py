@@ -86,7 +86,7 @@ def find_integer_divisions(flow: FunctionFlow, rows: Sequence[int], taken: set[i
 
 
 def _match_reciprocal(flow: FunctionFlow, seed: int, taken: set[int]) -> Expansion | None:
-    conversion = _find_conversion(flow, seed)
+    conversion = find_conversion(flow, seed)
     if conversion is None:
         return None
     divisor = flow.operands(conversion)[-1]
@@ -123,7 +123,7 @@ def _is_feeder(flow: FunctionFlow, row: int, sources: set[int]) -> bool:
     return accept(flow, Chain.CORRECTION)(row) and set(flow.reads(row)) <= sources
 
 
-def _find_conversion(flow: FunctionFlow, seed: int) -> int | None:
+def find_conversion(flow: FunctionFlow, seed: int) -> int | None:
     """The conversion of the divisor that a reciprocal is taken of."""
     window = flow.rows_before(seed)
     for resource in flow.reads(seed):

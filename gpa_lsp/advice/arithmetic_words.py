@@ -1,0 +1,91 @@
+"""What to say about slow arithmetic: which operation on which line, how often it leaves the fast path, what would be cheaper."""
+
+from collections.abc import Sequence
+
+from gpa_lsp.advice.arithmetic_patterns import Family
+from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, Constancy
+from gpa_lsp.advice.source_words import describe_line, quote, read_parts
+from gpa_lsp.advice.subject import Subject
+
+_WORTH_SAYING = 0.01
+"""Smaller shares of executions that leave the fast path are not mentioned."""
+
+
+def name_operations(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
+    """``the FP64 division in line 288 of k.cu``, ``the 4 FP64 divisions …``; all members are of one place and operation."""
+    first = members[0]
+    title = first.operation.title
+    place = describe_line(subject, first.anchor)
+    preposition = "in" if place.startswith("line") else "by"
+    expressions = _quote_divisions(subject, first)
+    if len(members) == 1:
+        return f"the {title}{expressions} {preposition} {place}"
+    plural = title if first.operation.family is Family.FUNCTION else f"{title}s"
+    times = f"the {len(members)} {plural}" if plural != title else f"the {title} ({len(members)} times)"
+    return f"{times}{expressions} {preposition} {place}"
+
+
+def _quote_divisions(subject: Subject, sequence: ArithmeticSequence) -> str:
+    if sequence.operation.family not in (Family.DIVISION, Family.INTEGER_DIVISION):
+        return ""
+    parts = read_parts(subject, sequence.anchor)
+    return f" {quote(parts.divisions)}" if parts is not None and len(parts.divisions) == 1 else ""
+
+
+def describe_size(members: Sequence[ArithmeticSequence]) -> str:
+    """How much code one operation is: ``takes 24 instructions and, for some operands, a routine of 88``."""
+    verb = "take" if len(members) > 1 else "takes"
+    each = " each" if len(members) > 1 else ""
+    own = round(sum(len(one.inlined) + len(one.call_block) for one in members) / len(members))
+    routine = max(len(one.callee) for one in members)
+    if members[0].inlined:
+        return f"{verb} {own} instructions{each}" + (
+            f", and a routine of {routine} for some operands" if routine else ""
+        )
+    calls = "call" if len(members) > 1 else "calls"
+    return f"{calls} a routine of {routine} instructions" if routine else f"{calls} a routine"
+
+
+def describe_slow_path(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
+    """How often the called routine was needed; empty where nothing is called, or executions were not counted, or it hardly happens."""
+    calls = runs = 0
+    for sequence in members:
+        if sequence.site is None or not sequence.inlined:
+            continue
+        counts = subject.executions[list(sequence.inlined)]
+        called = int(subject.executions[sequence.site])
+        if called < 0 or int(counts.max()) <= 0:
+            continue
+        calls += called
+        runs += int(counts.max())
+    if not runs or calls / runs < _WORTH_SAYING:
+        return ""
+    share = 100 * min(calls / runs, 1.0)
+    cause = _SLOW_PATH_CAUSES.get(members[0].operation.family, "")
+    return f"{share:.0f} % of the executions took the slow path, a call{cause}"
+
+
+_SLOW_PATH_CAUSES = {
+    Family.DIVISION: " (operands outside the fast path's range; zero, tiny or huge ones are)",
+    Family.ROOT: " (operands outside the fast path's range; zero, tiny or huge ones are)",
+    Family.FUNCTION: " (large arguments)",
+    Family.INTEGER_DIVISION: " (values that need more than 32 bits)",
+}
+
+
+def describe_divisor_remedy(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
+    """What to do about a divisor that is known beforehand; empty where it changes all the time or is not known."""
+    divisors = [one.divisor for one in members if one.divisor is not None]
+    kinds = {divisor.constancy for divisor in divisors}
+    if not divisors or Constancy.VARYING in kinds:
+        return ""
+    parts = read_parts(subject, members[0].anchor)
+    named = tuple(dict.fromkeys(parts.divisors)) if parts is not None else ()
+    written = quote(named) if len(named) == 1 else ""
+    texts = {divisor.text for divisor in divisors}
+    if kinds == {Constancy.CONSTANT}:
+        number = written or (texts.pop() if len(texts) == 1 and all(texts) else "")
+        name = f"the divisor {number} is a constant" if number else "the divisor is a constant"
+        return f"{name}: multiply by its reciprocal, written out or computed once, instead"
+    name = f"the divisor {written} does not change" if written else "the divisor does not change"
+    return f"{name} in the loop: compute its reciprocal once before it, or on the host, and multiply"

@@ -1,0 +1,102 @@
+"""Accurate divisions, roots and mathematical functions where cheaper arithmetic may do."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from gpa_lsp.advice.arithmetic_patterns import Family
+from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, find_arithmetic_sequences
+from gpa_lsp.advice.arithmetic_words import (
+    describe_divisor_remedy,
+    describe_size,
+    describe_slow_path,
+    name_operations,
+)
+from gpa_lsp.advice.matches import EliminationMatch
+from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.sequence_regions import build_sequence_regions
+from gpa_lsp.advice.subject import Subject
+
+_FAMILIES = (Family.DIVISION, Family.ROOT, Family.FUNCTION)
+
+_SINGLE_REMEDIES = {
+    Family.DIVISION: "`__fdividef(x, y)` or the flag -prec-div=false divides approximately",
+    Family.ROOT: "the flag -prec-sqrt=false takes the hardware's root",
+    Family.FUNCTION: "the intrinsics (`__sinf`, `__expf`, `__logf`, `__powf`) or -use_fast_math take the hardware's functions",
+}
+_DOUBLE_REMEDIES = {
+    Family.DIVISION: "divide once and multiply where one divisor serves several quotients; use float where its accuracy does",
+    Family.ROOT: "compare squares instead of roots where only the order matters; use float where its accuracy does",
+    Family.FUNCTION: "replace powers with small whole exponents by products; use float, or a polynomial of your own range, where that will do",
+}
+
+
+class FastMath(EliminationOptimizer):
+    """Instructions and calls that the compiler adds to make a division, a root or a function accurate.
+
+    Matched: everything blamed on the inlined chain, on the blocks around the call of the slow path, and on the called routine, shared among
+    its call sites by executions. Waits of the chain for its operands stay with whoever produces them.
+    Approximation: what replaces an operation (one multiplication) counts as free.
+
+    Source: GPA Table II, Fast Math (stalls in CUDA math functions); the inlined part is matched by its structure.
+    """
+
+    name: ClassVar[str] = "fast_math"
+    title: ClassVar[str] = "Cheaper division and functions"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "arithmetic"
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find the operations and what they cost."""
+        if all(function.instructions is None for function in subject.kernel.functions):
+            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+        sequences = find_arithmetic_sequences(subject).select(*_FAMILIES)
+        if not sequences:
+            message = f"none of the {subject.row_count:,} instructions belongs to an accurate division, root or mathematical function"
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        regions = build_sequence_regions(subject, sequences, lambda members: _write_hint(subject, members))
+        if not regions:
+            message = f"the {len(sequences)} accurate divisions, roots and functions caused none of the {subject.total_samples:,} samples"
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        return EliminationMatch(
+            regions=regions,
+            hint=regions[0].hint,
+            caveats=_list_caveats(sequences),
+            reasons=(
+                f"{len(sequences)} expansions of operations the hardware does not have, and the routines they call",
+            ),
+        )
+
+
+def _write_hint(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
+    operation = members[0].operation
+    what = name_operations(subject, members)
+    sentences = [f"{what[0].upper()}{what[1:]} {describe_size(members)}."]
+    slow_path = describe_slow_path(subject, members)
+    remedies = [describe_divisor_remedy(subject, members)]
+    table = _SINGLE_REMEDIES if operation.bits == 32 else _DOUBLE_REMEDIES
+    remedies.append(table[operation.family])
+    if operation.bits == 64:
+        remedies.append("no compiler flag makes FP64 arithmetic faster")
+    clauses = [slow_path, *remedies]
+    sentences.extend(f"{clause[0].upper()}{clause[1:]}." for clause in clauses if clause)
+    return " ".join(sentences)
+
+
+def _list_caveats(sequences: Sequence[ArithmeticSequence]) -> tuple[str, ...]:
+    families = {one.operation.family for one in sequences}
+    has_single = any(one.operation.bits == 32 for one in sequences)
+    caveats = []
+    if Family.DIVISION in families:
+        caveats.append(
+            "A product with a reciprocal can differ from the quotient in the last bit, and overflows or vanishes for extreme divisors."
+        )
+    if has_single:
+        caveats.append(
+            "-use_fast_math changes every division, root and function of the file, flushes denormal numbers to zero, "
+            "and is wrong for large arguments of sine and cosine."
+        )
+    return tuple(caveats)
+
+
+OPTIMIZER = FastMath()

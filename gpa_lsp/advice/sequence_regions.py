@@ -1,0 +1,146 @@
+"""Regions of arithmetic sequences: one for each line and operation, with the called routines' samples shared among their calls."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence
+from gpa_lsp.advice.blamed_stalls import build_hotspots
+from gpa_lsp.advice.matches import EliminationRegion
+from gpa_lsp.advice.model import Scope, ScopeKind
+from gpa_lsp.advice.source_words import find_own_frame
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.kernel.calls import estimate_called_samples
+
+HintWriter = Callable[[Sequence[ArithmeticSequence]], str]
+"""Sequences of one line and operation → what to do there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledShares:
+    """What the calls of a kernel cost, out of the samples blamed on the called code.
+
+    Attributes:
+        all_samples: float64[n], by row of the call; callees of callees included.
+        latency_samples: float64[n].
+    """
+
+    all_samples: npt.NDArray[np.float64]
+    latency_samples: npt.NDArray[np.float64]
+
+
+def find_removable(subject: Subject) -> npt.NDArray[np.bool_]:
+    """bool[e]: blamed pairs that go when the blamed instruction goes. A miss of a kernel argument moves on to whoever reads it next."""
+    return np.not_equal(subject.blame.edges.category, BlameCategory.CONSTANT_MISS)
+
+
+def share_called_samples(subject: Subject) -> CalledShares:
+    """The samples blamed on called code, shared among the call sites by how often each executed."""
+    edges, removable = subject.blame.edges, find_removable(subject)
+
+    def share(samples: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        by_cause = np.bincount(edges.def_row, weights=np.where(removable, samples, 0.0), minlength=subject.row_count)
+        return estimate_called_samples(subject.kernel, by_cause.astype(np.float64))
+
+    return CalledShares(all_samples=share(edges.all_samples), latency_samples=share(edges.latency_samples))
+
+
+def find_line_scope(subject: Subject, row: int) -> Scope:
+    """The source line a row is on; without one, the innermost loop or function."""
+    frame = find_own_frame(subject, row)
+    if frame is None:
+        return subject.scopes.scopes[int(subject.scopes.innermost[row])]
+    routine = subject.scopes.scopes[subject.scopes.routine_of(row)]
+    return Scope(
+        kind=ScopeKind.LINE, function=routine.function, row=row, file=frame.file, line=frame.line, last_line=frame.line
+    )
+
+
+def build_sequence_regions(
+    subject: Subject, sequences: Iterable[ArithmeticSequence], write_hint: HintWriter
+) -> tuple[EliminationRegion, ...]:
+    """Regions of sequences: everything blamed on their instructions, and on the routines they call.
+
+    Args:
+        subject: the kernel.
+        sequences: no row in two of them.
+        write_hint: what to do about the sequences of one region.
+
+    Returns:
+        One region per place and operation, most samples first; without those that nobody was blamed for.
+    """
+    called = share_called_samples(subject)
+    calls_of = _count_calls_by_routine(called, sequences := tuple(sequences))
+    groups: dict[tuple[str, str, str | None, int | None, int], list[ArithmeticSequence]] = {}
+    scopes: dict[int, Scope] = {}
+    for sequence in sequences:
+        scope = scopes[sequence.anchor] = find_line_scope(subject, sequence.anchor)
+        number = scope.row if scope.kind is not ScopeKind.LINE else -1
+        key = (sequence.operation.title, scope.function, scope.file, scope.line, number)
+        groups.setdefault(key, []).append(sequence)
+    regions = []
+    for members in groups.values():
+        region = _build_region(subject, members, called, calls_of)
+        if region[0] > 0:
+            samples, latency, edges, weights = region
+            regions.append(
+                EliminationRegion(
+                    scope=scopes[members[0].anchor],
+                    samples=samples,
+                    latency_samples=latency,
+                    hotspots=build_hotspots(subject, edges, weights, _note_routine(subject, members)),
+                    hint=write_hint(members),
+                )
+            )
+    return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
+
+
+def _count_calls_by_routine(called: CalledShares, sequences: Sequence[ArithmeticSequence]) -> dict[range, float]:
+    """Routine → samples of all its calls from sequences."""
+    found: dict[range, float] = {}
+    for sequence in sequences:
+        if sequence.site is not None and sequence.callee:
+            found[sequence.callee] = found.get(sequence.callee, 0.0) + float(called.all_samples[sequence.site])
+    return found
+
+
+def _build_region(
+    subject: Subject,
+    members: Sequence[ArithmeticSequence],
+    called: CalledShares,
+    calls_of: dict[range, float],
+) -> tuple[float, float, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Samples, latency samples, and the blamed pairs with their weights."""
+    edges = subject.blame.edges
+    weight_of = np.zeros(subject.row_count)
+    samples = latency = 0.0
+    for sequence in members:
+        weight_of[[*sequence.inlined, *sequence.call_block]] = 1.0
+        if sequence.site is None or not sequence.callee:
+            continue
+        samples += float(called.all_samples[sequence.site])
+        latency += float(called.latency_samples[sequence.site])
+        whole = calls_of[sequence.callee]
+        if whole > 0:
+            weight_of[sequence.callee.start : sequence.callee.stop] += float(called.all_samples[sequence.site]) / whole
+    own = np.zeros(subject.row_count, dtype=np.bool_)
+    own[[row for sequence in members for row in (*sequence.inlined, *sequence.call_block)]] = True
+    removable = find_removable(subject)
+    is_own = own[edges.def_row] & removable
+    samples += float(edges.all_samples[is_own].sum())
+    latency += float(edges.latency_samples[is_own].sum())
+    weights = weight_of[edges.def_row]
+    chosen = np.flatnonzero((weights > 0) & (edges.all_samples > 0) & removable)
+    return samples, latency, chosen, weights[chosen]
+
+
+def _note_routine(subject: Subject, members: Sequence[ArithmeticSequence]) -> Callable[[int, int], str]:
+    routines = {row for sequence in members for row in sequence.callee}
+
+    def write(def_row: int, _: int) -> str:
+        return "in the routine called from here, shared among its calls" if def_row in routines else ""
+
+    return write
