@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpa_lsp.advice.model import Speedup
-from gpa_lsp.advice.roofs import measure_roofs
+from gpa_lsp.advice.roofs import measure_roofs, measure_sm_use
 from gpa_lsp.advice.subject import Subject
 
 
@@ -31,6 +31,14 @@ def find_roof(subject: Subject) -> tuple[Bound, ...]:
         "with the traffic as it is"
     )
     return (Bound(speedup=use.largest_speedup, reason=reason),)
+
+
+def find_sm_roof(subject: Subject) -> tuple[Bound, ...]:
+    """The bound that the SMs' busiest unit sets on a kernel that executes the same instructions; empty where it was not measured."""
+    use = measure_sm_use(subject)
+    if not use:
+        return ()
+    return (Bound(speedup=1 / use, reason=f"the busiest unit of the SMs is at {100 * use:.0f} % of its peak"),)
 
 
 def cut_speedup(values: Sequence[float], published: float, bounds: Sequence[Bound]) -> Speedup:

@@ -208,15 +208,6 @@ def measure_range(part: float, total: int) -> SampleRange:
     )
 
 
-def clamp_hiding(speedup: float) -> float:
-    """Theorem V.1 as a clamp: matches of several regions may count the same active samples, and then the sum of the parts exceeds it.
-
-    >>> clamp_hiding(2.5), clamp_hiding(1.2)
-    (2.0, 1.2)
-    """
-    return min(speedup, MOST_HIDING)
-
-
 def count_hidden(parents: Sequence[int], active: Sequence[float], matched_latency: Sequence[float]) -> float:
     """Latency samples that nested scopes can hide together, with no active sample used twice.
 
@@ -252,6 +243,23 @@ def count_hidden(parents: Sequence[int], active: Sequence[float], matched_latenc
         else:
             hidden[parents[scope]] += hidden[scope]
     return at_top
+
+
+def fit_issue_ratio(issue_rate: float, warps: float) -> float:
+    """The R_I with which Equation 8 gives a measured issue rate: 1 − (1 − I)^(1 / W).
+
+    Warps are not quite independent, so this differs from the ratio of issued samples; how far apart the two estimates are says how far the
+    model can be trusted.
+
+    Raises:
+        ValueError: I outside 0..1, or W not positive.
+
+    >>> round(fit_issue_ratio(0.75, 2), 9)
+    0.5
+    """
+    if not 0 <= issue_rate <= 1 or not warps > 0:
+        raise ValueError(f"no scheduler of {warps} warps issues in {issue_rate} of the cycles")
+    return float(1 - (1 - issue_rate) ** (1 / warps))
 
 
 def bound_by_traffic(achieved_ratio: float, ceiling_ratio: float) -> float:

@@ -8,7 +8,7 @@ kind of advice is bounded by the memory: a faster kernel moves the same bytes in
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpa_lsp.advice.bounds import Bound, cut_speedup, explain_cut, find_roof
+from gpa_lsp.advice.bounds import Bound, cut_speedup, explain_cut, find_roof, find_sm_roof
 from gpa_lsp.advice.estimators import (
     MOST_HIDING,
     count_hidden,
@@ -16,6 +16,7 @@ from gpa_lsp.advice.estimators import (
     estimate_hiding,
     estimate_idle,
     estimate_parallel,
+    fit_issue_ratio,
     measure_range,
 )
 from gpa_lsp.advice.matches import (
@@ -27,6 +28,7 @@ from gpa_lsp.advice.matches import (
     ParallelMatch,
 )
 from gpa_lsp.advice.model import LEAST_SPEEDUP, MOST_REGIONS, Advice, Category, Region, Silence, SilenceStage, Speedup
+from gpa_lsp.advice.residency import measure_issue_rate
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.figures import Share, measure_share
 
@@ -72,12 +74,13 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
 
 
 def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice | Silence:
-    """Price latency that rearranged code could fill: GPA Equations 4 and 5, no active sample used twice, below the memory roof.
+    """Price latency that rearranged code could fill: GPA Equations 4 and 5, no active sample used twice.
 
-    ``uncapped`` of the whole is Equation 5 added up over the regions as GPA's code does it: T / (T − min(A, Σ min(A_l, M_l^L))).
+    The same instructions and the same traffic remain, so the SMs' busiest unit bounds the gain as the memory does. ``uncapped`` of the whole is
+    Equation 5 added up over the regions as GPA's code does it: T / (T − min(A, Σ min(A_l, M_l^L))).
     """
     total = subject.total_samples
-    roof = find_roof(subject)
+    roof = (*find_roof(subject), *find_sm_roof(subject))
 
     def price(hidden: float, active: float, published: float) -> Speedup:
         found = measure_range(hidden, total)
@@ -110,12 +113,15 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
 
 
 def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advice | Silence:
-    """Price another number of blocks or threads: GPA Equations 6 to 10, below the match's bound and the memory roof.
+    """Price another number of blocks or threads: GPA Equations 6 to 10, below the match's bound and what memory and SMs sustain.
 
-    What counts as matched are the kernel's latency samples: the cycles without issue that other warps could use.
+    The interval also holds what the equations give when fitted to the measured issue rate instead of the issued samples: with many samples the
+    model's own doubt is the larger one. What counts as matched are the kernel's latency samples: the cycles without issue that other warps could
+    use.
     """
     total = subject.total_samples
     issued = measure_range(match.issue_ratio * total, total)
+    fitted = fit_issue_ratio(min(1.0, measure_issue_rate(subject)), match.warps_per_scheduler)
 
     def estimate(issue_ratio: float) -> float:
         return estimate_parallel(
@@ -127,9 +133,11 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
         )
 
     published = estimate(match.issue_ratio)
-    ends = (estimate(issued.low / total), published, estimate(issued.high / total))
+    ends = (estimate(issued.low / total), published, estimate(issued.high / total), estimate(fitted))
     bound = Bound(speedup=match.bound, reason=match.bound_reason)
-    speedup = cut_speedup((min(ends), published, max(ends)), published, (bound, *find_roof(subject)))
+    speedup = cut_speedup(
+        (min(ends), published, max(ends)), published, (bound, *find_roof(subject), *find_sm_roof(subject))
+    )
     latency = int(subject.latency_samples.sum())
     equation = "Equations 6 to 10" if match.scales_warps else "Equations 7 to 9"
     reasons = (

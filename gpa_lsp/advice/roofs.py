@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpa_lsp.advice.estimators import bound_by_traffic
+from gpa_lsp.advice.residency import measure_active_part
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.profile.model import MetricScalar
 
@@ -176,15 +177,8 @@ def _measure_levels(subject: Subject) -> Iterator[LevelUse]:
         is_any_known = True
         ratio = (subject.metric(name) or 0.0) / 100
         if name.endswith("_active"):
-            ratio *= _measure_active_part(subject)
+            ratio *= measure_active_part(subject)
         yield LevelUse(level=level, achieved_ratio=ratio, ceiling_ratio=ceilings[level], metric=name)
-
-
-def _measure_active_part(subject: Subject) -> float:
-    """The part of the launch in which an SM was active on average, for what is stated per active cycle; 1 when unknown."""
-    active = subject.metric("sm__cycles_active.avg")
-    elapsed = subject.metric("sm__cycles_elapsed.max") or subject.metric("gpc__cycles_elapsed.max")
-    return 1.0 if active is None or not elapsed else min(1.0, active / elapsed)
 
 
 def _describe(level: LevelUse | None, throttle_ratio: float, *, is_saturated: bool, is_throttled: bool) -> str:

@@ -172,8 +172,8 @@ def find_next_steps(architecture: Architecture, block: BlockShape) -> tuple[Occu
     """The smallest changes with which an SM would hold more warps.
 
     First fewer registers, then less shared memory, each alone and as little as helps; where neither helps alone, both together as far as one
-    more block needs. Last another block size: the one with most resident warps, and of those the nearest. Block sizes are tried with the
-    shared memory of a block unchanged.
+    more block needs. Last another block size: the one with most resident warps, and of those the nearest, with the shared memory of a block
+    unchanged; not where shared memory is a limit, because tiles grow with their blocks.
 
     Args:
         architecture: whose rules.
@@ -305,6 +305,8 @@ def _find_joint_step(architecture: Architecture, block: BlockShape, now: Occupan
 def _find_block_size(architecture: Architecture, block: BlockShape, now: Occupancy) -> OccupancyStep | None:
     size = architecture.sm.warp_size_threads.value
     largest = architecture.occupancy.max_threads_per_block.value
+    if OccupancyLimit.SHARED_MEMORY in now.limiters:
+        return None
     shapes = [replace(block, threads=threads) for threads in range(size, largest + 1, size)]
     found = [(shape, find_occupancy(architecture, shape)) for shape in shapes]
     shape, best = min(found, key=lambda pair: (-pair[1].warps_per_sm, abs(pair[0].threads - block.threads)))

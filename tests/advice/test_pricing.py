@@ -198,6 +198,13 @@ def test_hiding_leaves_the_traffic_and_is_capped_by_the_memory():
     assert speedup.estimate == pytest.approx(0.85 / 0.80)
 
 
+def test_hiding_leaves_the_instructions_and_is_capped_by_their_pipe():
+    subject = make_subject(write_kernel(NEST, metrics={"sm__throughput.avg.pct_of_peak_sustained_elapsed": 95.0}))
+    speedup = priced(hide(subject, 120.0, loop(subject, 5, 500.0))).speedup
+    assert speedup.estimate == pytest.approx(1 / 0.95)
+    assert speedup.bound_reason == "the busiest unit of the SMs is at 95 % of its peak"
+
+
 def parallel(subject: Subject, **overrides: object) -> Advice | Silence:
     values = {
         "scope": KERNEL,

@@ -166,6 +166,14 @@ def test_blocks_of_one_warp_are_told_to_grow():
     assert step.occupancy.warps_per_sm == 48
 
 
+def test_blocks_whose_shared_memory_is_the_limit_are_not_told_to_grow():
+    """With the same 60,000 bytes 1,024 threads would fit twice, but tiles grow with their blocks."""
+    shape = BlockShape(threads=256, registers_per_thread=32, shared_bytes=60_000)
+    (step,) = find_next_steps(find_architecture((8, 0)), shape)
+    assert step.resources == (OccupancyLimit.SHARED_MEMORY,)
+    assert (step.block.shared_bytes, step.gained_warps) == (54_912, 8)
+
+
 def test_nothing_is_to_gain_when_all_warps_are_resident():
     shape = BlockShape(threads=256, registers_per_thread=32, shared_bytes=0)
     assert find_next_steps(find_architecture((8, 0)), shape) == ()

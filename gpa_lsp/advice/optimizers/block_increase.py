@@ -1,0 +1,131 @@
+"""Fewer blocks than SMs: the same threads in more, smaller blocks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpa_lsp.advice.estimators import estimate_parallel, scale_contention
+from gpa_lsp.advice.launch_facts import LaunchFacts
+from gpa_lsp.advice.matches import ParallelMatch
+from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import ParallelOptimizer
+from gpa_lsp.advice.residency import measure_contention, measure_issue_ratio, measure_resident_warps, say_count
+from gpa_lsp.advice.subject import Subject
+
+_SAME = 1e-9
+"""Gains closer than this are equal, and the smaller change is preferred."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Split:
+    """Each block cut into parts.
+
+    Attributes:
+        parts: of one block.
+        new_warps: W_new.
+        factor: f.
+        bound: largest speedup: the busiest SM has that much less to do.
+        speedup: Equation 10, at most the bound.
+    """
+
+    parts: int
+    new_warps: float
+    factor: float
+    bound: float
+    speedup: float
+
+
+class BlockIncrease(ParallelOptimizer):
+    """SMs without a block have nothing to do while warps of the others wait for each other.
+
+    Splitting pays as far as warps contend: for issue slots, pipes and memory queues. Equation 10 with 1 / C_W; its factor f assumes that the
+    contention vanishes, here in proportion to the warps that leave (:func:`~gpa_lsp.advice.estimators.scale_contention`). Never more than
+    what the busiest SM has less to do, which is at most SMs / blocks.
+
+    Source: GPA section V-A (Block Increase) and Equations 6 to 10.
+    """
+
+    name: ClassVar[str] = "block_increase"
+    title: ClassVar[str] = "More, smaller blocks"
+    category: ClassVar[Category] = Category.PARALLEL
+    group: ClassVar[str] = "parallelism"
+
+    def match(self, subject: Subject) -> ParallelMatch | Silence:
+        """Find the split that gains most."""
+        launch, architecture = subject.launch, subject.kernel.architecture
+        if launch is None or launch.sm_count is None or launch.blocks < 1:
+            return self.silent(SilenceStage.NO_METRICS, "the profile does not say how many blocks and SMs there are")
+        if architecture is None:
+            return self.silent(SilenceStage.NO_CODE, "there is no table of this architecture")
+        if launch.blocks >= launch.sm_count:
+            message = f"the grid of {launch.blocks:,} blocks reaches all {launch.sm_count} SMs"
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        schedulers = architecture.sm.sub_partitions_per_sm.value
+        warps = measure_resident_warps(subject, architecture) or launch.warps_per_block / schedulers
+        if launch.warps_per_block <= schedulers or warps <= 1:
+            message = (
+                f"a block of {say_count(launch.warps_per_block, 'warp')} leaves each scheduler one warp at most; "
+                "smaller blocks would leave it none"
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        splits = list(_list_splits(subject, launch, launch.sm_count, warps))
+        best = max(splits, key=lambda split: split.speedup, default=None)
+        if best is None or best.speedup <= 1:
+            message = f"no split of {launch.blocks} blocks leaves the busiest of {launch.sm_count} SMs less to do"
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        smallest = next(split for split in splits if split.speedup >= best.speedup - _SAME)
+        return _describe(subject, launch, launch.sm_count, warps, smallest)
+
+
+def _list_splits(subject: Subject, launch: LaunchFacts, sm_count: int, warps: float) -> Iterator[_Split]:
+    """Every way to cut a block into equal numbers of warps, fewest parts first."""
+    ratio, contention = measure_issue_ratio(subject), measure_contention(subject)
+    for parts in range(2, launch.warps_per_block + 1):
+        if launch.warps_per_block % parts:
+            continue
+        # The parts of a block go to several SMs as long as there are SMs; the busiest one holds this many.
+        held = -(-launch.blocks * parts // sm_count)
+        if held >= parts:
+            continue
+        new_warps = max(1.0, warps * held / parts)
+        factor = scale_contention(contention, warps, new_warps)
+        gained = estimate_parallel(
+            issue_ratio=ratio, warps=warps, new_warps=new_warps, scales_warps=True, factor=factor
+        )
+        bound = parts / held
+        yield _Split(parts=parts, new_warps=new_warps, factor=factor, bound=bound, speedup=min(gained, bound))
+        if warps * held <= parts:
+            # Each scheduler is down to one warp; smaller parts would leave some without.
+            return
+
+
+def _describe(subject: Subject, launch: LaunchFacts, sm_count: int, warps: float, split: _Split) -> ParallelMatch:
+    blocks = launch.blocks * split.parts
+    threads = -(-launch.threads_per_block // split.parts)
+    caveats = ["threads that exchange data within a block must end up in the same smaller block"]
+    if (launch.shared_static_bytes or 0) + (launch.shared_dynamic_bytes or 0):
+        caveats.append("each smaller block needs shared memory of its own")
+    contention = 100 * measure_contention(subject)
+    return ParallelMatch(
+        scope=subject.scopes.scopes[0],
+        warps_per_scheduler=warps,
+        new_warps_per_scheduler=split.new_warps,
+        issue_ratio=measure_issue_ratio(subject),
+        scales_warps=True,
+        factor=split.factor,
+        bound=split.bound,
+        bound_reason=f"the busiest of {sm_count} SMs has at most {split.bound:.3g}× less to do",
+        hint=(
+            f"{say_count(launch.blocks, 'block')} of {launch.threads_per_block} threads leave {sm_count - launch.blocks} of "
+            f"{sm_count} SMs without work. Launch {blocks} blocks of {threads} threads: each scheduler then shares its cycles "
+            f"among {split.new_warps:.3g} {'warp' if split.new_warps == 1 else 'warps'} instead of {warps:.3g}."
+        ),
+        caveats=tuple(caveats),
+        reasons=(
+            f"f = {split.factor:.2f}: {contention:.1f} % of the samples wait for other warps of the SM, of which those that leave count",
+            "warps are taken as independent of each other",
+        ),
+    )
+
+
+OPTIMIZER = BlockIncrease()

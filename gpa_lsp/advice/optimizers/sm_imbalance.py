@@ -1,0 +1,69 @@
+"""SMs that finish early while others still work."""
+
+from typing import ClassVar
+
+from gpa_lsp.advice.launch_facts import LaunchFacts
+from gpa_lsp.advice.matches import IdleMatch
+from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import IdleOptimizer
+from gpa_lsp.advice.residency import measure_longest_part, measure_sm_idleness
+from gpa_lsp.advice.subject import Subject
+
+EXPLAINED_PART = 0.5
+"""The uneven number of blocks counts as the cause when it alone would give at least this part of the measured idle time."""
+
+
+class SmImbalance(IdleOptimizer):
+    """The kernel ends with the SM that works longest.
+
+    (1 − mean / longest active time of an SM) of the time in which any SM is active would go if all ended together. Measured, not modelled.
+
+    Source: Nsight Compute's workload imbalance rule.
+    """
+
+    name: ClassVar[str] = "sm_imbalance"
+    title: ClassVar[str] = "Even work for all SMs"
+    category: ClassVar[Category] = Category.PARALLEL
+    group: ClassVar[str] = "idle"
+    needs_metrics: ClassVar[tuple[str, ...]] = ("sm__cycles_active.avg", "sm__cycles_active.max")
+
+    def match(self, subject: Subject) -> IdleMatch | Silence:
+        """Compare the SMs' mean active time with the longest."""
+        launch, idle = subject.launch, measure_sm_idleness(subject)
+        if launch is None or launch.sm_count is None or launch.blocks < 1 or idle is None:
+            return self.silent(SilenceStage.NO_METRICS, "the profile does not say how long the SMs were active")
+        if launch.blocks < launch.sm_count:
+            message = f"{launch.blocks} blocks leave {launch.sm_count - launch.blocks} SMs without any, which is another matter"
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        busy = measure_longest_part(subject)
+        saved = idle * (1.0 if busy is None else busy)
+        if saved == 0:
+            return self.silent(SilenceStage.NOT_MATCHED, "all SMs were active equally long")
+        return IdleMatch(
+            scope=subject.scopes.scopes[0],
+            saved_ratio=saved,
+            saved_ratio_low=saved,
+            saved_ratio_high=saved,
+            bound=1 / (1 - saved),
+            bound_reason="all SMs at work until the end",
+            hint=_suggest(launch, launch.sm_count, idle),
+            reasons=(f"the mean SM was active for {100 * (1 - idle):.1f} % of the time of the longest",),
+        )
+
+
+def _suggest(launch: LaunchFacts, sm_count: int, idle: float) -> str:
+    most = -(-launch.blocks // sm_count)
+    by_count = 1 - launch.blocks / sm_count / most
+    if by_count >= EXPLAINED_PART * idle:
+        full = launch.blocks - (most - 1) * sm_count
+        return (
+            f"{launch.blocks:,} blocks do not divide evenly by {sm_count} SMs: {full} of them get {most}, the others {most - 1}. Choose a "
+            f"multiple of {sm_count} blocks, or smaller blocks, of which one more or less matters less."
+        )
+    return (
+        f"SMs are idle for {100 * idle:.1f} % of the time because some of the {launch.blocks:,} blocks take longer than others. Give long "
+        "blocks less to do, start them first, or let blocks fetch work from a counter until none is left."
+    )
+
+
+OPTIMIZER = SmImbalance()

@@ -1,0 +1,222 @@
+"""Too few resident warps because of what a block asks for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpa_lsp.advice.bounds import Bound
+from gpa_lsp.advice.estimators import estimate_parallel
+from gpa_lsp.advice.matches import ParallelMatch
+from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import ParallelOptimizer
+from gpa_lsp.advice.residency import (
+    describe_block,
+    measure_issue_rate,
+    measure_issue_ratio,
+    measure_resident_warps,
+    say_count,
+)
+from gpa_lsp.advice.roofs import measure_roofs
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.arch.occupancy import (
+    BlockShape,
+    Occupancy,
+    OccupancyLimit,
+    OccupancyStep,
+    find_next_steps,
+    find_occupancy,
+    list_register_steps,
+)
+
+RESIDENT_SHARE = 0.8
+"""Below this share of the warps that fit, something else than their number is missing: work in the grid, or even blocks. Nsight Compute's
+rule for the tail takes the same figure."""
+
+NOT_SELECTED_SHARE = 0.2
+"""From this share of samples of ready warps that were not picked, schedulers have enough warps. Ours; the profiling guide only says that a high
+share allows fewer warps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Room:
+    """Where the warps of an SM stand.
+
+    Attributes:
+        architecture: whose limits.
+        block: what a block asks for.
+        occupancy: what fits.
+        warps: W, measured, or else what fits.
+        offered_warps: what the grid has for one SM at a time.
+    """
+
+    architecture: Architecture
+    block: BlockShape
+    occupancy: Occupancy
+    warps: float
+    offered_warps: int
+
+    def scale(self, resident_warps: int) -> float:
+        """W when so many warps fit into an SM: with as large a part of them resident as now, and no more than the grid has."""
+        return self.warps * min(resident_warps, self.offered_warps) / self.occupancy.warps_per_sm
+
+
+class ThreadIncrease(ParallelOptimizer):
+    """An SM with more resident warps finds one that can issue more often.
+
+    Equation 10 without 1 / C_W: more warps of the same size on the same schedulers. Priced is the smallest change of one resource that gains
+    most; registers and shared memory give way as little as helps. The bound is the gain with all warps the architecture holds, and no more than the
+    schedulers have free cycles.
+
+    Silent where the number of warps is not what is missing: the grid has no more, bandwidth is the limit, ready warps already wait for each other.
+
+    Source: GPA section V-A (Thread Increase) and Equations 7 to 10.
+    """
+
+    name: ClassVar[str] = "thread_increase"
+    title: ClassVar[str] = "More resident warps"
+    category: ClassVar[Category] = Category.PARALLEL
+    group: ClassVar[str] = "parallelism"
+
+    def match(self, subject: Subject) -> ParallelMatch | Silence:
+        """Find what limits the resident warps, and the step that gains most."""
+        room = self._measure_room(subject)
+        if isinstance(room, Silence):
+            return room
+        obstacle = self._find_obstacle(subject, room)
+        if obstacle is not None:
+            return obstacle
+        steps = find_next_steps(room.architecture, room.block)
+        if not steps:
+            return self.silent(SilenceStage.NOT_MATCHED, "no other block size or smaller use of one resource helps")
+        chosen = max(steps, key=lambda step: room.scale(step.occupancy.warps_per_sm))
+        return _describe(subject, room, chosen, [step for step in steps if step is not chosen])
+
+    def _measure_room(self, subject: Subject) -> _Room | Silence:
+        launch, architecture, block = subject.launch, subject.kernel.architecture, describe_block(subject)
+        if architecture is None:
+            return self.silent(SilenceStage.NO_CODE, "there is no table of this architecture")
+        if launch is None or launch.sm_count is None or block is None:
+            message = "the profile lacks the launch's registers, shared memory or number of SMs"
+            return self.silent(SilenceStage.NO_METRICS, message)
+        occupancy = find_occupancy(architecture, block)
+        if not occupancy.warps_per_sm:
+            return self.silent(SilenceStage.NOT_MATCHED, "by the tables no block of this size fits into an SM")
+        schedulers = architecture.sm.sub_partitions_per_sm.value
+        offered = -(-launch.blocks // launch.sm_count) * launch.warps_per_block
+        resident = min(occupancy.warps_per_sm, offered) / schedulers
+        measured = measure_resident_warps(subject, architecture)
+        return _Room(
+            architecture=architecture,
+            block=block,
+            occupancy=occupancy,
+            warps=resident if measured is None else measured,
+            offered_warps=offered,
+        )
+
+    def _find_obstacle(self, subject: Subject, room: _Room) -> Silence | None:
+        """Why more resident warps are not to be had, or would not help."""
+        held, most = room.occupancy.warps_per_sm, room.occupancy.max_warps_per_sm
+        if held >= most:
+            return self.silent(SilenceStage.NOT_MATCHED, f"all {most} warps an SM holds can be resident")
+        if room.offered_warps <= held:
+            message = f"the grid has only {say_count(room.offered_warps, 'warp')} for each SM, and {held} fit"
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        resident = room.warps * room.architecture.sm.sub_partitions_per_sm.value
+        if resident < RESIDENT_SHARE * held:
+            message = f"of {held} warps that fit into an SM only {resident:.1f} are resident on average"
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        limiters = " and ".join(room.occupancy.limiters)
+        roofs = measure_roofs(subject)
+        if roofs.is_bandwidth_bound:
+            return self.silent(
+                SilenceStage.GATED, f"{limiters} limit an SM to {held} of {most} warps, but {roofs.words}"
+            )
+        not_selected = subject.count_reason("not_selected") / subject.total_samples
+        if not_selected >= NOT_SELECTED_SHARE:
+            message = (
+                f"{limiters} limit an SM to {held} of {most} warps, but {100 * not_selected:.0f} % of the samples are warps "
+                "that were ready and not picked: there are enough"
+            )
+            return self.silent(SilenceStage.GATED, message)
+        return None
+
+
+def _describe(subject: Subject, room: _Room, chosen: OccupancyStep, others: Sequence[OccupancyStep]) -> ParallelMatch:
+    bound = min(_list_bounds(subject, room), key=lambda one: one.speedup)
+    held, most = room.occupancy.warps_per_sm, room.occupancy.max_warps_per_sm
+    limiters = " and ".join(room.occupancy.limiters)
+    sentences = [
+        f"An SM holds {held} of {most} warps; {limiters} set the limit.",
+        f"{_say_step(room, chosen)}: {_say_gain(chosen)}.",
+        *(f"Or {_say_step(room, step)}: {_say_gain(step)}." for step in others),
+    ]
+    ladder = list_register_steps(room.architecture, room.block)
+    if OccupancyLimit.REGISTERS in chosen.resources and len(ladder) > 1:
+        last = ladder[-1]
+        sentences.append(f"The last step is {last.block.registers_per_thread} registers: {_say_gain(last)}.")
+    return ParallelMatch(
+        scope=subject.scopes.scopes[0],
+        warps_per_scheduler=room.warps,
+        new_warps_per_scheduler=room.scale(chosen.occupancy.warps_per_sm),
+        issue_ratio=measure_issue_ratio(subject),
+        scales_warps=False,
+        factor=1.0,
+        bound=bound.speedup,
+        bound_reason=bound.reason,
+        hint=" ".join(_capitalise(sentence) for sentence in sentences),
+        caveats=_list_caveats(chosen),
+        reasons=("warps are taken as independent of each other",),
+    )
+
+
+def _list_bounds(subject: Subject, room: _Room) -> list[Bound]:
+    """What more warps can gain at most."""
+    most = room.occupancy.max_warps_per_sm
+    all_resident = estimate_parallel(
+        issue_ratio=measure_issue_ratio(subject), warps=room.warps, new_warps=room.scale(most), scales_warps=False
+    )
+    bounds = [
+        Bound(speedup=all_resident, reason=f"an SM holds at most {min(most, room.offered_warps)} warps of this grid")
+    ]
+    issue_rate = measure_issue_rate(subject)
+    if issue_rate > 0:
+        reason = f"the schedulers already issue in {100 * issue_rate:.0f} % of their cycles"
+        bounds.append(Bound(speedup=1 / issue_rate, reason=reason))
+    return bounds
+
+
+def _say_step(room: _Room, step: OccupancyStep) -> str:
+    if OccupancyLimit.WARPS in step.resources:
+        return f"blocks of {step.block.threads} threads instead of {room.block.threads}"
+    parts = []
+    if OccupancyLimit.REGISTERS in step.resources:
+        parts.append(
+            f"{step.block.registers_per_thread} registers per thread instead of {room.block.registers_per_thread}"
+        )
+    if OccupancyLimit.SHARED_MEMORY in step.resources:
+        parts.append(
+            f"{step.block.shared_bytes:,} bytes of shared memory per block instead of {room.block.shared_bytes:,}"
+        )
+    return " and ".join(parts)
+
+
+def _say_gain(step: OccupancyStep) -> str:
+    return f"{step.gained_warps} warps more, {step.occupancy.warps_per_sm} in all"
+
+
+def _list_caveats(step: OccupancyStep) -> tuple[str, ...]:
+    if OccupancyLimit.REGISTERS in step.resources:
+        return (
+            "fewer registers (__launch_bounds__, -maxrregcount) may spill into local memory, which costs more than the warps gain",
+        )
+    if OccupancyLimit.SHARED_MEMORY in step.resources:
+        return ("smaller tiles in shared memory may read global memory more often",)
+    return ("another block size changes which threads share a block's memory and barriers",)
+
+
+def _capitalise(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
+
+
+OPTIMIZER = ThreadIncrease()

@@ -1,0 +1,109 @@
+"""How a launch fills the GPU: what a block asks for, how many warps are resident, how often they issue, how long the SMs are busy; and counts
+for sentences about it."""
+
+from gpa_lsp.advice.launch_facts import find_longest_launch
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.arch.occupancy import BlockShape
+
+CONTENTION_REASONS = ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_throttle", "not_selected")
+"""Waits of a warp for other warps of its SM: full queues, a busy pipe, another warp picked (GPA: throttle, pipe and not-selected stalls)."""
+
+ELAPSED_METRICS = ("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
+"""Cycles of the launch, in the SMs' clock; newest name first."""
+
+
+def describe_block(subject: Subject) -> BlockShape | None:
+    """What a block of the longest launch asks for; None where the profile does not say how many registers or how much shared memory."""
+    launch = subject.launch
+    if launch is None or launch.threads_per_block < 1 or launch.registers_per_thread is None:
+        return None
+    if launch.shared_static_bytes is None or launch.shared_dynamic_bytes is None:
+        return None
+    function = subject.kernel.functions[0].function
+    barriers = subject.metric("launch__barrier_count")
+    if barriers is None:
+        barriers = 0 if function is None or function.barriers is None else function.barriers
+    return BlockShape(
+        threads=launch.threads_per_block,
+        registers_per_thread=launch.registers_per_thread,
+        shared_bytes=launch.shared_static_bytes + launch.shared_dynamic_bytes,
+        barriers=round(barriers),
+    )
+
+
+def measure_resident_warps(subject: Subject, architecture: Architecture) -> float | None:
+    """Warps of one scheduler on average while its SM was active; None when not collected."""
+    warps = subject.metric("smsp__warps_active.avg.per_cycle_active")
+    if warps is not None:
+        return warps or None
+    percent = subject.metric("sm__warps_active.avg.pct_of_peak_sustained_active")
+    if not percent:
+        return None
+    return percent / 100 * architecture.occupancy.max_warps_per_sm.value / architecture.sm.sub_partitions_per_sm.value
+
+
+def measure_issue_rate(subject: Subject) -> float:
+    """Share of the active cycles in which a scheduler issued: measured, or else the share of samples taken in such cycles."""
+    measured = subject.metric("smsp__issue_active.avg.per_cycle_active")
+    if measured is not None:
+        return measured
+    total = subject.total_samples
+    return (total - int(subject.latency_samples.sum())) / total if total else 0.0
+
+
+def measure_issue_ratio(subject: Subject) -> float:
+    """R_I of GPA's Equation 8: issued samples of all samples."""
+    total = subject.total_samples
+    return subject.count_reason("selected") / total if total else 0.0
+
+
+def measure_contention(subject: Subject) -> float:
+    """Share of the samples that waited for other warps of the SM; less than 1."""
+    total = subject.total_samples
+    waiting = sum(subject.count_reason(reason) for reason in CONTENTION_REASONS)
+    return min(waiting, total - 1) / total if total > 1 else 0.0
+
+
+def measure_active_part(subject: Subject) -> float:
+    """The part of the launch in which an SM was active on average; 1 when not collected."""
+    return _measure_part(subject, "sm__cycles_active.avg") or 1.0
+
+
+def measure_longest_part(subject: Subject) -> float | None:
+    """The part of the launch in which the SM that was active longest was active; None when not collected."""
+    return _measure_part(subject, "sm__cycles_active.max")
+
+
+def _measure_part(subject: Subject, metric: str) -> float | None:
+    active = subject.metric(metric)
+    elapsed = next((cycles for name in ELAPSED_METRICS if (cycles := subject.metric(name))), None)
+    return None if active is None or elapsed is None else min(1.0, active / elapsed)
+
+
+def measure_sm_idleness(subject: Subject) -> float | None:
+    """The part of the longest SM's active time in which an SM was idle, on average; None when not collected."""
+    mean, longest = subject.metric("sm__cycles_active.avg"), subject.metric("sm__cycles_active.max")
+    return None if mean is None or not longest else max(0.0, 1 - mean / longest)
+
+
+def measure_occupancy_gap(subject: Subject) -> float | None:
+    """The part of the warps that could be resident and were not, on average; None when not collected."""
+    achieved = subject.metric("sm__warps_active.avg.pct_of_peak_sustained_active")
+    possible = subject.metric("sm__maximum_warps_per_active_cycle_pct")
+    return None if achieved is None or not possible else max(0.0, 1 - achieved / possible)
+
+
+def count_waves(subject: Subject) -> float | None:
+    """How often the GPU has to be filled with blocks for the whole grid; None when not stored."""
+    launch = find_longest_launch(subject.kernel)
+    return None if launch is None else launch.read_number("launch__waves_per_multiprocessor")
+
+
+def say_count(number: int, noun: str) -> str:
+    """A number of things, for a sentence.
+
+    >>> say_count(1, "warp"), say_count(1200, "block")
+    ('1 warp', '1,200 blocks')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
