@@ -5,7 +5,8 @@ execution leaves samples in proportion to the cycles a warp would stand at it by
 
 * ``selected``: one cycle; ``not_selected``: a share of one;
 * ``wait``: the stall count of the instruction before, less one;
-* ``long_scoreboard``, ``short_scoreboard``: what is left of the latency of the last instruction that set a scoreboard waited for;
+* ``long_scoreboard``, ``short_scoreboard``: what is left of the latency of the last instruction that set a scoreboard waited for, or of the
+  time it takes to read its operands;
 * ``lg_throttle``, ``mio_throttle``: memory instructions of one queue in a row, and extra passes that the given counters tell of;
 * ``barrier`` after BAR, ``branch_resolving`` after a taken jump, ``drain`` after a store and EXIT, ``no_instructions`` at each line of code
   when the loop is larger than the instruction caches, ``math_pipe_throttle`` on FP64 where the architecture has little of it.
@@ -42,6 +43,7 @@ _LATENCY_CYCLES = {MemorySpace.GLOBAL: 200, MemorySpace.GENERIC: 200, MemorySpac
                    MemorySpace.SHARED: 28, MemorySpace.CONSTANT: 60, MemorySpace.WARP: 24}  # fmt: skip
 _OTHER_LATENCY_CYCLES = 24
 _ATOMIC_CYCLES = 700
+_OPERANDS_READ_CYCLES = 20
 _INSTRUCTION_CACHE_BYTES = 32 << 10
 _LATENCY_SHARE = 0.8
 _REASONS = (
@@ -213,9 +215,11 @@ class _Walk:
             if self.loop_bytes[row] > _INSTRUCTION_CACHE_BYTES and row % 8 == 0:
                 self._stand(row, "no_instructions", 20)
             stored = (stored or opcode.access in (Access.STORE, Access.REDUCTION)) and opcode.flow is not Flow.EXIT
-            for barrier in (int(control.write_barrier[row]), int(control.read_barrier[row])):
-                if barrier != NO_BARRIER:
-                    pending[barrier] = (clock + self._latency(row, opcode), row)
+            result, operands = int(control.write_barrier[row]), int(control.read_barrier[row])
+            if operands != NO_BARRIER:
+                pending[operands] = (clock + min(self._latency(row, opcode), _OPERANDS_READ_CYCLES), row)
+            if result != NO_BARRIER:
+                pending[result] = (clock + self._latency(row, opcode), row)
 
     def _stand(self, row: int, reason: str, cycles: float) -> None:
         if cycles > 0:
