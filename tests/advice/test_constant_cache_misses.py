@@ -1,0 +1,119 @@
+"""Constants: operands that missed, constants each thread indexes for itself, and the hint for each case."""
+
+import pytest
+
+from gpa_lsp.advice.matches import EliminationMatch
+from gpa_lsp.advice.model import Advice, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.optimizers.constant_cache_misses import OPTIMIZER
+from tests.advice.blamed_by_hand import blame_by_hand, forget_code, write_subject
+from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
+
+CODE = """
+MOV R2, c[0x0][0x160]       # k.cu:4 | imc_miss=30/30 selected=2
+loop:
+LDC R6, c[0x3][R3]          # k.cu:9 | mio_throttle=5 selected=10
+FADD R7, R6, R7             # k.cu:9 | short_scoreboard=120/100 selected=10
+FADD R7, R7, c[0x3][0x40]   # k.cu:10 | imc_miss=40/40 selected=10
+FADD R7, R7, c[0x2][0x8]    # k.cu:11 | imc_miss=1/1 selected=10
+@P0 BRA loop                # k.cu:8 | selected=10
+EXIT                        # k.cu:12 | selected=2
+"""
+WAITS_FOR_LOAD = {(2, "short_scoreboard"): (1,)}
+
+
+def match(text: str = CODE) -> EliminationMatch:
+    found = OPTIMIZER.match(write_subject(text, WAITS_FOR_LOAD, compute_capability=(8, 0)))
+    assert isinstance(found, EliminationMatch), found
+    return found
+
+
+def test_misses_and_waits_for_loaded_constants_are_matched():
+    in_loop, before = match().regions
+    assert (in_loop.scope.kind, in_loop.samples, in_loop.latency_samples) == (ScopeKind.LOOP, 161, 141)
+    assert (before.scope.kind, before.samples) == (ScopeKind.FUNCTION, 30)
+    assert match().reasons == ("71 samples at operands that missed, 120 blamed on loads of constants",)
+
+
+def test_each_pair_says_which_constants_and_how_they_are_addressed():
+    notes = {hotspot.def_row: hotspot.note for region in match().regions for hotspot in region.hotspots}
+    assert notes == {
+        0: "kernel parameters",
+        1: "`__constant__` variables, indexed by each thread",
+        3: "`__constant__` variables",
+        4: "constants of the compiler",
+    }
+
+
+def test_the_hints_tell_the_three_cases_apart():
+    in_loop, before = match().regions
+    assert "Line 9 of k.cu reads `__constant__` variables at an index of each thread's own" in in_loop.hint
+    assert "Line 10 of k.cu uses `__constant__` variables in every turn of the loop" in in_loop.hint
+    assert (
+        before.hint
+        == "Line 4 of k.cu uses kernel parameters once in the function in line 4 of k.cu: warps wait for the first fetch."
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (CODE, "into shared memory"),
+        (CODE.replace("short_scoreboard=120/100", "wait=1"), "few and close together"),
+        (CODE.replace("short_scoreboard=120/100", "wait=1").replace("imc_miss=40/40", "wait=1"), "grid-stride loop"),
+    ],
+    ids=["indexed", "in a loop", "once"],
+)
+def test_the_remedy_is_that_of_the_largest_case(line, words):
+    assert words in match(line).hint
+
+
+def test_an_index_that_the_whole_warp_shares_is_no_index_of_each_thread():
+    (_, before) = match(CODE.replace("c[0x3][R3]", "c[0x3][UR4]")).regions
+    notes = {
+        hotspot.def_row: hotspot.note
+        for region in match(CODE.replace("[R3]", "[UR4]")).regions
+        for hotspot in region.hotspots
+    }
+    assert notes[1] == "`__constant__` variables"
+    assert before.samples == 30
+
+
+def test_without_stalls_for_constants_it_says_so():
+    found = OPTIMIZER.match(write_subject("MOV R2, c[0x0][0x160]  # k.cu:4 | selected=2\nEXIT", {}))
+    assert isinstance(found, Silence)
+    assert (found.stage, found.message) == (SilenceStage.NOT_MATCHED, "nothing waits for a constant")
+
+
+def test_without_a_disassembly_it_is_silent():
+    found = OPTIMIZER.match(forget_code(write_subject(CODE, WAITS_FOR_LOAD)))
+    assert isinstance(found, Silence)
+    assert found.stage is SilenceStage.NO_CODE
+
+
+def test_the_advice_is_priced_by_equation_2():
+    subject = write_subject(CODE, WAITS_FOR_LOAD)
+    advice = OPTIMIZER.advise(subject)
+    assert isinstance(advice, Advice)
+    assert advice.matched_samples == 191
+    assert advice.speedup.uncapped == pytest.approx(subject.total_samples / (subject.total_samples - 191))
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_120"])
+def test_in_real_code_the_indexed_load_is_found_and_its_twin_has_none(architecture):
+    folder = FIXTURES / "cubins" / architecture
+    kernel = make_up_kernel(folder / "constant_indexed_original.cubin", Circumstances())
+    instructions = kernel.functions[0].instructions
+    assert instructions is not None
+    (load,) = [row for row, text in enumerate(instructions.texts) if "c[0x3][R" in text]
+    (use,) = [
+        row
+        for row in range(load + 1, load + 8)
+        if instructions.control.wait_mask[row] >> int(instructions.control.write_barrier[load]) & 1
+    ]
+    found = OPTIMIZER.match(blame_by_hand(kernel, {(use, "short_scoreboard"): (load,)}))
+    assert isinstance(found, EliminationMatch)
+    assert found.regions[0].hotspots[0].def_row == load
+    assert "shared memory" in found.hint
+    twin = make_up_kernel(folder / "constant_indexed_improved.cubin", Circumstances()).functions[0].instructions
+    assert twin is not None
+    assert not any("c[0x3][R" in text for text in twin.texts)
