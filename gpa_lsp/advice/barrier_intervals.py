@@ -1,8 +1,9 @@
 """Who arrives late at a block barrier: the code since the barriers before it that fewer warps go through.
 
-The *interval* of a barrier is the code on paths to it that pass no other barrier. A warp that goes through a part of it which others skip
-comes later, and they wait. Which part of the warps that is shows in the executions of the blocks that lead there: a loop multiplies the
-executions of its body, so the fewest executions among the blocks that dominate a block, inside the interval, are the warps that get there.
+The *interval* of a barrier is the code on paths to it that pass no other barrier; of a barrier in a loop, inside the innermost one, because
+executions before the loop cannot be compared with those in it. A warp that goes through a part of it which others skip comes later, and they
+wait. Which part of the warps that is shows in the executions of the blocks that lead there: a loop multiplies the executions of its body, so
+the fewest executions among the blocks that dominate a block, inside the interval, are the warps that get there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -103,14 +104,16 @@ class _Search:
         """Block → first and one past the last instruction of its part in the barrier's interval."""
         graph = self._graph
         home = int(graph.block_of_instruction[barrier])
-        spans = {}
+        spans: dict[int, tuple[int, int]] = {}
+        loop = int(graph.innermost_loop[home])
+        within = None if loop < 0 else frozenset(graph.blocks_of_loop(loop).tolist())
         start = self._last_barrier(int(graph.first_instruction[home]), barrier)
         spans[home] = (start, barrier)
         frontier = self._predecessors(home) if start == graph.first_instruction[home] else []
         visited: set[int] = set()
         while frontier and self._work > 0:
             block = frontier.pop()
-            if block in visited:
+            if block in visited or (within is not None and block not in within):
                 continue
             visited.add(block)
             self._work -= 1
