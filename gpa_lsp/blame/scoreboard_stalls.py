@@ -1,0 +1,197 @@
+"""Who is blamed for long- and short-scoreboard samples: the instructions that may hold a counter the sampled one waits for.
+
+The producers behind one counter are one *group*: the hardware waits for all of them, so how a sample is divided among them is a convention.
+Several counters waited for at once are several groups; a sample does not say which of them was the last to be released, so each gets the same
+part. Within a group the parts follow the sectors each producer asked of L2 where all of them have that counter, and are equal otherwise.
+
+Nothing is pruned by distance or latency: under load a memory access takes many times its unloaded latency (means of 4,900 cycles per
+execution were measured), while the nearest producer was at most 300 encoded cycles away.
+
+Source: blame measured on real reports, section 1: 99.97 % of 4.1 million samples explained; reason and opcode agree in all but 112 of them.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.arch.sections import ScoreboardKind
+from gpa_lsp.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, find_category
+from gpa_lsp.blame.copy_groups import CopyGroups
+from gpa_lsp.blame.distances import Distance, Distances
+from gpa_lsp.blame.edge_list import Edge, Lost
+from gpa_lsp.blame.model import UnattributedCause
+from gpa_lsp.blame.operands import RegisterUses
+from gpa_lsp.blame.pending import Pending, PendingSetters, find_pending
+from gpa_lsp.blame.view import FunctionView
+from gpa_lsp.blame.work import WorkBudget
+
+_KIND_OF_REASON = {LONG_SCOREBOARD: ScoreboardKind.LONG, SHORT_SCOREBOARD: ScoreboardKind.SHORT}
+_SECTORS = "global_sectors"
+
+Groups = dict[int, dict[int, Pending]]
+"""Scoreboard → producer's row → how it holds the scoreboard."""
+
+
+@dataclass(slots=True)
+class ScoreboardBlame:
+    """What was found for the scoreboard samples of a function.
+
+    Attributes:
+        edges: groups count from 0.
+        lost: samples without a cause.
+        pending_pairs: (use, def) rows: whatever sampled instructions wait for, before anybody is ruled out; unique.
+    """
+
+    edges: list[Edge] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
+    pending_pairs: list[tuple[int, int]] = field(default_factory=list)
+
+
+class _Column(NamedTuple):
+    """A scoreboard reason and its column of samples."""
+
+    number: int
+    name: str
+
+
+def blame_scoreboards(view: FunctionView, budget: WorkBudget) -> ScoreboardBlame:
+    """The causes of long- and short-scoreboard samples.
+
+    Candidates that the reason cannot mean on this architecture are ruled out. Where that leaves nobody, all stay: 112 of 4.1 million samples
+    contradict the table, and the instruction waits for nothing else.
+
+    Args:
+        view: the function.
+        budget: pays for the search. What it does not reach is lost with that cause, unless something nearer was found.
+    """
+    is_sampled: npt.NDArray[np.bool_] = view.all_samples.sum(axis=1) > 0
+    distances = Distances(view)
+    pending = find_pending(view, is_sampled, budget, distances)
+    found = _Function(view, pending, CopyGroups(view, distances, budget))
+    for row in np.flatnonzero(is_sampled).tolist():
+        found.blame_row(row)
+    return found.blame
+
+
+class _Function:
+    """One function on its way."""
+
+    def __init__(self, view: FunctionView, pending: PendingSetters, copies: CopyGroups) -> None:
+        self.blame = ScoreboardBlame()
+        self._view = view
+        self._pending = pending
+        self._copies = copies
+        self._uses = RegisterUses(view.instructions)
+        self._columns = [
+            _Column(number, name) for name in _KIND_OF_REASON if (number := view.reason_index(name)) is not None
+        ]
+        self._all: list[list[int]] = view.all_samples.tolist()
+        self._latency: list[list[int]] = view.latency_samples.tolist()
+        sectors = view.counters.get(_SECTORS)
+        self._sectors: list[int] | None = None if sectors is None else sectors.tolist()
+        self._group_count = 0
+
+    def blame_row(self, row: int) -> None:
+        groups = self._find_groups(row)
+        self.blame.pending_pairs += {(row, producer): None for group in groups.values() for producer in group}
+        for column in self._columns:
+            if self._all[row][column.number]:
+                self._blame_reason(row, column, _rule_out(self._view, groups, _KIND_OF_REASON[column.name]))
+
+    def _find_groups(self, row: int) -> Groups:
+        """What a row waits for: its mask, and the DEPBAR right before it, whose wait the next instruction suffers."""
+        groups: Groups = {}
+        self._add(groups, self._pending.at_masks.get(row, ()), Distance(0, 0))
+        if self._pending.at_dependency_barriers:
+            for before in self._view.graph.previous_instructions(row):
+                further = Distance(int(self._view.stall_cycles[before]), 1)
+                self._add(groups, self._pending.at_dependency_barriers.get(before, ()), further)
+        return _keep_results(groups)
+
+    def _add(self, groups: Groups, pending: Iterable[Pending], further: Distance) -> None:
+        for one in pending:
+            group = groups.setdefault(one.scoreboard, {})
+            copies = self._copies.find(one.row)
+            for row, before in (copies or {one.row: Distance(0, 0)}).items():
+                distance = Distance(
+                    before.cycles + one.distance.cycles + further.cycles,
+                    before.instructions + one.distance.instructions + further.instructions,
+                )
+                if row not in group or distance < group[row].distance:
+                    group[row] = one._replace(row=row, distance=distance)
+
+    def _blame_reason(self, row: int, column: _Column, groups: Sequence[dict[int, Pending]]) -> None:
+        samples, latency = float(self._all[row][column.number]), float(self._latency[row][column.number])
+        if not groups:
+            is_complete = self._pending.is_complete
+            cause = UnattributedCause.NO_PRODUCER if is_complete else UnattributedCause.WORK_BOUND
+            self.blame.lost.append(Lost(row, column.number, cause, samples, latency))
+        for group in groups:
+            producers = sorted(group.values())
+            for producer, share in zip(producers, self._weigh(producers), strict=True):
+                if share > 0:
+                    part = share / len(groups)
+                    self._add_edge(row, column, producer, samples * part, latency * part)
+            self._group_count += 1
+
+    def _weigh(self, producers: Sequence[Pending]) -> list[float]:
+        """The part of each producer of a group; they add up to 1."""
+        if self._sectors is not None:
+            sectors = [self._sectors[producer.row] for producer in producers]
+            if min(sectors) >= 0 and sum(sectors) > 0:
+                return [one / sum(sectors) for one in sectors]
+        return [1 / len(producers)] * len(producers)
+
+    def _add_edge(self, row: int, column: _Column, producer: Pending, samples: float, latency: float) -> None:
+        connection = self._uses.connect(
+            producer.row, row, by_result=producer.by_result, by_operands=producer.by_operands
+        )
+        category = find_category(
+            self._view.opcode(producer.row),
+            connection.dependency,
+            column.name,
+            waits_for_operands=not producer.by_result,
+        )
+        self.blame.edges.append(
+            Edge(
+                row,
+                producer.row,
+                column.number,
+                category,
+                connection.dependency,
+                connection.resource,
+                self._group_count,
+                samples,
+                latency,
+                *producer.distance,
+            )
+        )
+
+
+def _keep_results(groups: Groups) -> Groups:
+    """Leave out instructions that are waited for to read their operands where their results are waited for as well."""
+    if len(groups) < 2:
+        return groups
+    place: dict[int, int] = {}
+    for scoreboard, group in sorted(groups.items()):
+        for row, one in group.items():
+            if row not in place or (one.by_result and not groups[place[row]][row].by_result):
+                place[row] = scoreboard
+    kept = {
+        scoreboard: {row: one for row, one in group.items() if place[row] == scoreboard}
+        for scoreboard, group in groups.items()
+    }
+    return {scoreboard: group for scoreboard, group in kept.items() if group}
+
+
+def _rule_out(view: FunctionView, groups: Groups, kind: ScoreboardKind) -> list[dict[int, Pending]]:
+    """The groups with only those producers whose scoreboard counts under a reason, or is not known to count under another."""
+    kept = []
+    for _, group in sorted(groups.items()):
+        possible = {row: one for row, one in group.items() if view.scoreboard(row) in (kind, None)}
+        if possible:
+            kept.append(possible)
+    return kept or [group for _, group in sorted(groups.items())]
