@@ -1,0 +1,65 @@
+"""The default blamer: scoreboard stalls by the counters, ``wait`` by the stall counts, the others by what lies before in control flow.
+
+Source: blame measured on real reports; GPA section IV for the vocabulary of defs, uses and categories.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.blame.blamers import DependencyGraph, FunctionBlame
+from gpa_lsp.blame.edge_columns import merge_edges
+from gpa_lsp.blame.edge_list import build_edges, build_unattributed
+from gpa_lsp.blame.fixed_latency import find_wait_causes
+from gpa_lsp.blame.local_defs import find_fixed_latency_defs
+from gpa_lsp.blame.model import BlameEdges
+from gpa_lsp.blame.scoreboard_stalls import ScoreboardBlame, blame_scoreboards
+from gpa_lsp.blame.view import FunctionView
+from gpa_lsp.blame.walk_back import find_other_causes
+from gpa_lsp.blame.work import WorkBudget
+
+
+class ScoreboardBlamer:
+    """What the hardware waits for: six counters, stall counts, barriers, branches."""
+
+    name = "scoreboard"
+    description = "Scoreboard stalls by the six counters instructions set and wait for, wait by stall counts, others by control flow."
+
+    def blame(self, view: FunctionView, budget: WorkBudget) -> FunctionBlame:
+        """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget."""
+        waits = find_wait_causes(view, budget)
+        others, lost = find_other_causes(view, budget)
+        scoreboards = blame_scoreboards(view, budget)
+        edges = build_edges(scoreboards.edges)
+        return FunctionBlame(
+            edges=merge_edges(merge_edges(edges, waits), others),
+            unattributed=build_unattributed([*scoreboards.lost, *lost]),
+            dependencies=_gather_dependencies(view, scoreboards, edges, waits),
+        )
+
+
+BLAMER = ScoreboardBlamer()
+
+
+def _gather_dependencies(
+    view: FunctionView, scoreboards: ScoreboardBlame, edges: BlameEdges, waits: BlameEdges
+) -> DependencyGraph:
+    """The pairs of execution and memory dependences, as the published coverage counts them: barriers and branches are none.
+
+    Before: all that sampled instructions wait for behind scoreboards, and the instructions of fixed latency their values come from. After:
+    the pairs that carry samples of a scoreboard or of ``wait``.
+    """
+    before = [
+        np.array(scoreboards.pending_pairs, dtype=np.int64).reshape(-1, 2),
+        np.array(list(find_fixed_latency_defs(view, view.all_samples.sum(axis=1) > 0)), dtype=np.int64).reshape(-1, 2),
+    ]
+    after = [_list_moved(edges), _list_moved(waits)]
+    return DependencyGraph(before=_list_unique([*before, *after]), after=_list_unique(after))
+
+
+def _list_moved(edges: BlameEdges) -> npt.NDArray[np.int64]:
+    """int64[m, 2], (use, def) of the edges between two instructions."""
+    return np.stack([edges.use_row, edges.def_row], axis=1).astype(np.int64)[edges.is_moved]
+
+
+def _list_unique(parts: list[npt.NDArray[np.int64]]) -> tuple[tuple[int, int], ...]:
+    return tuple((use, source) for use, source in np.unique(np.concatenate(parts), axis=0).tolist())
