@@ -36,6 +36,7 @@ class _Cause(NamedTuple):
     """A cause at or before the calls of a function.
 
     Attributes:
+        site: number of the call among those of the function; causes at one call are waited for together.
         caller: function it is in, an index into the kernel's.
         row: of that function.
         share: of the samples.
@@ -44,6 +45,7 @@ class _Cause(NamedTuple):
         by_operands: it is waited for until it has read its operands, not for its result.
     """
 
+    site: int
     caller: int
     row: int
     share: float
@@ -136,7 +138,7 @@ class _Carrier:
             moved.append(number)
             samples = (float(columns.all_samples[number]), float(columns.latency_samples[number]))
             self.made += [self._make_edge(callee, row, reason, cause, samples) for cause in causes]
-            self._groups += 1
+            self._groups += 1 + max(cause.site for cause in causes)
         return moved
 
     def _find_causes(self, callee: int, row: int, reason: str) -> list[_Cause]:
@@ -150,15 +152,19 @@ class _Carrier:
         key = (callee, reason, mask)
         if key not in self._known:
             if reason in (_WAIT, _BRANCH):
-                self._known[key] = _share([(site, [self._blame_call(site)]) for site in sites])
+                self._known[key] = _share(
+                    [(site, [self._blame_call(number, site)]) for number, site in enumerate(sites)]
+                )
             else:
-                self._known[key] = _share([(site, self._blame_holders(site, reason, mask)) for site in sites])
+                self._known[key] = _share(
+                    [(site, self._blame_holders(number, site, reason, mask)) for number, site in enumerate(sites)]
+                )
         return self._known[key]
 
-    def _blame_call(self, site: Site) -> _Cause:
-        return _Cause(site.caller, site.instruction, 1.0, self._read_stall(site), 1)
+    def _blame_call(self, number: int, site: Site) -> _Cause:
+        return _Cause(number, site.caller, site.instruction, 1.0, self._read_stall(site), 1)
 
-    def _blame_holders(self, site: Site, reason: str, mask: int) -> list[_Cause]:
+    def _blame_holders(self, number: int, site: Site, reason: str, mask: int) -> list[_Cause]:
         """Whoever holds a scoreboard of a wait mask that can show as the reason, when a call is made."""
         held = [
             one
@@ -166,7 +172,7 @@ class _Carrier:
             if mask >> one.scoreboard & 1 and self._can_show(site.caller, one.row, reason)
         ]
         stall = self._read_stall(site)
-        return [_make_cause(site.caller, one, stall, 1 / len(held)) for one in held]
+        return [_make_cause(number, site.caller, one, stall, 1 / len(held)) for one in held]
 
     def _can_show(self, caller: int, row: int, reason: str) -> bool:
         """Whether a wait for an instruction counts under the reason; yes where nobody knows."""
@@ -194,7 +200,7 @@ class _Carrier:
             ),
             dependency=dependency,
             resource=_connect(caller, cause.row, function, use_row) if dependency == Dependency.CALL else NO_RESOURCE,
-            group=self._groups,
+            group=self._groups + cause.site,
             all_samples=samples[0] * cause.share,
             latency_samples=samples[1] * cause.share,
             distance_cycles=-1 if into is None else cause.cycles + into,
@@ -202,11 +208,12 @@ class _Carrier:
         )
 
 
-def _make_cause(caller: int, held: Pending, stall: int, share: float) -> _Cause:
+def _make_cause(site: int, caller: int, held: Pending, stall: int, share: float) -> _Cause:
     """Whoever is pending at a call with a stall count."""
     cycles, instructions = held.distance
     is_known = cycles >= 0
     return _Cause(
+        site=site,
         caller=caller,
         row=held.row,
         share=share,

@@ -40,7 +40,7 @@ def check_conservation(kernel: Kernel, blame: KernelBlame) -> None:
             row, reason = divmod(int(wrong[0]), reasons)
             raise ConservationError(
                 f"{kernel.mangled_name}: {sampled[wrong[0]]:.0f} {kind.replace('_', ' ')} of {kernel.reasons[reason]} at"
-                f" row {row} became {found[wrong[0]]:.6g}; so did those of {len(wrong) - 1} other rows or reasons"
+                f" row {row} became {found[wrong[0]]:.6g}, and {len(wrong) - 1} other sums are wrong too"
             )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpa_lsp.blame.causes import Causes, build_cause_edges, list_edges
-from gpa_lsp.blame.edge_list import Edge, Lost
+from gpa_lsp.blame.edge_list import Edge, Lost, build_edges
 from gpa_lsp.blame.model import BlameEdges, Dependency
 from gpa_lsp.blame.operands import NO_RESOURCE
 from gpa_lsp.blame.stall_window import Producer, StallWindow
@@ -45,7 +45,7 @@ def find_wait_causes(view: FunctionView, budget: WorkBudget) -> BlameEdges:
     """
     reason = view.reason_index(REASON)
     if reason is None:
-        return build_cause_edges(view, 0, _gather([]), Dependency.ITSELF)
+        return build_edges([])
     window = StallWindow(view, budget)
     found = [_find_cause(view, window, row) for row in np.flatnonzero(view.all_samples[:, reason]).tolist()]
     return build_cause_edges(

@@ -1,0 +1,97 @@
+"""The check that blaming neither loses nor invents samples."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpa_lsp.blame.conservation import check_conservation
+from gpa_lsp.blame.edge_list import Edge, Lost, build_edges, build_unattributed
+from gpa_lsp.blame.model import (
+    BlameCategory,
+    Dependency,
+    IssueCounts,
+    KernelBlame,
+    SingleDependencyCoverage,
+    UnattributedCause,
+)
+from gpa_lsp.errors import ConservationError
+from tests.kernel.written import write_kernel
+
+KERNEL = write_kernel("""
+    LDG.E R2, [R4.64]      # selected=4
+    FFMA R2, R2, R3, R6    # long_scoreboard=60/50 wait=3/1
+[callee]
+    RET.REL.NODEC R20 0x0  # branch_resolving=9/9
+""")
+LONG, SELECTED, WAIT = (KERNEL.reasons.index(name) for name in ("long_scoreboard", "selected", "wait"))
+BRANCH = KERNEL.reasons.index("branch_resolving")
+
+
+def make_edge(use: int, cause: int, reason: int, all_samples: float, latency_samples: float) -> Edge:
+    category, dependency = BlameCategory.MEMORY_GLOBAL, Dependency.READ_AFTER_WRITE
+    return Edge(use, cause, reason, category, dependency, -1, 0, all_samples, latency_samples, 0, 0)
+
+
+EDGES = (
+    make_edge(0, 0, SELECTED, 4, 0),
+    make_edge(1, 0, LONG, 20, 50 / 3),
+    make_edge(1, 2, LONG, 40, 100 / 3),
+    make_edge(1, 1, WAIT, 3, 1),
+)
+LOST = (Lost(2, BRANCH, UnattributedCause.NO_PRODUCER, 9, 9),)
+
+
+def make_blame(edges: tuple[Edge, ...] = EDGES, lost: tuple[Lost, ...] = LOST) -> KernelBlame:
+    return KernelBlame(
+        blamer="test",
+        edges=build_edges(edges),
+        unattributed=build_unattributed(lost),
+        issue_counts=IssueCounts(counts=np.ones(3), is_exact=False, why="test", chi_square_per_row=None),
+        coverage=SingleDependencyCoverage(
+            before_ratio=None, after_ratio=None, nodes=0, group_ratio=None, group_samples=0, explained_ratio=None
+        ),
+        wait_check=None,
+    )
+
+
+def change(number: int, **fields: Any) -> tuple[Edge, ...]:
+    return (*EDGES[:number], replace(EDGES[number], **fields), *EDGES[number + 1 :])
+
+
+def test_shares_that_add_up_pass() -> None:
+    check_conservation(KERNEL, make_blame())
+    check_conservation(KERNEL, make_blame(change(1, all_samples=20.00001)))
+
+
+@pytest.mark.parametrize(
+    ("edges", "lost", "message"),
+    [
+        (EDGES[1:], LOST, r"4 all samples of selected at row 0 became 0,"),
+        (EDGES, (), r"9 all samples of branch_resolving at row 2 became 0,"),
+        (change(1, all_samples=20.001), LOST, r"60 all samples of long_scoreboard at row 1 became 60\.001,"),
+        (change(1, latency_samples=16.0), LOST, r"50 latency samples of long_scoreboard"),
+        (change(3, use_row=0), LOST, r"0 all samples of wait at row 0 became 3, and 1 other sums"),
+        (change(3, reason=LONG), LOST, r"60 all samples of long_scoreboard at row 1 became 63"),
+        (change(3, def_row=3), LOST, r"a def outside 0\.\.2"),
+        (change(3, use_row=-1), LOST, r"a use outside 0\.\.2"),
+        (change(3, reason=len(KERNEL.reasons)), LOST, r"a reason outside"),
+        (EDGES, (replace(LOST[0], row=3),), r"a unattributed row outside"),
+        (
+            (*EDGES, make_edge(0, 1, SELECTED, 1, 2), make_edge(0, 2, SELECTED, -1, -2)),
+            LOST,
+            r"latency samples of",
+        ),
+        (change(1, all_samples=float("nan")), LOST, r"latency samples of nan"),
+    ],
+)
+def test_what_does_not_add_up_is_refused(edges: tuple[Edge, ...], lost: tuple[Lost, ...], message: str) -> None:
+    with pytest.raises(ConservationError, match=message):
+        check_conservation(KERNEL, make_blame(edges, lost))
+
+
+def test_nothing_is_conserved_too() -> None:
+    check_conservation(replace(KERNEL, functions=(), reasons=()), make_blame((), ()))
+    with pytest.raises(ConservationError):
+        check_conservation(replace(KERNEL, functions=()), make_blame())
