@@ -4,13 +4,14 @@ Hardware divides nothing and has few functions; the compiler writes tens of inst
 not do. This is the one place that knows which instructions those are.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.arithmetic_patterns import Family, Operation, Routine, recognise_routine
+from gpa_lsp.advice.called_code import find_callee
 from gpa_lsp.advice.expansions import Constancy, Divisor, Expansion
 from gpa_lsp.advice.guarded_operations import find_guarded_operation, recognise_by_structure
 from gpa_lsp.advice.inlined_functions import find_inlined_functions
@@ -18,9 +19,7 @@ from gpa_lsp.advice.integer_divisions import find_integer_divisions
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.value_flow import FunctionFlow, build_flow
 from gpa_lsp.advice.widened_arithmetic import find_widened_arithmetic
-from gpa_lsp.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.kernel.model import FunctionSamples
-from gpa_lsp.program.model import CallSite
 
 __all__ = ["ArithmeticSequence", "ArithmeticSequences", "Constancy", "Divisor", "find_arithmetic_sequences"]
 
@@ -116,12 +115,11 @@ def _lift(flow: FunctionFlow, expansion: Expansion, callee: range = range(0)) ->
 
 def _find_calls(flow: FunctionFlow, subject: Subject) -> Iterator[tuple[int, Routine, range]]:
     """Calls of the compiler's own routines: the calling row, the routine, its rows in the subject."""
-    sections = {function.name: index for index, function in enumerate(subject.kernel.functions)}
     known: dict[range, Routine | None] = {}
     for call in flow.graph.calls:
         if call.is_indirect or call.is_tail:
             continue
-        symbol, callee = _find_callee(flow, call, subject, sections)
+        symbol, callee = find_callee(subject, flow.index, call)
         routine = recognise_routine(symbol) if symbol else None
         if routine is None and callee:
             if callee not in known:
@@ -129,22 +127,6 @@ def _find_calls(flow: FunctionFlow, subject: Subject) -> Iterator[tuple[int, Rou
             routine = known[callee]
         if routine is not None:
             yield call.instruction, routine, callee
-
-
-def _find_callee(
-    flow: FunctionFlow, call: CallSite, subject: Subject, sections: Mapping[str, int]
-) -> tuple[str, range]:
-    """Name and rows of the called routine; an empty range where its code is not in the profile."""
-    if call.callee_procedure is not None:
-        procedure = flow.graph.procedures[call.callee_procedure]
-        start = procedure.start_offset // INSTRUCTION_BYTES
-        end = min(procedure.end_offset // INSTRUCTION_BYTES, len(flow))
-        return procedure.name, range(flow.first_row + start, flow.first_row + end)
-    symbol = call.symbol or ""
-    if symbol not in sections:
-        return symbol, range(0)
-    index = sections[symbol]
-    return symbol, range(int(subject.first_rows[index]), int(subject.first_rows[index + 1]))
 
 
 def _recognise_rows(subject: Subject, rows: range) -> Routine | None:

@@ -1,0 +1,40 @@
+"""How much code is in the way: stalls of instruction fetch, and the bytes that a loop goes through."""
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.called_code import find_callee
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.binary.model import INSTRUCTION_BYTES
+from gpa_lsp.blame.model import BlameCategory
+
+
+def find_fetch_edges(subject: Subject) -> npt.NDArray[np.int64]:
+    """int64[m], indices of the blamed pairs that waited for an instruction to be fetched."""
+    edges = subject.blame.edges
+    return np.flatnonzero((edges.category == BlameCategory.INSTRUCTION_FETCH) & (edges.all_samples > 0))
+
+
+def count_executed_bytes(subject: Subject, rows: npt.NDArray[np.int64]) -> int:
+    """Code of some rows that a warp went through; all of it where executions were not counted."""
+    executions = subject.executions[rows]
+    return int(np.count_nonzero(executions != 0)) * INSTRUCTION_BYTES
+
+
+def count_loop_bytes(subject: Subject, rows: npt.NDArray[np.int64]) -> int:
+    """Code that a turn of a loop may go through: its own, and once the functions it calls directly.
+
+    Args:
+        subject: the kernel.
+        rows: of the loop, inner loops included.
+    """
+    inside = np.zeros(subject.row_count, dtype=np.bool_)
+    inside[rows] = True
+    called: set[range] = set()
+    for index, function in enumerate(subject.kernel.functions):
+        first = int(subject.first_rows[index])
+        for call in function.graph.calls if function.graph is not None else ():
+            if inside[first + call.instruction]:
+                called.add(find_callee(subject, index, call)[1])
+    bodies = [np.arange(callee.start, callee.stop) for callee in called]
+    return count_executed_bytes(subject, rows) + sum(count_executed_bytes(subject, body) for body in bodies)

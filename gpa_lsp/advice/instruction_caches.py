@@ -1,0 +1,50 @@
+"""How much code the instruction caches hold."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.arch.model import Architecture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionCaches:
+    """Capacities; code beyond the first is fetched again in every turn of a loop.
+
+    Attributes:
+        first_bytes: of a sub-partition's own cache (L0).
+        second_bytes: of the next one, which an SM or several share.
+        is_measured: somebody measured them on this architecture; otherwise they are taken to be as on the nearest one.
+    """
+
+    first_bytes: int
+    second_bytes: int
+    is_measured: bool
+
+
+_KIB = 1024
+
+_MEASURED = {
+    (7, 0): InstructionCaches(first_bytes=12 * _KIB, second_bytes=128 * _KIB, is_measured=True),
+    (7, 5): InstructionCaches(first_bytes=16 * _KIB, second_bytes=46 * _KIB, is_measured=True),
+    (8, 0): InstructionCaches(first_bytes=32 * _KIB, second_bytes=128 * _KIB, is_measured=True),
+    (8, 6): InstructionCaches(first_bytes=16 * _KIB, second_bytes=32 * _KIB, is_measured=True),
+}
+"""By the capability whose table an architecture has.
+
+Source: Z. Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking" (arXiv:1804.06826) and "Dissecting the NVidia Turing
+T4 GPU via Microbenchmarking" (arXiv:1903.07486) for 7.0 and 7.5; YKTian-x2b, AmpereArchViaMicroBenchMark, InstructionCache_Size, for 8.6 (RTX
+3060, measured) and 8.0 (as cited there)."""
+
+_ASSUMED = InstructionCaches(first_bytes=32 * _KIB, second_bytes=128 * _KIB, is_measured=False)
+"""Of architectures nobody has measured in public: as on 8.0, the largest known, so that nothing is called too large wrongly."""
+
+
+def find_instruction_caches(architecture: Architecture | None) -> InstructionCaches:
+    """The caches of an architecture.
+
+    >>> from gpa_lsp.arch.lookup import find_architecture
+    >>> find_instruction_caches(find_architecture((8, 8))).first_bytes
+    16384
+    >>> find_instruction_caches(None).is_measured
+    False
+    """
+    return _ASSUMED if architecture is None else _MEASURED.get(architecture.table_of, _ASSUMED)

@@ -1,0 +1,120 @@
+"""Loops unrolled so far that their code no longer fits the instruction caches."""
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.accesses import has_code
+from gpa_lsp.advice.blamed_stalls import build_hotspots
+from gpa_lsp.advice.code_size import count_loop_bytes, find_fetch_edges
+from gpa_lsp.advice.instruction_caches import InstructionCaches, find_instruction_caches
+from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
+from gpa_lsp.advice.model import Category, Scope, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.source_words import describe_scope
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.unrolling import find_unrolling
+from gpa_lsp.sources.languages import find_language
+
+_KIB = 1024
+_PRAGMAS = {"cuda": "`#pragma unroll {copies}`"}
+
+
+class ExcessiveUnrolling(EliminationOptimizer):
+    """Instruction fetches that a loop with fewer copies of its body would not wait for.
+
+    Matched: samples without an instruction to issue, inside a loop whose code is larger than a sub-partition's instruction cache and holds
+    several copies of its body. Fetch stalls of smaller loops come from jumps and cold code, which unrolling does not change.
+    Approximation: all of them go; the caches beyond the first are taken as no help.
+
+    Source: GPA's code (LoopNoUnroll: instruction fetch stalls in loops), with the sizes it leaves out.
+    """
+
+    name: ClassVar[str] = "excessive_unrolling"
+    title: ClassVar[str] = "Less unrolling"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "instruction supply"
+
+    def match(self, subject: Subject) -> EliminationMatch | Silence:
+        """Find large loops that wait for instructions."""
+        if not has_code(subject):
+            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+        edges = find_fetch_edges(subject)
+        if len(edges) == 0:
+            return self.silent(SilenceStage.NOT_MATCHED, "no sample waited for instructions")
+        caches = find_instruction_caches(subject.kernel.architecture)
+        regions = []
+        largest = 0
+        left = np.ones(len(edges), dtype=np.bool_)
+        causes = subject.blame.edges.def_row[edges]
+        loops = np.flatnonzero(subject.scopes.is_loop).tolist()
+        for loop in reversed(loops):
+            rows = subject.scopes.rows_of(loop)
+            inside = left & np.isin(causes, rows)
+            if not inside.any():
+                continue
+            size = count_loop_bytes(subject, rows)
+            largest = max(largest, size)
+            copies = find_unrolling(subject, loop).repeats if size > caches.first_bytes else 1
+            if copies > 1:
+                left &= ~inside
+                scope = subject.scopes.scopes[loop]
+                hint = _advise(scope, describe_scope(subject, scope), size, copies, caches)
+                regions.append(_build_region(subject, edges[inside], scope, hint))
+        if not regions:
+            return self._explain(largest, caches)
+        regions.sort(key=lambda region: (-region.samples, region.scope.row))
+        return EliminationMatch(
+            regions=tuple(regions),
+            hint=regions[0].hint,
+            caveats=("Fewer copies mean more branches and less that can overlap within a turn.",),
+            reasons=(_describe_caches(caches),),
+        )
+
+    def _explain(self, largest: int, caches: InstructionCaches) -> Silence:
+        if not largest:
+            return self.silent(SilenceStage.NOT_MATCHED, "the samples that waited for instructions are in no loop")
+        size, first = largest / _KIB, caches.first_bytes / _KIB
+        if largest <= caches.first_bytes:
+            message = f"the largest loop that waited for instructions has {size:.1f} KiB of code, and the first cache holds {first:.0f} KiB"
+        else:
+            message = (
+                f"the largest loop that waited for instructions has {size:.1f} KiB of code, but it is no row of copies"
+            )
+        return self.silent(SilenceStage.NOT_MATCHED, message)
+
+
+def _build_region(subject: Subject, edges: npt.NDArray[np.int64], scope: Scope, hint: str) -> EliminationRegion:
+    hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
+    return EliminationRegion(
+        scope=scope,
+        samples=sum(hotspot.samples for hotspot in hotspots),
+        latency_samples=sum(hotspot.latency_samples for hotspot in hotspots),
+        hotspots=hotspots,
+        hint=hint,
+    )
+
+
+def _advise(scope: Scope, words: str, size: int, copies: int, caches: InstructionCaches) -> str:
+    """What to do about one loop, with the number of copies that would fit."""
+    fitting = max(1, caches.first_bytes * copies // size)
+    language = find_language(scope.file) if scope.file else None
+    pragma = (
+        f", {_PRAGMAS[language.name].format(copies=fitting)},"
+        if language is not None and language.name in _PRAGMAS
+        else ""
+    )
+    turns = "copies fit" if fitting > 1 else "copy fits"
+    return (
+        f"{words[0].upper()}{words[1:]} is {size / _KIB:.0f} KiB of code with {copies} copies of its work; the first instruction cache holds "
+        f"{caches.first_bytes / _KIB:.0f} KiB. Unroll less{pragma} so that it stays in the cache: about {fitting} {turns}."
+    )
+
+
+def _describe_caches(caches: InstructionCaches) -> str:
+    trust = "as measured" if caches.is_measured else "assumed, nobody has measured this architecture"
+    return f"a sub-partition's instruction cache of {caches.first_bytes / _KIB:.0f} KiB ({trust})"
+
+
+OPTIMIZER = ExcessiveUnrolling()

@@ -1,0 +1,120 @@
+"""What keeps a kernel from having more registers, and how many more it could have."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
+
+_COMPILER_STEP = 8
+"""ptxas raises a bound to a multiple of this."""
+
+_HIGHEST_TO_THE_LIMIT = 2
+"""A kernel with so many registers less than the architecture's most is at that limit: pairs need an even start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterLimits:
+    """Registers of a kernel that spills.
+
+    Attributes:
+        registers: per thread, now.
+        most_registers: per thread that the architecture can name.
+        bound_threads: threads per block that a launch bound of exactly these registers allows; None when no whole number of warps does.
+        block_threads: of the launch.
+        most_for_block: registers per thread with which one block of the launch still fits.
+        most_for_residency: registers per thread with which as many warps stay resident as now; None when the launch does not say enough.
+        resident_warps: per SM, now; None likewise.
+    """
+
+    registers: int
+    most_registers: int
+    bound_threads: int | None
+    block_threads: int
+    most_for_block: int
+    most_for_residency: int | None
+    resident_warps: int | None
+
+    @property
+    def is_bounded_by_flag(self) -> bool:
+        """A compiler that spills below the architecture's limit was told to."""
+        return self.registers < self.most_registers - _HIGHEST_TO_THE_LIMIT and self.most_for_block > self.registers
+
+    def advise(self, spilled: int) -> str:
+        """Which bound to change, for that many values of 4 bytes."""
+        if not self.is_bounded_by_flag:
+            is_at_most = self.registers >= self.most_registers - _HIGHEST_TO_THE_LIMIT
+            limit = "there are" if is_at_most else f"blocks of {self.block_threads} threads leave, so smaller blocks could have more"
+            return f"The kernel has {self.registers} registers a thread, the most {limit}; no flag helps."
+        bound = f", what a bound of {self.bound_threads} threads leaves" if self.bound_threads else ""
+        wanted = min(self.registers + spilled, self.most_for_block)
+        words = (
+            f"The kernel is held to {self.registers} registers a thread{bound}; its blocks have {self.block_threads} threads. "
+            f"Say so with `__launch_bounds__({self.block_threads})`, or raise -maxrregcount to about {wanted}"
+        )
+        if self.most_for_residency is None or self.resident_warps is None:
+            return f"{words}."
+        if self.most_for_residency > self.registers:
+            return f"{words}; up to {self.most_for_residency} the {self.resident_warps} warps of an SM stay resident."
+        return f"{words}; any more than now leave less than {self.resident_warps} warps resident on an SM."
+
+
+def find_register_limits(subject: Subject) -> RegisterLimits | None:
+    """The limits of a kernel; None without a launch, its registers, or a table of the architecture."""
+    launch, architecture = subject.launch, subject.kernel.architecture
+    if launch is None or architecture is None or not launch.registers_per_thread or launch.threads_per_block < 1:
+        return None
+    registers, threads = launch.registers_per_thread, launch.threads_per_block
+    residency = _find_residency(subject, architecture)
+    return RegisterLimits(
+        registers=registers,
+        most_registers=architecture.occupancy.max_registers_per_thread.value,
+        bound_threads=_find_bound(architecture, registers),
+        block_threads=threads,
+        most_for_block=count_bound_registers(architecture, threads),
+        most_for_residency=None if residency is None else residency[0],
+        resident_warps=None if residency is None else residency[1],
+    )
+
+
+def count_bound_registers(architecture: Architecture, threads: int) -> int:
+    """Registers a thread can have when blocks of so many threads must fit.
+
+    >>> from gpa_lsp.arch.lookup import find_architecture
+    >>> count_bound_registers(find_architecture((8, 0)), 1024), count_bound_registers(find_architecture((8, 0)), 256)
+    (64, 255)
+    """
+    rules = architecture.occupancy
+    allowed = rules.registers_per_sm.value // max(threads, 1) // _COMPILER_STEP * _COMPILER_STEP
+    return int(min(allowed, rules.max_registers_per_thread.value))
+
+
+def _find_bound(architecture: Architecture, registers: int) -> int | None:
+    """The largest block that a launch bound could have named to get so few registers."""
+    warp = architecture.sm.warp_size_threads.value
+    largest = architecture.occupancy.max_threads_per_block.value
+    fitting = [
+        threads
+        for threads in range(warp, largest + 1, warp)
+        if count_bound_registers(architecture, threads) == registers
+    ]
+    return max(fitting, default=None)
+
+
+def _find_residency(subject: Subject, architecture: Architecture) -> tuple[int, int] | None:
+    """Most registers that keep the resident warps, and those warps."""
+    launch = subject.launch
+    if launch is None or not launch.registers_per_thread:
+        return None
+    if launch.shared_static_bytes is None or launch.shared_dynamic_bytes is None:
+        return None
+    shared = launch.shared_static_bytes + launch.shared_dynamic_bytes
+
+    def count_warps(registers: int) -> int:
+        block = BlockShape(threads=launch.threads_per_block, registers_per_thread=registers, shared_bytes=shared)
+        return find_occupancy(architecture, block).warps_per_sm
+
+    now = count_warps(launch.registers_per_thread)
+    highest = architecture.occupancy.max_registers_per_thread.value
+    kept = [count for count in range(launch.registers_per_thread, highest + 1) if count_warps(count) >= now]
+    return max(kept, default=launch.registers_per_thread), now
