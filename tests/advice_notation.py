@@ -91,7 +91,10 @@ def _open_region(words: Sequence[str], rows: Rows) -> _OpenRegion:
     row = rows.find(words[1])
     numbers = _parse_numbers(words[2:])
     return _OpenRegion(
-        scope=_make_scope(ScopeKind(words[0]), row, rows, numbers.last_line),
+        scope=replace(
+            _make_scope(ScopeKind(words[0]), row, rows, numbers.last_line),
+            **({} if numbers.line is None else {"line": numbers.line}),
+        ),
         estimate=numbers.estimate,
         samples=numbers.samples,
         density=1.0 if numbers.density is None else numbers.density,
@@ -107,6 +110,7 @@ class _Numbers:
     samples: tuple[float, float] | None = None
     density: float | None = None
     last_line: int | None = None
+    line: int | None = None
 
 
 def _parse_numbers(words: Sequence[str]) -> _Numbers:
@@ -127,6 +131,8 @@ def _parse_numbers(words: Sequence[str]) -> _Numbers:
             numbers.samples = float(every), float(latency or 0)
         elif word.startswith("to="):
             numbers.last_line = int(word[3:])
+        elif word.startswith("line="):
+            numbers.line = int(word[5:])
     return numbers
 
 

@@ -40,7 +40,7 @@ mentions stay with their instruction, so blame always adds up.
 Advice opens with the optimizer's name; behind it, each optional: category, estimate (``1.5x``), interval (``1.3-1.7``), bound (``<=2``), the
 formula's own value (``uncapped=1.6``), matched samples (``samples=all/latency``; by default the sum of its hotspots). ``title:``,
 ``group:``, ``hint:``, ``bound:`` (its reason), and any number of ``caveat:`` and ``reason:`` follow. ``region`` *kind* *instruction* opens a
-region (also with ``to=`` last line and ``density=``); ``here:`` is its hint. Its hotspots are written like blame, and take from the blame
+region (also with ``line=``, ``to=`` last line, and ``density=``); ``here:`` is its hint. Its hotspots are written like blame, and take from the blame
 what they do not say; a hotspot of one instruction is ``2  reason``; ``shared`` says it is not separable, and what follows ``#`` is its note.
 Edges and advice beyond the notation: ``dataclasses.replace`` on ``kernel.blame`` and ``kernel.advice``.
 """

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
@@ -46,13 +46,16 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_report(arguments: argparse.Namespace, terminal: Terminal, *, disassemble: bool = True) -> "Report":
+def load_report(
+    arguments: argparse.Namespace, terminal: Terminal, *, disassemble: bool = True, blamer: str | None = None
+) -> "Report":
     """Analyse the profiles and read the saved reports of a command line.
 
     Args:
         arguments: with ``paths`` and ``kernel``.
         terminal: where progress is shown.
         disassemble: also produce instruction texts.
+        blamer: how causes are found; None leaves the choice to the pipeline. Saved reports keep the blame they were saved with.
 
     Returns:
         One report of all of them; an input that cannot be used is a problem in it.
@@ -60,7 +63,7 @@ def load_report(arguments: argparse.Namespace, terminal: Terminal, *, disassembl
     Raises:
         InputError: ``--kernel`` names no kernel there is.
     """
-    report = _load(arguments.paths, arguments.kernel, terminal, disassemble=disassemble)
+    report = _load(arguments.paths, arguments.kernel, terminal, disassemble=disassemble, blamer=blamer)
     if arguments.kernel is not None and not report.kernels:
         everything = _load(arguments.paths, None, terminal, disassemble=False)
         if everything.kernels:
@@ -85,7 +88,9 @@ def choose_exit_code(report: "Report") -> int:
     return EXIT_BAD_INPUT if bad else 0
 
 
-def _load(paths: Sequence[Path], kernel: str | None, terminal: Terminal, *, disassemble: bool) -> "Report":
+def _load(
+    paths: Sequence[Path], kernel: str | None, terminal: Terminal, *, disassemble: bool, blamer: str | None = None
+) -> "Report":
     from gpa_lsp.report.model import Report
     from gpa_lsp.report.store import is_saved_report
 
@@ -95,8 +100,11 @@ def _load(paths: Sequence[Path], kernel: str | None, terminal: Terminal, *, disa
     if profiles:
         from gpa_lsp.pipeline import analyse  # saved reports need neither readers nor disassembler
 
+        chosen: dict[str, Any] = {} if blamer is None else {"blamer": blamer}
         with ProgressBar(terminal) as progress:
-            reports.append(analyse(profiles, kernel_filter=kernel, disassemble=disassemble, progress=progress))
+            reports.append(
+                analyse(profiles, kernel_filter=kernel, disassemble=disassemble, progress=progress, **chosen)
+            )
     kernels = [kernel for report in reports for kernel in report.kernels]
     if len(reports) > 1:
         kernels.sort(key=lambda found: (-found.total_duration_ns, found.mangled_name))

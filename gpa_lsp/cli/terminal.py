@@ -38,11 +38,12 @@ _ASCII = str.maketrans(
         "µ": "u",
         "–": "-",
         "…": "...",
+        "→": "->",
     }
 )
 """For terminals that know no more."""
 
-_PROBE = "█▏│·×±µ–…"
+_PROBE = "█▏│·×±µ–…→"
 
 
 class Terminal:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.render.advice_words import find_best_advice, summarise_advice
 from gpa_lsp.render.finding_words import describe_finding, describe_problem
-from gpa_lsp.render.findings import Finding
+from gpa_lsp.render.findings import Finding, name_kernels
 from gpa_lsp.render.layout import Line, Style, hang, style_of_share
 from gpa_lsp.render.numbers import format_count_of, format_limit, format_share
 from gpa_lsp.render.places import PlaceNames
@@ -24,7 +25,7 @@ def render_check(
     min_share_ratio: float,
     width: int | None = None,
 ) -> Iterator[Line]:
-    """Problems first, then findings, then one line that counts them.
+    """Problems first, then findings, then one line that counts them, and the best advice for each kernel that has some.
 
     Args:
         report: what was looked at.
@@ -38,6 +39,8 @@ def render_check(
     for finding in findings:
         yield from hang(_render_finding(finding, places), width)
     yield from hang(((summarise(report, findings, min_share_ratio), Style.DIM),), width)
+    for line in list_best_advice(report):
+        yield from hang(((line, Style.DIM),), width)
 
 
 def render_problem(problem: Problem, places: PlaceNames) -> Line:
@@ -65,6 +68,15 @@ def summarise(report: Report, findings: Sequence[Finding], min_share_ratio: floa
     if not findings:
         return f"no line of {kernels} holds {limit} or more of its kernel's samples"
     return f"{format_count_of(len(findings), 'finding')} in {kernels} (places with {limit} or more of their kernel's samples)"
+
+
+def list_best_advice(report: Report) -> Iterator[str]:
+    """A line for each kernel with advice: the piece with the largest estimate."""
+    names = name_kernels(report.kernels)
+    for kernel in report.kernels:
+        best = find_best_advice(kernel)
+        if best is not None:
+            yield f"best advice for {names[kernel.name]}: {summarise_advice(best)} (gpa-lsp advise says where)"
 
 
 def _render_finding(finding: Finding, places: PlaceNames) -> Line:

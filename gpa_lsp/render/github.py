@@ -1,12 +1,14 @@
-"""Findings as workflow commands: GitHub shows them as annotations on the lines of a pull request."""
+"""Findings and advice as workflow commands: GitHub shows them as annotations on the lines of a pull request."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.render.advice_notes import AdviceNote, describe_note
 from gpa_lsp.render.check_text import name_place
 from gpa_lsp.render.finding_words import describe_finding, describe_problem
 from gpa_lsp.render.findings import Finding
+from gpa_lsp.render.numbers import format_speedup
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import Report
 
@@ -31,6 +33,20 @@ def render_github(report: Report, findings: Sequence[Finding], places: PlaceName
         yield _render_finding(finding, places)
 
 
+def render_advice_github(report: Report, notes: Sequence[AdviceNote], places: PlaceNames) -> Iterator[str]:
+    """One command per problem and piece of advice.
+
+    Args:
+        report: what was looked at.
+        notes: the advice of this report.
+        places: how sources are shown; relative to the repository's root, or GitHub cannot place them.
+    """
+    for problem in report.problems:
+        yield _render_problem(problem, places)
+    for note in notes:
+        yield _render_note(note, places)
+
+
 def _render_problem(problem: Problem, places: PlaceNames) -> str:
     properties = {} if problem.path is None else {"file": _slashed(places.show_path(problem.path))}
     return make_command(_COMMANDS[problem.severity], describe_problem(problem), {**properties, "title": "gpa-lsp"})
@@ -43,6 +59,19 @@ def _render_finding(finding: Finding, places: PlaceNames) -> str:
         properties["line"] = str(max(1, finding.place.line))
     reason = finding.reasons[0].name if finding.reasons else "selected"
     return make_command("notice", describe_finding(finding), {**properties, "title": f"GPU stalls: {reason}"})
+
+
+def _render_note(note: AdviceNote, places: PlaceNames) -> str:
+    properties: dict[str, str] = {}
+    if note.frame is not None:
+        properties = {
+            "file": _slashed(places.show_file(note.kernel, note.frame.file)),
+            "line": str(max(1, note.frame.line)),
+        }
+    elif note.kernel.profile_path is not None:
+        properties = {"file": _slashed(places.show_path(note.kernel.profile_path))}
+    title = f"GPU advice: {note.advice.title}, {format_speedup(note.advice.speedup.estimate)}"
+    return make_command("notice", describe_note(note, places), {**properties, "title": title})
 
 
 def make_command(name: str, message: str, properties: dict[str, str]) -> str:

@@ -214,13 +214,3 @@ def _launch_cells(launch: LaunchReport) -> Sequence[Span]:
         (name_reasons(launch.by_reason, 2), Style.PLAIN),
         ("; ".join(notes), Style.WARNING),
     )
-
-
-KERNEL_TABLES: Sequence[TableBuilder] = (
-    build_state_table,
-    build_function_table,
-    build_line_table,
-    build_loop_table,
-    build_launch_table,
-)
-"""In the order they are shown."""

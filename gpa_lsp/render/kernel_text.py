@@ -1,9 +1,17 @@
 """One kernel's chapter of the text report."""
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from gpa_lsp.render.kernel_tables import KERNEL_TABLES
+from gpa_lsp.render.advice_tables import build_advice_table, build_cause_table
+from gpa_lsp.render.kernel_tables import (
+    TableBuilder,
+    build_function_table,
+    build_launch_table,
+    build_line_table,
+    build_loop_table,
+    build_state_table,
+)
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, join_facts, lay_out_table, text_line, wrap
 from gpa_lsp.render.numbers import (
     format_bytes,
@@ -18,6 +26,17 @@ from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import DeviceReport, KernelReport, LaunchConfiguration, RuleNote
 
 _NAME_CHARS = 400
+
+_TABLES: Sequence[TableBuilder] = (
+    build_advice_table,
+    build_state_table,
+    build_cause_table,
+    build_function_table,
+    build_line_table,
+    build_loop_table,
+    build_launch_table,
+)
+"""In the order they are shown."""
 
 
 def render_kernel(
@@ -41,7 +60,7 @@ def render_kernel(
     if kernel.profile_path is not None:
         when = _format_time(kernel.measured_unix_s)
         yield text_line(f"  {places.show_path(kernel.profile_path)}{when}", Style.DIM)
-    for build_table in KERNEL_TABLES:
+    for build_table in _TABLES:
         table = build_table(kernel, places)
         if not table.rows:
             continue

@@ -105,6 +105,27 @@ def format_share(share: Share) -> str:
     return f"{format_percent(share.ratio)} ({margin})" if margin else format_percent(share.ratio)
 
 
+def format_speedup(factor: float) -> str:
+    """Run time before over run time after.
+
+    >>> format_speedup(1.3871), format_speedup(12.25), format_speedup(math.inf)
+    ('1.39×', '12.2×', 'unlimited')
+    """
+    if not math.isfinite(factor):
+        return "unlimited"
+    decimals = 2 if factor < 9.995 else 1 if factor < 99.95 else 0
+    return f"{factor:,.{decimals}f}×"
+
+
+def format_speedup_range(low: float, high: float) -> str:
+    """The interval of a speedup.
+
+    >>> format_speedup_range(1.31, 1.47)
+    '1.31× to 1.47×'
+    """
+    return f"{format_speedup(low)} to {format_speedup(high)}"
+
+
 def format_duration_ns(duration_ns: float | None) -> str:
     """A time in the unit that suits it.
 

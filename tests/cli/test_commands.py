@@ -58,10 +58,12 @@ class FakeTerminal(io.StringIO):
 
 
 def test_every_command_is_in_the_catalogue() -> None:
-    assert list(load_catalogue(commands, "COMMAND", Command)) == ["check", "doctor", "report", "sass", "serve"]
+    assert list(load_catalogue(commands, "COMMAND", Command)) == [
+        "advise", "check", "compare", "doctor", "report", "sass", "serve",
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["check", "doctor", "report", "sass", "serve"])
+@pytest.mark.parametrize("command", ["advise", "check", "compare", "doctor", "report", "sass", "serve"])
 def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     assert f"usage: gpa-lsp {command}" in capsys.readouterr().out
@@ -122,7 +124,7 @@ def test_a_problem_of_one_kernel_is_no_bad_input(tmp_path: Path) -> None:
     assert main(["check", str(path), "--fail-on", "problem"]) == 1
 
 
-@pytest.mark.parametrize("command", ["check", "report", "sass"])
+@pytest.mark.parametrize("command", ["advise", "check", "report", "sass"])
 def test_bad_input_exits_with_2_and_the_rest_is_printed(
     command: str, smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,7 +165,7 @@ def test_an_unknown_kernel_lists_those_there_are(example: str, capsys: pytest.Ca
     )
 
 
-@pytest.mark.parametrize("command", ["check", "report"])
+@pytest.mark.parametrize("command", ["advise", "check", "report"])
 def test_json_keeps_to_the_schema(command: str, example: str, capsys: pytest.CaptureFixture[str]) -> None:
     main([command, example, "--format", "json"])
     document = json.loads(capsys.readouterr().out)

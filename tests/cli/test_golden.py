@@ -7,6 +7,7 @@ import pytest
 from gpa_lsp.cli.main import main
 from gpa_lsp.report.store import write_report
 from tests.golden_files import check_golden
+from tests.render.advice_examples import make_advice_example
 from tests.render.examples import SOURCE, make_example, make_smooth
 from tests.report_builder import build_report
 
@@ -14,9 +15,26 @@ FILES = {
     "example.json": make_example,
     "smooth.json": lambda: build_report(make_smooth()),
     "nothing.json": build_report,
+    "advice.json": make_advice_example,
 }
 
+SUFFIXES = {"json": ".json", "sarif": ".json", "markdown": ".md"}
+
 COMMANDS = [
+    "advise advice.json",
+    "advise advice.json --format github",
+    "advise advice.json --format markdown",
+    "advise advice.json --format sarif",
+    "advise advice.json --kernel smooth --color always",
+    "advise advice.json --kernel smooth --format json",
+    "advise advice.json --limit 1 --top 2",
+    "advise advice.json --limit 1 --top 2 --format markdown",
+    "advise nothing.json",
+    "advise nothing.json --format markdown",
+    "COLUMNS=80 advise advice.json",
+    "COLUMNS=160 advise advice.json",
+    "check advice.json",
+    "report advice.json --kernel smooth --top 3",
     "check example.json",
     "check example.json --min-share 1.5",
     "check example.json --min-share 90",
@@ -56,6 +74,6 @@ def test_printed(
     main(arguments)
     printed = capsys.readouterr()
     assert printed.err == ""
-    suffix = ".json" if "--format json" in command or "--format sarif" in command else ".txt"
+    suffix = next((suffix for form, suffix in SUFFIXES.items() if f"--format {form}" in command), ".txt")
     name = command.replace(".json", "").replace(" --", "_").replace(" ", "-").replace("=", "-") + suffix
     check_golden(f"render/{name}", printed.out.replace(tmp_path.as_uri(), "file:///folder"))

@@ -8,7 +8,8 @@ import pytest
 
 from gpa_lsp.render.findings import find_findings
 from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.sarif import BASE_ID, build_sarif, make_artifact_uri
+from gpa_lsp.render.sarif import build_sarif
+from gpa_lsp.render.sarif_parts import BASE_ID, make_artifact_uri
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.render.examples import make_example

@@ -1,0 +1,182 @@
+"""``gpa-lsp advise``: what to change, where, and how much it would gain."""
+
+import argparse
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import InputError, Problem, ProblemSeverity
+
+if TYPE_CHECKING:
+    from gpa_lsp.render.places import PlaceNames
+    from gpa_lsp.report.model import Report
+
+_FORMATS = ("text", "json", "markdown", "sarif", "github")
+_BLAMERS = ("scoreboard", "paper")
+_EXIT_FOUND = 1
+_DEFAULT_LIMIT = 5
+_DEFAULT_TOP = 10
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_input_arguments(parser)
+    parser.add_argument("--format", choices=_FORMATS, default="text", help="how to print (default: text)")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of standard output")
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=_parse_count,
+        default=_DEFAULT_LIMIT,
+        help=f"text and markdown: no more than N pieces of advice per kernel and category (default: {_DEFAULT_LIMIT}; 0 for all)",
+    )
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=_parse_count,
+        default=_DEFAULT_TOP,
+        help=f"text and markdown: no more than N kernels, those of most time (default: {_DEFAULT_TOP}; 0 for all)",
+    )
+    parser.add_argument(
+        "--blamer",
+        choices=_BLAMERS,
+        help="how causes are found: scoreboards and stall counts first (the default), or registers only, as GPA was published",
+    )
+    parser.add_argument(
+        "--fail-on-speedup",
+        metavar="X",
+        type=_parse_speedup,
+        help="exit with 1 when the estimate of some advice is X or more, e.g. 1.2",
+    )
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    report = load_report(arguments, terminal, blamer=arguments.blamer)
+    report = replace(report, problems=(*report.problems, *_find_other_blamers(report, arguments.blamer)))
+    if arguments.output is None:
+        terminal.print_safely(lambda: _print(report, arguments, terminal))
+    else:
+        _write_file(report, arguments)
+    return choose_exit_code(report) or _judge(report, arguments.fail_on_speedup)
+
+
+def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
+    """Each format's renderer is loaded only when it is asked for."""
+    if arguments.format == "json":
+        from gpa_lsp.report.store import write_report
+
+        write_report(report, terminal.out)
+    elif arguments.format == "text":
+        from gpa_lsp.render.advice_text import render_advice
+
+        places = name_places(arguments)
+        lines = render_advice(
+            report, places, terminal.width, max_kernels=arguments.top or None, max_advice=arguments.limit or None
+        )
+        terminal.write_lines(lines)
+    else:
+        terminal.write_text(_render(report, arguments))
+
+
+def _render(report: "Report", arguments: argparse.Namespace) -> str:
+    """The whole output as plain text, for every format but JSON."""
+    places = name_places(arguments)
+    limits = {"max_kernels": arguments.top or None, "max_advice": arguments.limit or None}
+    if arguments.format == "text":
+        from gpa_lsp.render.advice_text import render_advice
+        from gpa_lsp.render.layout import join_lines
+
+        return join_lines(render_advice(report, places, **limits))
+    if arguments.format == "markdown":
+        from gpa_lsp.render.advice_markdown import render_advice_markdown
+
+        return "".join(line + "\n" for line in render_advice_markdown(report, places, **limits))
+    return _render_notes(report, places, arguments.format)
+
+
+def _render_notes(report: "Report", places: "PlaceNames", form: str) -> str:
+    from gpa_lsp.render.advice_notes import list_notes
+
+    notes = list_notes(report, places)
+    if form == "sarif":
+        from gpa_lsp.render.advice_sarif import build_advice_sarif
+
+        return json.dumps(build_advice_sarif(report, notes, places, Path.cwd()), indent=2) + "\n"
+    from gpa_lsp.render.github import render_advice_github
+
+    return "".join(line + "\n" for line in render_advice_github(report, notes, places))
+
+
+def _write_file(report: "Report", arguments: argparse.Namespace) -> None:
+    try:
+        if arguments.format == "json":
+            from gpa_lsp.report.store import write_report
+
+            write_report(report, arguments.output)
+        else:
+            arguments.output.write_text(_render(report, arguments), encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        message = f"cannot be written: {error.strerror or error}"
+        raise InputError(message, path=arguments.output, remedy="choose another file") from error
+
+
+def _find_other_blamers(report: "Report", blamer: str | None) -> list[Problem]:
+    """Saved reports keep the blame they were saved with, whatever is asked for now."""
+    others = [
+        kernel
+        for kernel in report.kernels
+        if blamer is not None and kernel.blame is not None and kernel.blame.blamer != blamer
+    ]
+    return [
+        Problem(
+            severity=ProblemSeverity.WARNING,
+            message=f"the report was saved with blame by {kernel.blame.blamer}, which is shown",
+            remedy=f"give the profile for blame by {blamer}",
+            kernel=kernel.mangled_name,
+        )
+        for kernel in others
+        if kernel.blame is not None
+    ]
+
+
+def _judge(report: "Report", least: float | None) -> int:
+    if least is None:
+        return 0
+    estimates = [
+        advice.speedup.estimate
+        for kernel in report.kernels
+        if kernel.advice is not None
+        for advice in kernel.advice.advice
+    ]
+    return _EXIT_FOUND if any(estimate >= least for estimate in estimates) else 0
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def _parse_speedup(text: str) -> float:
+    try:
+        factor = float(text.removesuffix("x").removesuffix("×"))
+    except ValueError:
+        factor = math.nan
+    if not 1 <= factor < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no speedup such as 1.2")
+    return factor
+
+
+COMMAND = Command(
+    summary="print what to change in kernels, where, and how much it would gain",
+    description=(
+        "Print for each kernel what bounds it and what to change: the estimated speedup with its interval and bound, the lines that cause "
+        "the stalls and the lines that suffer, and what the estimate rests on."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,231 @@
+"""Advice as Markdown for pull requests: a table per kernel, and the details of each piece of advice folded away."""
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from gpa_lsp.advice.model import Advice, Hotspot, Region
+from gpa_lsp.render.advice_text import ALTERNATIVES, describe_run
+from gpa_lsp.render.advice_words import (
+    SECTION_TITLES,
+    describe_hotspot,
+    describe_matched,
+    describe_scope,
+    describe_speedup,
+    show_instruction_place,
+)
+from gpa_lsp.render.blame_words import describe_bounds, describe_grounds
+from gpa_lsp.render.check_text import render_problem
+from gpa_lsp.render.findings import name_kernels
+from gpa_lsp.render.layout import read_plain
+from gpa_lsp.render.numbers import (
+    UNKNOWN,
+    format_count,
+    format_count_of,
+    format_percent,
+    format_share,
+    format_speedup,
+    format_speedup_range,
+    format_whole_percent,
+)
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.rule_estimates import list_estimates
+from gpa_lsp.render.silence_text import count_silences, explain_silence
+from gpa_lsp.report.model import KernelReport, Report
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+_CODE = re.compile(r"(`[^`]+`)")
+_BACKTICKS = re.compile(r"`+")
+
+
+def render_advice_markdown(
+    report: Report, places: PlaceNames, *, max_kernels: int | None, max_advice: int | None
+) -> Iterator[str]:
+    """Everything there is to advise, line by line.
+
+    Args:
+        report: what to show.
+        places: how sources are shown.
+        max_kernels: kernels shown, of most time first; None shows all.
+        max_advice: pieces of advice shown per kernel and category; None shows all.
+    """
+    names = name_kernels(report.kernels)
+    shown = report.kernels[:max_kernels]
+    for position, kernel in enumerate(shown):
+        if position:
+            yield ""
+        yield from _KernelMarkdown(kernel, places, max_advice).render(names[kernel.name])
+    rest = len(report.kernels) - len(shown)
+    if rest:
+        yield from ("", f"And {format_count_of(rest, 'kernel')} of less time.")
+    if not report.kernels:
+        yield "No kernel was found."
+    if report.problems:
+        yield from ("", "### Problems", "")
+    for problem in report.problems:
+        yield f"- {escape_markdown(read_plain(render_problem(problem, places)))}"
+
+
+def escape_markdown(text: str) -> str:
+    r"""Plain text that Markdown shows as it is, on one line.
+
+    >>> escape_markdown("kernel<4>(float*) | a_b")
+    'kernel\\<4\\>(float\\*) \\| a\\_b'
+    """
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def escape_prose(text: str) -> str:
+    r"""Like :func:`escape_markdown`, but what stands between single backticks stays code.
+
+    >>> escape_prose("put `a[i * n]` into a*b")
+    'put `a[i * n]` into a\\*b'
+    """
+    parts = _CODE.split(" ".join(text.split()))
+    return "".join(part if position % 2 else _SPECIAL.sub(r"\\\1", part) for position, part in enumerate(parts))
+
+
+def quote_code(text: str) -> str:
+    r"""Code between as many backticks as it takes, fit for a table's cell.
+
+    >>> quote_code("LDG.E R2, [R4.64]"), quote_code("a|b")
+    ('`LDG.E R2, [R4.64]`', '`a\\|b`')
+    """
+    plain = " ".join(text.split()).replace("|", "\\|")
+    if "`" not in plain:
+        return f"`{plain}`"
+    fence = "`" * (1 + max(len(run) for run in _BACKTICKS.findall(plain)))
+    return f"{fence} {plain} {fence}"
+
+
+def _render_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A table; a title that ends in a colon stands over a column of numbers."""
+    yield f"| {' | '.join(title.removesuffix(':') for title in titles)} |"
+    yield f"|{'|'.join('---:' if title.endswith(':') else '---' for title in titles)}|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def _fold(summary: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from ("", f"<details><summary>{summary}</summary>", "")
+    yield from lines
+    yield from ("", "</details>")
+
+
+class _KernelMarkdown:
+    """One kernel's chapter."""
+
+    def __init__(self, kernel: KernelReport, places: PlaceNames, max_advice: int | None) -> None:
+        self._kernel = kernel
+        self._places = places
+        advice = kernel.advice.advice if kernel.advice is not None else ()
+        self._every = advice
+        self._shown = [
+            one
+            for category in SECTION_TITLES
+            for one in [one for one in advice if one.category is category][:max_advice]
+        ]
+
+    def render(self, name: str) -> Iterator[str]:
+        """Heading, table, details, the profiler's estimates and what all rests on."""
+        kernel = self._kernel
+        yield from (f"## {quote_code(name)}", "", f"{escape_markdown(' · '.join(describe_run(kernel)))}")
+        bounds = describe_bounds(kernel)
+        if bounds:
+            yield from ("", f"{escape_markdown(bounds[0].upper() + bounds[1:])}.")
+        yield ""
+        if self._shown:
+            yield from self._render_summary()
+        else:
+            yield from self._explain_silence()
+        for advice in self._shown:
+            title = f"<b>{format_speedup(advice.speedup.estimate)}</b> {html.escape(advice.title, quote=False)}"
+            yield from _fold(title, self._render_advice(advice))
+        yield from self._render_estimates()
+        grounds = [f"- **{name}**: {escape_markdown(sentence)}" for name, sentence in describe_grounds(kernel)]
+        if grounds:
+            yield from _fold("What this rests on", grounds)
+
+    def _render_summary(self) -> Iterator[str]:
+        titles = ("speedup:", "95 % interval", "at most:", "advice", "to change", "of the samples:", "samples:")
+        yield from _render_table(titles, (self._summarise(advice) for advice in self._shown))
+        rest = len(self._every) - len(self._shown)
+        more = f" And {format_count(rest)} more." if rest else ""
+        yield from ("", f"{ALTERNATIVES}{more}")
+        counted = count_silences(self._kernel)
+        if counted:
+            yield from ("", f"{escape_markdown(counted)}.")
+
+    def _summarise(self, advice: Advice) -> Sequence[str]:
+        speedup = advice.speedup
+        counted = bool(advice.matched_samples)
+        return (
+            f"**{format_speedup(speedup.estimate)}**",
+            format_speedup_range(speedup.low, speedup.high),
+            format_speedup(speedup.bound),
+            f"{escape_markdown(advice.title)} ({quote_code(advice.optimizer)})",
+            advice.category.value,
+            format_share(advice.share) if counted else "",
+            format_count(advice.matched_samples) if counted else "",
+        )
+
+    def _explain_silence(self) -> Iterator[str]:
+        yield from ("No advice:", "")
+        for stage, messages in explain_silence(self._kernel).items():
+            yield f"- {escape_markdown(stage)}"
+            for message, optimizers in messages.items():
+                names = ", ".join(quote_code(name) for name in optimizers)
+                yield f"  - {names + ': ' if names else ''}{escape_markdown(message)}"
+
+    def _render_advice(self, advice: Advice) -> Iterator[str]:
+        facts = "; ".join(fact for fact in (describe_speedup(advice.speedup), describe_matched(advice)) if fact)
+        yield escape_markdown(facts[0].upper() + facts[1:] + ".")
+        if advice.hint:
+            yield from ("", escape_prose(advice.hint))
+        for number, region in enumerate(advice.regions, start=1):
+            yield from self._render_region(region, number)
+        if advice.caveats or advice.reasons:
+            yield ""
+        for caveat in advice.caveats:
+            yield f"- **Caution**: {escape_prose(caveat)}"
+        for reason in advice.reasons:
+            yield f"- Because: {escape_prose(reason)}"
+
+    def _render_region(self, region: Region, number: int) -> Iterator[str]:
+        words, place = describe_scope(region.scope, self._kernel, self._places)
+        where = f"{escape_markdown(words)} {quote_code(place)}" if place else escape_markdown(words)
+        facts = f"{format_share(region.share)} of the samples, alone {format_speedup(region.speedup.estimate)}"
+        if region.hotspots:
+            facts += f", {format_whole_percent(region.density)} of it in the pairs shown"
+        yield from ("", f"**{number}.** {where}: {facts}")
+        if region.hint:
+            yield from ("", escape_prose(region.hint))
+        if region.hotspots:
+            yield ""
+            titles = ("share:", "cause", "waits", "what is known")
+            yield from _render_table(titles, (self._render_hotspot(hotspot) for hotspot in region.hotspots))
+
+    def _render_hotspot(self, hotspot: Hotspot) -> Sequence[str]:
+        total = self._kernel.total_samples
+        return (
+            format_percent(hotspot.samples / total) if total else UNKNOWN,
+            self._show_instruction(hotspot.def_row),
+            "the same instruction" if hotspot.use_row is None else self._show_instruction(hotspot.use_row),
+            escape_markdown(" · ".join(describe_hotspot(hotspot))),
+        )
+
+    def _show_instruction(self, row: int) -> str:
+        place = quote_code(" < ".join(show_instruction_place(self._kernel, row, self._places)))
+        text = self._kernel.instructions.texts[row]
+        return f"{place}<br>{quote_code(text)}" if text else place
+
+    def _render_estimates(self) -> Iterator[str]:
+        estimates = list_estimates(self._kernel)
+        if not estimates:
+            return
+        titles = ("factor:", "saves:", "of the time of", "rule", "remark")
+        rows = [
+            (estimate.factor, estimate.saved, estimate.base, quote_code(estimate.rule), escape_markdown(estimate.text))
+            for estimate in estimates
+        ]
+        yield from _fold("The profiler's own estimates", _render_table(titles, rows))

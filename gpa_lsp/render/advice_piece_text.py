@@ -1,0 +1,168 @@
+"""One piece of advice as text: the estimate, what to do, and the regions with their pairs of def and use."""
+
+from collections.abc import Iterator, Sequence
+
+from gpa_lsp.advice.model import Advice, Hotspot, Region
+from gpa_lsp.render.advice_words import (
+    describe_hotspot,
+    describe_matched,
+    describe_scope,
+    describe_speedup,
+    show_instruction_place,
+)
+from gpa_lsp.render.layout import (
+    Line,
+    Span,
+    Style,
+    count_cells,
+    cut,
+    hang,
+    join_facts,
+    style_of_share,
+    text_line,
+    wrap,
+)
+from gpa_lsp.render.numbers import (
+    format_count,
+    format_count_of,
+    format_percent,
+    format_share,
+    format_speedup,
+    format_speedup_range,
+    format_whole_percent,
+)
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import KernelReport
+
+_INSTRUCTION_CELLS = 64
+_BODY = 9
+"""Where the text of a piece of advice starts, behind its estimate."""
+
+_MAX_HOTSPOTS = 3
+"""Pairs shown per region; what is cut is counted."""
+
+
+class AdviceText:
+    """Pieces of advice of one kernel.
+
+    Args:
+        kernel: the kernel.
+        places: how sources are shown.
+        width: characters per line; None for as many as it takes.
+    """
+
+    def __init__(self, kernel: KernelReport, places: PlaceNames, width: int | None) -> None:
+        self._kernel = kernel
+        self._places = places
+        self._width = width
+
+    def render(self, advice: Advice, every: Sequence[Advice]) -> Iterator[Line]:
+        """One piece of advice, with those that share its samples named."""
+        head = f"  {format_speedup(advice.speedup.estimate)}"
+        yield (
+            (head.ljust(_BODY), style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))),
+            (advice.title, Style.TITLE),
+            (f"  {advice.optimizer}", Style.DIM),
+        )
+        yield from self._write(describe_speedup(advice.speedup))
+        matched = describe_matched(advice)
+        if matched:
+            yield from self._write(matched)
+        rivals = [
+            f"{other.title} ({format_speedup(other.speedup.estimate)})"
+            for other in every
+            if other.group == advice.group and other is not advice
+        ]
+        if rivals:
+            yield from self._write(f"instead of: {', '.join(rivals)}", Style.DIM)
+        if advice.hint:
+            yield from self._write(advice.hint)
+        for number, region in enumerate(advice.regions, start=1):
+            yield from self._render_region(region, number, len(advice.regions))
+        for caveat in advice.caveats:
+            yield from self._mark("caution: ", caveat, Style.WARNING)
+        if advice.reasons:
+            yield from self._mark("because: ", "; ".join(advice.reasons), Style.DIM)
+
+    def _render_region(self, region: Region, number: int, count: int) -> Iterator[Line]:
+        words, place = describe_scope(region.scope, self._kernel, self._places)
+        spans: list[Span] = [
+            (" " * _BODY + f"{number}. {words}" + (" " if place else ""), Style.PLAIN),
+            (place, Style.PATH),
+        ]
+        yield tuple(spans)
+        facts = [f"{format_share(region.share)}, {format_count_of(round(region.matched_samples), 'sample')}"]
+        if count > 1:
+            speedup = region.speedup
+            facts.append(
+                f"alone {format_speedup(speedup.estimate)} ({format_speedup_range(speedup.low, speedup.high)})"
+            )
+        shown = region.hotspots[:_MAX_HOTSPOTS]
+        if region.hotspots:
+            hold = (
+                f"the {format_count(len(region.hotspots))} hottest pairs hold"
+                if len(region.hotspots) > 1
+                else "the hottest pair holds"
+            )
+            facts.append(f"{hold} {format_whole_percent(region.density)}")
+        yield from wrap(join_facts(facts), self._width, indent=_BODY + 3)
+        if region.hint:
+            yield from wrap(region.hint, self._width, indent=_BODY + 3)
+        for hotspot in shown:
+            yield from self._render_hotspot(hotspot)
+        yield from count_rest(len(region.hotspots) - len(shown), indent=_BODY + 3)
+
+    def _render_hotspot(self, hotspot: Hotspot) -> Iterator[Line]:
+        ratio = hotspot.samples / self._kernel.total_samples if self._kernel.total_samples else 0.0
+        percent = format_percent(ratio)
+        lead = " " * (_BODY + 3)
+        pieces: list[list[Span]] = [
+            [(lead, Style.PLAIN), (f"{percent:>7}  ", style_of_share(ratio)), *self._show_instruction(hotspot.def_row)]
+        ]
+        if hotspot.use_row is not None:
+            pieces.append([("→ ", Style.DIM), *self._show_instruction(hotspot.use_row)])
+        facts = " · ".join(describe_hotspot(hotspot))
+        indent = count_cells(lead) + 9
+        lines = _pack(pieces, self._width, indent)
+        yield from lines
+        if facts:
+            yield from wrap(facts, self._width, indent=indent, style=Style.DIM)
+
+    def _show_instruction(self, row: int) -> list[Span]:
+        text = self._kernel.instructions.texts[row]
+        spans: list[Span] = []
+        for part in show_instruction_place(self._kernel, row, self._places):
+            spans += [(" < ", Style.DIM), (part, Style.PATH)] if spans else [(part, Style.PATH)]
+        if text:
+            spans.append(("  " + cut(text, _INSTRUCTION_CELLS), Style.CODE))
+        return spans
+
+    def _write(self, text: str, style: Style = Style.PLAIN) -> Iterator[Line]:
+        yield from wrap(text, self._width, indent=_BODY, style=style)
+
+    def _mark(self, word: str, text: str, style: Style) -> Iterator[Line]:
+        line = ((" " * _BODY, Style.PLAIN), (word, style), (text, Style.PLAIN if style is not Style.DIM else Style.DIM))
+        yield from hang(line, self._width, indent=_BODY)
+
+
+def _pack(pieces: Sequence[Sequence[Span]], width: int | None, indent: int) -> Iterator[Line]:
+    """Pieces on one line as long as they fit, and on lines of their own otherwise."""
+    line: list[Span] = []
+    used = 0
+    for piece in pieces:
+        cells = sum(count_cells(text) for text, _ in piece)
+        if line and width is not None and used + 2 + cells > width:
+            yield tuple(line)
+            line, used = [(" " * (indent - 2), Style.PLAIN)], indent - 2
+        elif line:
+            line.append(("  ", Style.PLAIN))
+            used += 2
+        line.extend(piece)
+        used += cells
+    yield tuple(line)
+
+
+def count_rest(count: int, indent: int) -> Iterator[Line]:
+    """A line that says how much was cut; none where nothing was."""
+    if count:
+        yield text_line(" " * indent + f"and {format_count(count)} more", Style.DIM)

@@ -1,0 +1,183 @@
+"""Advice as text for a terminal or a file: kernels by time; per kernel what bounds it, what to change and what that rests on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpa_lsp.render.advice_piece_text import AdviceText, count_rest
+from gpa_lsp.render.advice_words import (
+    SECTION_TITLES,
+    find_best_advice,
+    summarise_advice,
+)
+from gpa_lsp.render.blame_words import describe_bounds, describe_grounds
+from gpa_lsp.render.check_text import render_problem
+from gpa_lsp.render.findings import name_kernels
+from gpa_lsp.render.layout import (
+    EMPTY_LINE,
+    Align,
+    Column,
+    Line,
+    Style,
+    hang,
+    join_facts,
+    lay_out_table,
+    style_of_share,
+    text_line,
+    wrap,
+)
+from gpa_lsp.render.numbers import (
+    format_count,
+    format_count_of,
+    format_duration_ns,
+    format_percent,
+    format_speedup,
+)
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.rule_estimates import list_estimates
+from gpa_lsp.render.silence_text import render_silences
+from gpa_lsp.report.model import KernelReport, Report
+
+ALTERNATIVES = "Estimates are alternatives: several may count the same samples. They are not to be added or multiplied."
+
+
+def render_advice(
+    report: Report, places: PlaceNames, width: int | None = None, *, max_kernels: int | None, max_advice: int | None
+) -> Iterator[Line]:
+    """Everything there is to advise: an overview where there are several kernels, then kernel by kernel, then the problems.
+
+    Args:
+        report: what to show.
+        places: how sources are shown.
+        width: characters per line; None for as many as it takes.
+        max_kernels: kernels shown, of most time first; None shows all.
+        max_advice: pieces of advice shown per kernel and category; None shows all.
+    """
+    names = name_kernels(report.kernels)
+    shown = report.kernels[:max_kernels]
+    if len(shown) > 1:
+        whole = sum(kernel.total_duration_ns for kernel in report.kernels)
+        yield from _render_overview(shown, names, whole, width)
+    for position, kernel in enumerate(shown):
+        if position or len(shown) > 1:
+            yield EMPTY_LINE
+            yield EMPTY_LINE
+        yield from _render_kernel(kernel, names[kernel.name], places, width, max_advice)
+    rest = len(report.kernels) - len(shown)
+    if rest:
+        yield EMPTY_LINE
+        yield text_line(f"and {format_count_of(rest, 'kernel')} of less time", Style.DIM)
+    if not report.kernels:
+        yield text_line("no kernel was found", Style.DIM)
+    if report.problems:
+        yield EMPTY_LINE
+        yield text_line("Problems", Style.HEADING)
+    for problem in report.problems:
+        yield from hang((("  ", Style.PLAIN), *render_problem(problem, places)), width)
+
+
+def _render_overview(
+    kernels: Sequence[KernelReport], names: Mapping[str, str], whole_ns: float, width: int | None
+) -> Iterator[Line]:
+    yield text_line("Kernels", Style.HEADING)
+    columns = (
+        Column(title="time", align=Align.RIGHT),
+        Column(title="share", align=Align.RIGHT),
+        Column(title="best", align=Align.RIGHT),
+        Column(title="advice", can_shrink=True, min_chars=16),
+        Column(title="kernel", can_shrink=True, min_chars=16),
+    )
+    rows = []
+    for kernel in kernels:
+        total, best = kernel.total_duration_ns, find_best_advice(kernel)
+        ratio = total / whole_ns if whole_ns else 0.0
+        rows.append(
+            (
+                (format_duration_ns(total or None), Style.PLAIN),
+                (format_percent(ratio) if total else "", style_of_share(ratio)),
+                ("" if best is None else format_speedup(best.speedup.estimate), Style.PLAIN),
+                ("none" if best is None else best.title, Style.DIM if best is None else Style.PLAIN),
+                (names[kernel.name], Style.TITLE),
+            )
+        )
+    yield from lay_out_table(columns, rows, width=width)
+
+
+def _render_kernel(
+    kernel: KernelReport, name: str, places: PlaceNames, width: int | None, max_advice: int | None
+) -> Iterator[Line]:
+    yield text_line(name, Style.TITLE)
+    yield from wrap(join_facts(describe_run(kernel)), width, style=Style.DIM)
+    bounds = describe_bounds(kernel)
+    if bounds:
+        yield from wrap(bounds, width)
+    best = find_best_advice(kernel)
+    if best is not None:
+        yield from wrap(f"best: {summarise_advice(best)}", width)
+    advice = kernel.advice.advice if kernel.advice is not None else ()
+    for category, title in SECTION_TITLES.items():
+        found = [one for one in advice if one.category is category]
+        if not found:
+            continue
+        yield EMPTY_LINE
+        yield text_line(title, Style.HEADING)
+        for position, one in enumerate(found[:max_advice]):
+            if position:
+                yield EMPTY_LINE
+            yield from AdviceText(kernel, places, width).render(one, advice)
+        yield from count_rest(len(found) - len(found[:max_advice]), indent=2)
+    if advice:
+        yield EMPTY_LINE
+        yield from wrap(ALTERNATIVES, width, style=Style.DIM)
+    yield from render_silences(kernel, width)
+    yield from _render_estimates(kernel, width)
+    yield from _render_grounds(kernel, width)
+
+
+def describe_run(kernel: KernelReport) -> list[str]:
+    """Device, time, launches and samples of a kernel."""
+    facts = [kernel.device.name] if kernel.device.name is not None else []
+    if not kernel.launches:
+        return [*facts, "not measured"]
+    times = len(kernel.launches)
+    launches = f"{format_count(times)} launches" if times > 1 else "1 launch"
+    time = format_duration_ns(kernel.total_duration_ns) if kernel.total_duration_ns else "unknown time"
+    facts.append(f"{time} in {launches}")
+    facts.append(format_count_of(kernel.total_samples, "sample") if kernel.total_samples else "no samples")
+    if kernel.samples_truncated:
+        facts.append("the sampling buffer was full")
+    return facts
+
+
+def _render_estimates(kernel: KernelReport, width: int | None) -> Iterator[Line]:
+    estimates = list_estimates(kernel)
+    if not estimates:
+        return
+    yield EMPTY_LINE
+    yield text_line("The profiler's own estimates", Style.HEADING)
+    columns = (
+        Column(title="factor", align=Align.RIGHT),
+        Column(title="saves", align=Align.RIGHT),
+        Column(title="of the time of"),
+        Column(title="rule"),
+        Column(title="remark", can_shrink=True, min_chars=16),
+    )
+    rows = [
+        (
+            (estimate.factor, Style.PLAIN),
+            (estimate.saved, Style.PLAIN),
+            (estimate.base, Style.PLAIN),
+            (estimate.rule, Style.PLAIN),
+            (estimate.text, Style.DIM),
+        )
+        for estimate in estimates
+    ]
+    yield from lay_out_table(columns, rows, width=width)
+
+
+def _render_grounds(kernel: KernelReport, width: int | None) -> Iterator[Line]:
+    grounds = list(describe_grounds(kernel))
+    if not grounds:
+        return
+    yield EMPTY_LINE
+    yield text_line("What this rests on", Style.HEADING)
+    for name, sentence in grounds:
+        yield from hang((("  ", Style.PLAIN), (f"{name}: ", Style.DIM), (sentence, Style.PLAIN)), width)

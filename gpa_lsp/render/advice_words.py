@@ -1,0 +1,244 @@
+"""Blame and advice in plain words, the same in every view."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from gpa_lsp.advice.model import Advice, Category, Hotspot, Scope, ScopeKind, SilenceStage, Speedup
+from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
+from gpa_lsp.locations import Frame
+from gpa_lsp.render.layout import ELLIPSIS
+from gpa_lsp.render.numbers import (
+    format_count,
+    format_count_of,
+    format_share,
+    format_speedup,
+    format_speedup_range,
+)
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import InstructionColumns, KernelReport
+from gpa_lsp.report.names import demangle, shorten_name
+from gpa_lsp.report.source_paths import parse_compiled_path
+
+SECTION_TITLES: Mapping[Category, str] = {
+    Category.CODE: "Change the code",
+    Category.PARALLEL: "Change blocks and threads",
+    Category.BINARY: "Change how it is compiled",
+}
+"""In the order they are shown."""
+
+_CAUSES: Mapping[BlameCategory, str] = {
+    BlameCategory.MEMORY_GLOBAL: "data from global memory",
+    BlameCategory.MEMORY_LOCAL: "data from local memory (spills, stack)",
+    BlameCategory.MEMORY_CONSTANT: "an indexed constant, through L1",
+    BlameCategory.MEMORY_TEXTURE: "data from texture or surface memory",
+    BlameCategory.EXECUTION_SHARED: "data from shared memory",
+    BlameCategory.EXECUTION_CONSTANT: "a constant that is loaded",
+    BlameCategory.EXECUTION_ARITHMETIC: "an arithmetic result",
+    BlameCategory.EXECUTION_SPECIAL: "a special function, a conversion or other slow arithmetic",
+    BlameCategory.EXECUTION_WARP: "an exchange between lanes",
+    BlameCategory.EXECUTION_SYSTEM: "a special register",
+    BlameCategory.WRITE_AFTER_READ: "a register that is still to be read",
+    BlameCategory.ISSUE: "the issue of the instruction before",
+    BlameCategory.SYNCHRONISATION: "a barrier or a fence",
+    BlameCategory.BRANCH: "a branch to be resolved",
+    BlameCategory.INDIRECT: "the target of an indirect branch",
+    BlameCategory.INSTRUCTION_FETCH: "instructions to be fetched",
+    BlameCategory.PIPE_THROTTLE: "a busy arithmetic pipe",
+    BlameCategory.MEMORY_THROTTLE: "room in the queue for global and local memory",
+    BlameCategory.MIO_THROTTLE: "room in the queue for shared memory and special functions",
+    BlameCategory.TEXTURE_THROTTLE: "room in the queue for textures",
+    BlameCategory.CONSTANT_MISS: "a constant operand that missed its cache",
+    BlameCategory.NOT_SELECTED: "its turn",
+    BlameCategory.ISSUED: "nothing",
+    BlameCategory.DISPATCH: "the dispatcher",
+    BlameCategory.DRAIN: "its last stores to leave",
+    BlameCategory.SLEEPING: "the end of a sleep",
+    BlameCategory.MISC: "something the hardware does not name",
+}
+
+_DEPENDENCIES: Mapping[Dependency, str] = {
+    Dependency.ITSELF: "",
+    Dependency.READ_AFTER_WRITE: "",
+    Dependency.WRITE_AFTER_READ: "written after it is read",
+    Dependency.WRITE_AFTER_WRITE: "written twice",
+    Dependency.GUARD: "the guard",
+    Dependency.SCOREBOARD: "a scoreboard only",
+    Dependency.ISSUE: "the stall count",
+    Dependency.SYNCHRONISATION: "",
+    Dependency.CONTROL: "through a jump",
+    Dependency.CALL: "through a call",
+}
+
+_STAGES: Mapping[SilenceStage, str] = {
+    SilenceStage.NO_SAMPLES: "no samples",
+    SilenceStage.NO_CODE: "no code to look at",
+    SilenceStage.NO_METRICS: "counters were not collected",
+    SilenceStage.NOT_MATCHED: "looked, and the pattern is not there",
+    SilenceStage.GATED: "the pattern is there, but something forbids the advice",
+    SilenceStage.TOO_SMALL: "would gain too little",
+    SilenceStage.NO_PLACE: "no place to point at",
+    SilenceStage.FAILED: "failed",
+}
+
+_UNATTRIBUTED: Mapping[UnattributedCause, str] = {
+    UnattributedCause.NO_CODE: "their code is not in the profile",
+    UnattributedCause.NO_INSTRUCTIONS: "their code could not be disassembled",
+    UnattributedCause.NO_PRODUCER: "no instruction the reason can mean",
+    UnattributedCause.WORK_BOUND: "in a function too large to search",
+}
+
+_SCOPES: Mapping[ScopeKind, str] = {
+    ScopeKind.KERNEL: "the whole kernel",
+    ScopeKind.FUNCTION: "function",
+    ScopeKind.LOOP: "loop",
+    ScopeKind.CALL: "call of",
+    ScopeKind.INLINED: "inlined",
+    ScopeKind.LINE: "line",
+}
+
+_WITHOUT_NAME = (ScopeKind.KERNEL, ScopeKind.LOOP, ScopeKind.LINE)
+
+
+def describe_cause(category: BlameCategory) -> str:
+    """What a warp waits for, to stand behind "waiting for".
+
+    >>> describe_cause(BlameCategory.MEMORY_GLOBAL)
+    'data from global memory'
+    """
+    return _CAUSES[category]
+
+
+def describe_dependency(dependency: Dependency) -> str:
+    """How a use depends on its def; empty for what goes without saying."""
+    return _DEPENDENCIES[dependency]
+
+
+def describe_stage(stage: SilenceStage) -> str:
+    """Where an optimizer stopped."""
+    return _STAGES[stage]
+
+
+def describe_unattributed(cause: UnattributedCause) -> str:
+    """Why samples have no cause."""
+    return _UNATTRIBUTED[cause]
+
+
+def describe_speedup(speedup: Speedup) -> str:
+    """Interval and bound of an estimate, and what the formula alone would say.
+
+    >>> describe_speedup(Speedup(estimate=1.4, low=1.3, high=1.5, bound=1.5, bound_reason="half the time is issuing", uncapped=1.9))
+    '95 % interval 1.30× to 1.50×; at most 1.50×: half the time is issuing; the formula alone gives 1.90×'
+    """
+    parts = [f"95 % interval {format_speedup_range(speedup.low, speedup.high)}", describe_bound(speedup)]
+    if format_speedup(speedup.uncapped) != format_speedup(speedup.estimate):
+        parts.append(f"the formula alone gives {format_speedup(speedup.uncapped)}")
+    return "; ".join(parts)
+
+
+def describe_bound(speedup: Speedup) -> str:
+    """What can be reached at most, and why."""
+    if not math.isfinite(speedup.bound):
+        return "without a known bound"
+    bound = f"at most {format_speedup(speedup.bound)}"
+    return f"{bound}: {speedup.bound_reason}" if speedup.bound_reason else bound
+
+
+def find_best_advice(kernel: KernelReport) -> Advice | None:
+    """The piece of advice with the largest estimate; None where there is none."""
+    return kernel.advice.advice[0] if kernel.advice is not None and kernel.advice.advice else None
+
+
+def summarise_advice(advice: Advice) -> str:
+    """An advice in a few words: ``1.39× (1.31× to 1.47×) Unroll the loop``."""
+    speedup = advice.speedup
+    return f"{format_speedup(speedup.estimate)} ({format_speedup_range(speedup.low, speedup.high)}) {advice.title}"
+
+
+def describe_matched(advice: Advice) -> str:
+    """How much of the kernel a piece of advice is about; empty where it counts no samples."""
+    if not advice.matched_samples:
+        return ""
+    every, quiet = format_count(advice.matched_samples), format_count(advice.matched_latency_samples)
+    return f"{format_share(advice.share)} of the samples: {every}, without issue {quiet}"
+
+
+def describe_distance(hotspot: Hotspot) -> str:
+    """How far use and def are apart; empty where nobody knows.
+
+    >>> hotspot = Hotspot(def_row=0, use_row=1, reason="wait", category=None, samples=1, latency_samples=0, distance_cycles=12)
+    >>> describe_distance(hotspot)
+    '12 cycles apart'
+    """
+    parts = []
+    if hotspot.distance_cycles is not None:
+        parts.append(format_count_of(hotspot.distance_cycles, "cycle"))
+    if hotspot.distance_instructions is not None:
+        parts.append(format_count_of(hotspot.distance_instructions, "instruction"))
+    return f"{', '.join(parts)} apart" if parts else ""
+
+
+def describe_hotspot(hotspot: Hotspot) -> Sequence[str]:
+    """What is known of a hotspot besides its places: distance, reason, cause, operand, doubts."""
+    facts = [describe_distance(hotspot)]
+    cause = "" if hotspot.category is None else describe_cause(hotspot.category)
+    facts.append(f"{hotspot.reason}: {cause}" if hotspot.reason and cause else hotspot.reason or cause)
+    if hotspot.operand is not None:
+        facts.append(f"in {hotspot.operand}")
+    if not hotspot.is_separable:
+        facts.append("shared with other causes by convention")
+    facts.append(hotspot.note)
+    return tuple(fact for fact in facts if fact)
+
+
+def describe_scope(scope: Scope, kernel: KernelReport, places: PlaceNames) -> tuple[str, str]:
+    """What a scope is, and its place as ``file:line`` or ``file:first-last``; the place is empty without line information."""
+    words = _SCOPES[scope.kind]
+    if scope.kind not in _WITHOUT_NAME and scope.function:
+        words = f"{words} {shorten_name(demangle(scope.function))}"
+    if scope.file is None or scope.line is None:
+        columns = kernel.instructions
+        is_needed = scope.kind in (ScopeKind.LOOP, ScopeKind.LINE, ScopeKind.CALL) and scope.row < len(columns)
+        return words, show_offset(columns, scope.row) if is_needed else ""
+    place = places.show_line(kernel, scope.file, scope.line)
+    return words, place if scope.last_line in (None, scope.line) else f"{place}-{scope.last_line}"
+
+
+def choose_frame(kernel: KernelReport, row: int, places: PlaceNames) -> Frame | None:
+    """The frame of an instruction that a reader can open: the innermost one whose file is here, else the innermost; None without lines."""
+    columns = kernel.instructions
+    chain = int(columns.chain_index[row])
+    if chain < 0:
+        return None
+    frames = columns.chains[chain]
+    return next((frame for frame in frames if places.locate(kernel, frame.file) is not None), frames[0])
+
+
+def show_instruction_place(kernel: KernelReport, row: int, places: PlaceNames) -> Sequence[str]:
+    """Where an instruction comes from, from the inside out: the frame that can be opened as ``path:line``, the others as ``name:line``.
+
+    Of a long chain the ends and the frame that can be opened are shown. Without lines it is function and offset.
+    """
+    columns = kernel.instructions
+    own = choose_frame(kernel, row, places)
+    if own is None:
+        return (show_offset(columns, row),)
+    chain = columns.chains[columns.chain_index[row]]
+    shown = [
+        places.show_line(kernel, frame.file, frame.line)
+        if frame is own
+        else f"{parse_compiled_path(frame.file).parts[-1]}:{frame.line}"
+        for frame in chain
+    ]
+    kept = sorted({0, chain.index(own), len(chain) - 1})
+    parts: list[str] = []
+    for position, index in enumerate(kept):
+        if position and index > kept[position - 1] + 1:
+            parts.append(ELLIPSIS)
+        parts.append(shown[index])
+    return tuple(parts)
+
+
+def show_offset(columns: InstructionColumns, row: int) -> str:
+    """Function and offset of an instruction, e.g. ``scale+0x40``."""
+    function = columns.functions[columns.function_index[row]]
+    return f"{shorten_name(demangle(function))}+0x{int(columns.pc_offsets[row]):x}"
