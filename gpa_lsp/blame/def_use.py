@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.binary.model import Instructions, ResourceKind
 from gpa_lsp.binary.opcodes import Synchronisation, describe_mnemonic
 from gpa_lsp.binary.operands import OperandKind, parse_operand
@@ -74,6 +73,8 @@ class DefUse:
         condition: n conditions under which the instructions execute: twice the guard's number, plus one where it is negated;
             :data:`UNCONDITIONAL` without a guard.
         guarded: resources that some instruction defines under a condition.
+        operand_scoreboard: n numbers of the scoreboard that an instruction releases once it has read its operands; -1 where it has none, or
+            uses the one of its result.
     """
 
     definitions: Mapping[int, Sequence[int]]
@@ -82,6 +83,7 @@ class DefUse:
     guard: Sequence[int]
     condition: Sequence[int]
     guarded: frozenset[int]
+    operand_scoreboard: Sequence[int]
 
 
 def find_def_use(view: FunctionView) -> DefUse:
@@ -100,6 +102,7 @@ def find_def_use(view: FunctionView) -> DefUse:
             for resource in used:
                 plain_uses.setdefault(resource, []).append(row)
     is_guarded = instructions.guard >= 0
+    read, written = (column.astype(np.int64) for column in (view.control.read_barrier, view.control.write_barrier))
     return DefUse(
         definitions=definitions,
         plain_uses=plain_uses,
@@ -107,6 +110,9 @@ def find_def_use(view: FunctionView) -> DefUse:
         guard=guard,
         condition=condition,
         guarded=frozenset(resource for resource, rows in definitions.items() if is_guarded[rows].any()),
+        operand_scoreboard=np.where(
+            (read < SCOREBOARD_COUNT) & (read != written), number_scoreboard(0) + read, -1
+        ).tolist(),
     )
 
 
@@ -155,16 +161,6 @@ def _read_pending_mask(view: FunctionView, row: int) -> int:
     """The scoreboard that a DEPBAR names as its operand."""
     named = (_PENDING_OPERAND.fullmatch(operand) for operand in instruction_at(view.instructions, row).operands)
     return sum(1 << int(match[1]) for match in named if match)
-
-
-def find_setters(view: FunctionView, row: int) -> tuple[int, int]:
-    """The virtual barrier registers an instruction defines, for its result and for its operands; -1 where it sets none."""
-    control = view.control
-    result, operands = int(control.write_barrier[row]), int(control.read_barrier[row])
-    return (
-        -1 if result == NO_BARRIER else number_scoreboard(result),
-        -1 if operands == NO_BARRIER else number_scoreboard(operands),
-    )
 
 
 @dataclass(slots=True)

@@ -31,6 +31,22 @@ class MandatoryBlocks:
         self._dominators = _Tree(graph.immediate_dominator, graph.is_reachable)
         self._post_dominators = _Tree(graph.immediate_post_dominator, graph.reaches_end)
 
+    def is_separated(self, source: int, target: int, key: int, asked: Collection[int]) -> bool:
+        """Whether one of some blocks dominates the target but not the source, or post-dominates the source but not the target.
+
+        A way from an entry to the source that avoids such a block, and on to the target, must meet it after the source. It is enough to
+        look at the nearest one: those farther up dominate it.
+
+        Args:
+            source: where paths start.
+            target: where they end.
+            key: names ``asked``, so that what was found is remembered.
+            asked: the blocks.
+        """
+        return self._dominators.separates(source, target, key, asked) or self._post_dominators.separates(
+            target, source, key, asked
+        )
+
     def has_any(self, source: int, target: int, path: Sequence[int], asked: Collection[int]) -> bool:
         """Whether one of some blocks lies on every path from the end of ``source`` to the start of ``target``.
 
@@ -38,30 +54,15 @@ class MandatoryBlocks:
             source: where paths start; they do not come back to it.
             target: where they end, at their first arrival.
             path: the blocks between the two on one path.
-            asked: some of ``path``.
+            asked: the blocks.
 
         Raises:
             OutOfWorkError: the budget is spent.
         """
-        return any(self._is_separated(source, target, block) for block in asked) or not self._find(
-            source, target, path
-        ).isdisjoint(asked)
-
-    def _is_separated(self, source: int, target: int, block: int) -> bool:
-        """Whether a block dominates the target but not the source, or post-dominates the source but not the target.
-
-        A way from an entry to the source that avoids the block, and on to the target, must meet it after the source.
-        """
-        before, after = self._dominators, self._post_dominators
-        return (before.is_above(block, target) and before.holds(source) and not before.is_above(block, source)) or (
-            after.is_above(block, source) and after.holds(target) and not after.is_above(block, target)
-        )
-
-    def _find(self, source: int, target: int, path: Sequence[int]) -> frozenset[int]:
         found = self._known.get((source, target))
         if found is None:
             found = self._known[source, target] = frozenset(self._walk(source, target, path))
-        return found
+        return not found.isdisjoint(asked)
 
     def _walk(self, source: int, target: int, path: Sequence[int]) -> list[int]:
         """The blocks of a path that no detour leads round.
@@ -100,12 +101,14 @@ class MandatoryBlocks:
 class _Tree:
     """A dominator tree, in which one question costs two comparisons."""
 
-    __slots__ = ("_end", "_is_member", "_start")
+    __slots__ = ("_end", "_is_member", "_nearest", "_parent", "_start")
 
     def __init__(self, parent: npt.NDArray[np.int32], is_member: npt.NDArray[np.bool_]) -> None:
         self._is_member: list[bool] = is_member.tolist()
+        self._parent: list[int] = parent.tolist()
+        self._nearest: dict[int, dict[int, int]] = {}
         children: list[list[int]] = [[] for _ in range(len(parent) + 1)]
-        for block, above in enumerate(parent.tolist()):
+        for block, above in enumerate(self._parent):
             children[above].append(block)  # the last list is that of -1, the virtual root
         self._start = [0] * len(children)
         self._end = [0] * len(children)
@@ -120,11 +123,22 @@ class _Tree:
             stack.append((block, True))
             stack.extend((child, False) for child in children[block])
 
-    def holds(self, block: int) -> bool:
-        """Whether the block is in the tree."""
-        return self._is_member[block]
+    def separates(self, lower: int, upper: int, key: int, asked: Collection[int]) -> bool:
+        """Whether one of some blocks is above ``upper``, but not above ``lower``; neither of the two counts."""
+        if not self._is_member[lower] or not self._is_member[upper]:
+            return False
+        nearest = self._find_nearest(self._parent[upper], key, asked)
+        return nearest >= 0 and not self._start[nearest] <= self._start[lower] <= self._end[nearest]
 
-    def is_above(self, upper: int, lower: int) -> bool:
-        """Whether a block is on every path to (or from) another one, itself included."""
-        is_inside = self._start[upper] <= self._start[lower] <= self._end[upper]
-        return is_inside and self._is_member[lower] and self._is_member[upper]
+    def _find_nearest(self, block: int, key: int, asked: Collection[int]) -> int:
+        """The first of some blocks on the way up from a block, itself included; -1 when there is none."""
+        known = self._nearest.setdefault(key, {-1: -1})
+        passed = []
+        while block not in known:
+            if block in asked:
+                known[block] = block
+            else:
+                passed.append(block)
+                block = self._parent[block]
+        known.update(dict.fromkeys(passed, known[block]))
+        return known[block]

@@ -5,12 +5,12 @@ Source: GPA section IV, "Prune cold edges", rules 1 to 3, and Figure 5 for what 
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import MemorySpace, Opcode
-from gpa_lsp.blame.def_use import DefUse, find_setters, is_scoreboard
+from gpa_lsp.blame.def_use import DefUse, is_scoreboard
 from gpa_lsp.blame.graph_search import BlockLists
 from gpa_lsp.blame.latency_bounds import LatencyBounds
 from gpa_lsp.blame.mandatory_blocks import MandatoryBlocks
@@ -69,8 +69,7 @@ def is_far_memory(opcode: Opcode) -> bool:
     return opcode.memory in FAR_MEMORY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DependencyEdge:
+class DependencyEdge(NamedTuple):
     """An edge of the dependency graph: a def, its use, and what of the def the use depends on.
 
     Attributes:
@@ -83,39 +82,45 @@ class DependencyEdge:
     def_row: int
     use_row: int
     by_result: tuple[int, ...]
-    by_operands: tuple[int, ...]
+    by_operands: tuple[int, ...] = ()
 
 
-def build_edge(view: FunctionView, def_row: int, use_row: int, resources: tuple[int, ...]) -> DependencyEdge:
+def build_edge(def_use: DefUse, def_row: int, use_row: int, resources: tuple[int, ...]) -> DependencyEdge:
     """The edge of a def-use pair.
 
     Args:
-        view: the function.
+        def_use: of the function.
         def_row: the def.
         use_row: the use.
         resources: what the use uses of what the def defines; not empty.
     """
-    result, operands = find_setters(view, def_row)
-    only_operands = operands if operands != result else -1
-    return DependencyEdge(
-        def_row=def_row,
-        use_row=use_row,
-        by_result=tuple(resource for resource in resources if resource != only_operands),
-        by_operands=tuple(resource for resource in resources if resource == only_operands),
-    )
+    only_operands = def_use.operand_scoreboard[def_row]
+    if only_operands not in resources:
+        return DependencyEdge(def_row, use_row, resources)
+    return DependencyEdge(def_row, use_row, tuple(one for one in resources if one != only_operands), (only_operands,))
 
 
-def can_cause(opcode: Opcode, edge: DependencyEdge, stall_class: StallClass) -> bool:
-    """Rule 1: whether a stall of this class can come through an edge, by the opcode of its def.
+def can_cause(opcode: Opcode, stall_class: StallClass, *, waits_for_operands: bool = False) -> bool:
+    """Rule 1: whether an instruction can cause a stall of this class.
 
-    Memory stalls come from instructions that access memory. Execution stalls come from all others, and from the reading of operands by any
-    (write after read). A load of constants counts as either: newer hardware answers it elsewhere than the published one.
+    Memory stalls come from instructions that access memory, synchronisation stalls from those that synchronise. Execution stalls come from
+    all others, and from the reading of operands by any (write after read). A load of constants counts as either: newer hardware answers it
+    elsewhere than the published one.
+
+    Args:
+        opcode: of the def.
+        stall_class: of the samples.
+        waits_for_operands: the use waits until the def has read its operands.
+
+    >>> from gpa_lsp.binary.opcodes import describe_mnemonic
+    >>> [can_cause(describe_mnemonic(name), StallClass.MEMORY) for name in ("LDG.E", "LDC", "IMAD", "LDS")]
+    [True, True, False, False]
     """
     if stall_class is StallClass.MEMORY:
         return is_far_memory(opcode)
     if stall_class is StallClass.EXECUTION:
-        return bool(edge.by_operands) or not is_far_memory(opcode) or opcode.memory is MemorySpace.CONSTANT
-    return True
+        return waits_for_operands or not is_far_memory(opcode) or opcode.memory is MemorySpace.CONSTANT
+    return opcode.synchronises is not None
 
 
 class Pruner:
@@ -129,7 +134,7 @@ class Pruner:
         budget: pays for the searches.
     """
 
-    __slots__ = ("_blocks", "_def_use", "_latencies", "_mandatory", "_paths", "_view")
+    __slots__ = ("_blocks", "_def_use", "_known_latencies", "_latencies", "_mandatory", "_paths", "_using", "_view")
 
     def __init__(
         self, view: FunctionView, blocks: BlockLists, def_use: DefUse, paths: ShortestPaths, budget: WorkBudget
@@ -140,6 +145,8 @@ class Pruner:
         self._paths = paths
         self._mandatory = MandatoryBlocks(view.graph, blocks, budget)
         self._latencies = LatencyBounds(view.architecture)
+        self._known_latencies: dict[tuple[str, str, int, tuple[int, ...]], float] = {}
+        self._using: dict[int, frozenset[int]] = {}
 
     def prune(self, edge: DependencyEdge) -> tuple[DependencyEdge, Distance] | None:
         """What is left of an edge, with the length of its shortest path; None when it is cold.
@@ -156,13 +163,17 @@ class Pruner:
     def find_latency(self, edge: DependencyEdge) -> float:
         """Upper bound of the latency of an edge's def, in cycles; infinite where nobody knows one."""
         guard = self._def_use.guard[edge.use_row]
-        kinds = frozenset(
-            (ResourceKind(resource >> 8), resource == guard)
-            for resource in edge.by_result
-            if not is_scoreboard(resource)
-        )
-        view = self._view
-        return self._latencies.find(view.mnemonic(edge.def_row), view.mnemonic(edge.use_row), kinds)
+        writer, reader = self._view.mnemonic(edge.def_row), self._view.mnemonic(edge.use_row)
+        key = (writer, reader, guard, edge.by_result)
+        bound = self._known_latencies.get(key)
+        if bound is None:
+            kinds = frozenset(
+                (ResourceKind(resource >> 8), resource == guard)
+                for resource in edge.by_result
+                if not is_scoreboard(resource)
+            )
+            bound = self._known_latencies[key] = self._latencies.find(writer, reader, kinds)
+        return bound
 
     def prune_dominated(self, edge: DependencyEdge) -> DependencyEdge | None:
         """Rule 2: an edge without what another instruction on every path would have waited for; None when nothing is left.
@@ -176,7 +187,7 @@ class Pruner:
             return None
         if waits == edge.by_operands:
             return edge
-        return DependencyEdge(def_row=edge.def_row, use_row=edge.use_row, by_result=edge.by_result, by_operands=waits)
+        return edge._replace(by_operands=waits)
 
     def is_used_on_every_path(self, edge: DependencyEdge, resource: int) -> bool:
         """Whether one instruction without a guard uses a resource on every path from an edge's def to its use.
@@ -193,11 +204,21 @@ class Pruner:
             return _has_any(users, def_row + 1, use_row)
         if _has_any(users, def_row + 1, blocks.last[source] + 1) or _has_any(users, blocks.first[target], use_row):
             return True
+        using = self._list_using_blocks(resource)
+        if self._mandatory.is_separated(source, target, resource, using):
+            return True
         if self._paths.find(def_row, use_row) is None:
             return False
         between = self._paths.find_blocks_between(def_row, use_row)
-        using = [block for block in between if _has_any(users, blocks.first[block], blocks.last[block] + 1)]
-        return bool(using) and self._mandatory.has_any(source, target, between, using)
+        return not using.isdisjoint(between) and self._mandatory.has_any(source, target, between, using)
+
+    def _list_using_blocks(self, resource: int) -> frozenset[int]:
+        """The blocks in which an instruction without a guard uses a resource."""
+        found = self._using.get(resource)
+        if found is None:
+            users = self._def_use.plain_uses[resource]
+            found = self._using[resource] = frozenset(map(self._blocks.block_of.__getitem__, users))
+        return found
 
 
 def _has_any(rows: Sequence[int], start: int, end: int) -> bool:

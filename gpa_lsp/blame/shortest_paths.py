@@ -77,14 +77,18 @@ class ShortestPaths:
             straight = Distance(use_row - def_row, before[use_row] - before[def_row])
             return straight if straight.instructions <= limit else None
         ends = blocks.last[source] - def_row + use_row - blocks.first[target] + 1
-        between = self._settle(source, target, limit - ends)
+        between = self._settle(source, target, limit - ends) if ends <= limit else None
         if between is None:
             return None
         cycles = before[blocks.last[source] + 1] - before[def_row] + before[use_row] - before[blocks.first[target]]
         return Distance(ends + between[0], cycles + between[1])
 
     def find_blocks_between(self, def_row: int, use_row: int) -> list[int]:
-        """The blocks that a path found before passes from end to end, in its order; empty within one block."""
+        """The blocks that a path found before passes from end to end, in its order; empty within one block.
+
+        Raises:
+            OutOfWorkError: the budget is spent.
+        """
         source, target = self._blocks.block_of[def_row], self._blocks.block_of[use_row]
         if source == target and def_row < use_row:
             return []
@@ -92,6 +96,7 @@ class ShortestPaths:
         passed: list[int] = []
         block = settled[target][2]
         while block != source:
+            charge(self._budget, 1)
             passed.append(block)
             block = settled[block][2]
         return passed[::-1]
@@ -106,7 +111,7 @@ class ShortestPaths:
         if found is not None:
             return found if found[0] <= limit else None
         while search.heap and search.heap[0][0] <= limit:
-            charge(self._budget, STEPS_PER_BLOCK)
+            charge(self._budget, STEPS_PER_BLOCK + len(self._blocks.successors[search.heap[0][2]]))
             instructions, cycles, block, before = heappop(search.heap)
             if block in search.settled:
                 continue

@@ -14,10 +14,17 @@ Source: GPA section IV, "Backward slicing", "Virtual barrier registers", "Predic
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gpa_lsp.blame.def_use import UNCONDITIONAL, DefUse
-from gpa_lsp.blame.graph_search import STEPS_PER_BLOCK, BlockLists, charge, find_components
+from gpa_lsp.blame.graph_search import (
+    STEPS_PER_BLOCK,
+    STEPS_PER_EDGE,
+    STEPS_PER_MEMBER,
+    BlockLists,
+    charge,
+    find_components,
+)
 from gpa_lsp.blame.work import WorkBudget
 
 _Covered = frozenset[int]
@@ -58,11 +65,14 @@ class Slicer:
         sources: dict[int, tuple[int, ...]] = {}
         for resource in self._def_use.uses[row]:
             asked = UNCONDITIONAL if resource == guard else condition
-            for definition in self.find_definitions(row, resource, asked):
+            found = self.find_definitions(row, resource, asked)
+            if len(found) > 1:  # one def each is paid for by the size of the function
+                charge(self._budget, STEPS_PER_EDGE * len(found))
+            for definition in found:
                 sources[definition] = (*sources.get(definition, ()), resource)
         return sources
 
-    def find_definitions(self, row: int, resource: int, condition: int) -> Iterable[int]:
+    def find_definitions(self, row: int, resource: int, condition: int) -> Collection[int]:
         """The defs of one resource that an instruction can see.
 
         Args:
@@ -121,7 +131,7 @@ class Slicer:
         sets = list(inherited.values())
         if len(sets) == 1 and local <= sets[0]:
             return sets[0]
-        charge(self._budget, sum(map(len, sets)))
+        charge(self._budget, STEPS_PER_MEMBER * sum(map(len, sets)))
         return frozenset(local).union(*sets)
 
     def _climb(self, resource: int, node: _Node) -> tuple[Sequence[int], Sequence[_Node]]:
@@ -157,7 +167,6 @@ class Slicer:
         place = bisect_left(definitions, end) - 1
         found: list[int] = []
         while place >= 0 and definitions[place] >= first:
-            charge(self._budget, 1)
             row = definitions[place]
             condition, covered = self._pass_writes(row, end, condition, covered)
             of_def = self._def_use.condition[row]
@@ -166,6 +175,7 @@ class Slicer:
                 if of_def in (UNCONDITIONAL, condition) or of_def ^ 1 in covered:
                     return found, None
                 covered |= {of_def}
+            charge(self._budget, 1)
             end = row
             place -= 1
         condition, covered = self._pass_writes(first, end, condition, covered)

@@ -13,7 +13,7 @@ the paper:
 Source: GPA section IV.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +47,7 @@ from gpa_lsp.blame.work import WorkBudget
 _ITSELF = Connection(Dependency.ITSELF, NO_RESOURCE)
 _SYNCHRONISATION = Connection(Dependency.SYNCHRONISATION, NO_RESOURCE)
 _NO_DISTANCE = Distance(0, 0)
+_BY_DEF_USE = (StallClass.MEMORY, StallClass.EXECUTION)
 _WAITS_AT = {
     "barrier": Synchronisation.BLOCK,
     "membar": Synchronisation.FENCE,
@@ -111,6 +112,14 @@ class _Function:
         self._uses = RegisterUses(view.instructions)
         self._pairs = PairFinder()
         self._next_group = 0
+        self._all_samples: list[list[float]] = view.all_samples.astype(np.float64).tolist()
+        self._latency_samples: list[list[float]] = view.latency_samples.astype(np.float64).tolist()
+        self._issue_counts: list[float] = view.issue_counts.tolist()
+        self._mnemonic_of: list[int] = view.instructions.mnemonic_index.tolist()
+        self._can_cause = [
+            [[can_cause(opcode, one, waits_for_operands=waits) for opcode in view.opcodes] for waits in (False, True)]
+            for one in StallClass
+        ]
         self._columns: dict[StallClass, list[int]] = {stall_class: [] for stall_class in StallClass}
         for column, reason in enumerate(view.reasons):
             stall_class = classify_reason(reason)
@@ -119,55 +128,53 @@ class _Function:
 
     def blame_row(self, row: int) -> None:
         """Blame the memory, execution and synchronisation samples of one instruction, and put it into the dependency graph."""
-        wanted = {stall_class: tuple(self._list_sampled(row, stall_class)) for stall_class in StallClass}
-        synchronising = wanted.pop(StallClass.SYNCHRONISATION)
-        for column in synchronising:
-            try:
-                self._blame_synchronisation(row, column)
-            except OutOfWorkError:
-                self._lose(row, (column,), UnattributedCause.WORK_BOUND)
+        samples = self._all_samples[row]
+        for column in self._columns[StallClass.SYNCHRONISATION]:
+            if samples[column]:
+                try:
+                    self._blame_synchronisation(row, column)
+                except OutOfWorkError:
+                    self._lose(row, (column,), UnattributedCause.WORK_BOUND)
+        wanted = {one: [column for column in self._columns[one] if samples[column]] for one in _BY_DEF_USE}
         try:
             self._blame_dependencies(row, {one: columns for one, columns in wanted.items() if columns})
         except OutOfWorkError:
             self._lose(row, [one for columns in wanted.values() for one in columns], UnattributedCause.WORK_BOUND)
 
-    def _list_sampled(self, row: int, stall_class: StallClass) -> Iterator[int]:
-        samples = self._view.all_samples[row]
-        return (column for column in self._columns[stall_class] if samples[column])
-
-    def _blame_dependencies(self, row: int, wanted: dict[StallClass, tuple[int, ...]]) -> None:
+    def _blame_dependencies(self, row: int, wanted: Mapping[StallClass, Sequence[int]]) -> None:
         """Slice, prune, apportion. Everything that costs work comes before anything is kept."""
-        view = self._view
         sources = self._slicer.find_sources(row)
-        stands_for = {}
-        if sources:
-            pairs = self._pairs.find(view, row) if len(sources) > 1 else ()
-            stands_for = join_halves(sources, pairs, lambda definition: is_far_memory(view.opcode(definition)))
+        stands_for = self._join_halves(row, sources)
         left = self._prune(row, sources, tuple(wanted))
         found = {
             stall_class: self._divide(row, [one for one in left if self._is_cause(one[0], stall_class)], stands_for)
             for stall_class in wanted
         }
-        self.before.update((row, one) for one in stands_for.values())
-        first_group = self._next_group
+        groups = {one: self._next_group + number for number, one in enumerate(sorted(set(stands_for.values())))}
+        self._next_group += len(groups)
+        self.before.update((row, one) for one in groups)
         for stall_class, divided in found.items():
             if not divided:
                 self._keep_without_source(row, stall_class, wanted[stall_class])
             for edge, distance, share in divided:
                 one = stands_for[edge.def_row]
                 self.after.add((row, one))
-                group = first_group + sorted(set(stands_for.values())).index(one)
-                self._next_group = max(self._next_group, group + 1)
-                for column in wanted[stall_class]:
-                    self._add(edge, distance, column, share, group)
+                self._add(edge, distance, wanted[stall_class], share, groups[one])
+
+    def _join_halves(self, row: int, sources: Mapping[int, tuple[int, ...]]) -> Mapping[int, int]:
+        if len(sources) <= 1:
+            return {definition: definition for definition in sources}
+        view = self._view
+        pairs = self._pairs.find(view, row)
+        return join_halves(sources, pairs, lambda definition: is_far_memory(view.opcode(definition)))
 
     def _prune(
-        self, row: int, sources: dict[int, tuple[int, ...]], wanted: Sequence[StallClass]
+        self, row: int, sources: Mapping[int, tuple[int, ...]], wanted: Sequence[StallClass]
     ) -> list[tuple[DependencyEdge, Distance]]:
         """The edges that are left of a slice, by all three rules."""
         left = []
         for definition, resources in sorted(sources.items()):
-            edge = build_edge(self._view, definition, row, resources)
+            edge = build_edge(self._def_use, definition, row, resources)
             if any(self._is_cause(edge, stall_class) for stall_class in wanted):
                 pruned = self._pruner.prune(edge)
                 if pruned is not None:
@@ -175,7 +182,7 @@ class _Function:
         return left
 
     def _is_cause(self, edge: DependencyEdge, stall_class: StallClass) -> bool:
-        return can_cause(self._view.opcode(edge.def_row), edge, stall_class)
+        return self._can_cause[stall_class][bool(edge.by_operands)][self._mnemonic_of[edge.def_row]]
 
     def _divide(
         self, row: int, left: Sequence[tuple[DependencyEdge, Distance]], stands_for: Mapping[int, int]
@@ -192,7 +199,7 @@ class _Function:
         if len(definitions) <= 1:
             return (1.0,) * len(definitions)
         return apportion(
-            [float(self._view.issue_counts[definition]) for definition in definitions],
+            [self._issue_counts[definition] for definition in definitions],
             [self._longest.find(definition, row) for definition in definitions],
             definitions if dependencies is None else dependencies,
         )
@@ -228,15 +235,13 @@ class _Function:
         self._next_group += 1
         return self._next_group - 1
 
-    def _add(self, edge: DependencyEdge, distance: Distance, column: int, share: float, group: int) -> None:
-        connection = self._connect(edge)
-        category = find_category(
-            self._view.opcode(edge.def_row),
-            connection.dependency,
-            self._view.reasons[column],
-            waits_for_operands=not edge.by_result,
-        )
-        self._append(edge.use_row, column, _Blame(edge.def_row, category, connection, distance, share, group))
+    def _add(self, edge: DependencyEdge, distance: Distance, columns: Sequence[int], share: float, group: int) -> None:
+        view = self._view
+        opcode, connection = view.opcode(edge.def_row), self._connect(edge)
+        waits = not edge.by_result
+        for column in columns:
+            category = find_category(opcode, connection.dependency, view.reasons[column], waits_for_operands=waits)
+            self._append(edge.use_row, column, _Blame(edge.def_row, category, connection, distance, share, group))
 
     def _connect(self, edge: DependencyEdge) -> Connection:
         """What connects the two: a register of the slice, or a scoreboard and what it protects."""
@@ -254,7 +259,6 @@ class _Function:
         return found
 
     def _append(self, row: int, column: int, blame: _Blame) -> None:
-        view = self._view
         self.edges.append(
             Edge(
                 use_row=row,
@@ -264,25 +268,24 @@ class _Function:
                 dependency=blame.connection.dependency,
                 resource=blame.connection.resource,
                 group=blame.group,
-                all_samples=blame.share * float(view.all_samples[row, column]),
-                latency_samples=blame.share * float(view.latency_samples[row, column]),
+                all_samples=blame.share * self._all_samples[row][column],
+                latency_samples=blame.share * self._latency_samples[row][column],
                 distance_cycles=blame.distance.cycles,
                 distance_instructions=blame.distance.instructions,
             )
         )
 
     def _lose(self, row: int, columns: Sequence[int], cause: UnattributedCause) -> None:
-        view = self._view
-        for column in columns:
-            self.lost.append(
-                Lost(
-                    row=row,
-                    reason=column,
-                    cause=cause,
-                    all_samples=float(view.all_samples[row, column]),
-                    latency_samples=float(view.latency_samples[row, column]),
-                )
+        self.lost.extend(
+            Lost(
+                row=row,
+                reason=column,
+                cause=cause,
+                all_samples=self._all_samples[row][column],
+                latency_samples=self._latency_samples[row][column],
             )
+            for column in columns
+        )
 
 
 BLAMER = PaperBlamer()
