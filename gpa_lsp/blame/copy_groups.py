@@ -13,7 +13,7 @@ import numpy as np
 from gpa_lsp.arch.lookup import load_opcode_classes
 from gpa_lsp.arch.opcodes import ProducerGroup
 from gpa_lsp.binary.control_code import NO_BARRIER
-from gpa_lsp.blame.distances import Distance, Distances
+from gpa_lsp.blame.distances import NOWHERE, Distance, Distances
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.work import WorkBudget
 
@@ -46,12 +46,16 @@ class CopyGroups:
         """Copies and what closes their groups; None for a copy."""
         self._found: dict[int, dict[int, Distance]] = {}
 
+    def closes_group(self, row: int) -> bool:
+        """Whether an instruction ties a group of copies, perhaps an empty one, to its write barrier."""
+        return self._name_of.get(row) is not None and self._view.control.write_barrier[row] != NO_BARRIER
+
     def find(self, row: int) -> Mapping[int, Distance]:
         """The copies that an instruction ties to its write barrier, with their distances to it, nearest first.
 
         Nothing for an instruction that ties none, and where no copy is found.
         """
-        if self._name_of.get(row) is None or self._view.control.write_barrier[row] == NO_BARRIER:
+        if not self.closes_group(row):
             return {}
         if row not in self._found:
             self._found[row] = self._walk_back(row)
@@ -62,7 +66,7 @@ class CopyGroups:
         block = int(graph.block_of_instruction[fence])
         found: dict[int, Distance] = {}
         heap: list[tuple[int, int, int]] = []
-        if self._collect(found, fence, block, fence, Distance(0, 0)):
+        if self._collect(found, fence, block, fence, NOWHERE):
             self._push_before(heap, block, self._distances.from_start(fence))
         seen: set[int] = set()
         while heap and len(seen) < MOST_BLOCKS and self._budget.spend(1):
@@ -72,8 +76,7 @@ class CopyGroups:
             seen.add(block)
             end = int(graph.last_instruction[block]) + 1
             if self._collect(found, fence, block, end, Distance(cycles, instructions)):
-                across = self._distances.across(block)
-                self._push_before(heap, block, Distance(cycles + across.cycles, instructions + across.instructions))
+                self._push_before(heap, block, self._distances.across(block).then(Distance(cycles, instructions)))
         return found
 
     def _collect(self, found: dict[int, Distance], fence: int, block: int, end: int, onward: Distance) -> bool:
@@ -83,8 +86,7 @@ class CopyGroups:
             if self._name_of[row] == self._name_of[fence] or len(found) >= MOST_COPIES or not self._budget.spend(1):
                 return False
             if self._name_of[row] is None and row not in found:
-                to_end = self._distances.straight(row, end)
-                found[row] = Distance(to_end.cycles + onward.cycles, to_end.instructions + onward.instructions)
+                found[row] = self._distances.straight(row, end).then(onward)
         return True
 
     def _push_before(self, heap: list[tuple[int, int, int]], block: int, onward: Distance) -> None:

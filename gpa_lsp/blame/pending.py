@@ -83,7 +83,7 @@ def find_pending(
         for block, rows in _group_by_block(view, barriers.rows)
     }
     flow = CallFlow(view.graph, view.instructions)
-    distances = distances or Distances(view, flow)
+    distances = distances or Distances(view)
     share = WorkBudget(remaining=budget.remaining // 2)
     before = share.remaining
     travel = PendingFlow(
@@ -147,10 +147,7 @@ def _resolve(wait: Wait, block: int, travel: PendingFlow, distances: Distances, 
         if len(nearest) >= most:
             break
         for setter in reversed(travel.bundles[number].setters):
-            to_end = distances.to_end(setter.row)
-            distance = Distance(
-                to_end.cycles + cycles + to_row.cycles, to_end.instructions + instructions + to_row.instructions
-            )
+            distance = distances.to_end(setter.row).then(Distance(cycles, instructions)).then(to_row)
             _add(nearest, setter, distance)
     return tuple(sorted(nearest.values(), key=lambda pending: (pending.distance, pending.row))[:most])
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gpa_lsp.arch.sections import ScoreboardKind
 from gpa_lsp.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, find_category
 from gpa_lsp.blame.copy_groups import CopyGroups
-from gpa_lsp.blame.distances import Distance, Distances
+from gpa_lsp.blame.distances import NOWHERE, Distance, Distances
 from gpa_lsp.blame.edge_list import Edge, Lost
 from gpa_lsp.blame.model import UnattributedCause
 from gpa_lsp.blame.operands import RegisterUses
@@ -104,22 +104,28 @@ class _Function:
     def _find_groups(self, row: int) -> Groups:
         """What a row waits for: its mask, and the DEPBAR right before it, whose wait the next instruction suffers."""
         groups: Groups = {}
-        self._add(groups, self._pending.at_masks.get(row, ()), Distance(0, 0))
+        self._add(groups, self._pending.at_masks.get(row, ()), NOWHERE)
         if self._pending.at_dependency_barriers:
             for before in self._view.graph.previous_instructions(row):
                 further = Distance(int(self._view.stall_cycles[before]), 1)
                 self._add(groups, self._pending.at_dependency_barriers.get(before, ()), further)
+        for group in groups.values():
+            self._drop_empty(group)
         return _keep_results(groups)
+
+    def _drop_empty(self, group: dict[int, Pending]) -> None:
+        """Leave out what closed a group of copies without any, unless there is nothing else: it is over at once."""
+        empty = [row for row in group if self._copies.closes_group(row)]
+        if len(empty) < len(group):
+            for row in empty:
+                del group[row]
 
     def _add(self, groups: Groups, pending: Iterable[Pending], further: Distance) -> None:
         for one in pending:
             group = groups.setdefault(one.scoreboard, {})
             copies = self._copies.find(one.row)
-            for row, before in (copies or {one.row: Distance(0, 0)}).items():
-                distance = Distance(
-                    before.cycles + one.distance.cycles + further.cycles,
-                    before.instructions + one.distance.instructions + further.instructions,
-                )
+            for row, before in (copies or {one.row: NOWHERE}).items():
+                distance = before.then(one.distance).then(further)
                 if row not in group or distance < group[row].distance:
                     group[row] = one._replace(row=row, distance=distance)
 
