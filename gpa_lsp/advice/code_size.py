@@ -21,13 +21,18 @@ def count_executed_bytes(subject: Subject, rows: npt.NDArray[np.int64]) -> int:
     return int(np.count_nonzero(executions != 0)) * INSTRUCTION_BYTES
 
 
-def count_loop_bytes(subject: Subject, rows: npt.NDArray[np.int64]) -> int:
-    """Code that a turn of a loop may go through: its own, and once the functions it calls directly.
+def count_scope_bytes(subject: Subject) -> npt.NDArray[np.int64]:
+    """int64[s], executed code of each of a kernel's scopes, nested ones included."""
+    scopes = subject.scopes
+    executed = (subject.executions != 0).astype(np.float64)
+    sizes = np.bincount(scopes.innermost, weights=executed, minlength=len(scopes.scopes)).astype(np.int64)
+    for scope in range(len(scopes.scopes) - 1, 0, -1):
+        sizes[scopes.parent[scope]] += sizes[scope]
+    return sizes * INSTRUCTION_BYTES
 
-    Args:
-        subject: the kernel.
-        rows: of the loop, inner loops included.
-    """
+
+def count_called_bytes(subject: Subject, rows: npt.NDArray[np.int64]) -> int:
+    """Executed code of the routines that some rows call directly, each once."""
     inside = np.zeros(subject.row_count, dtype=np.bool_)
     inside[rows] = True
     called: set[range] = set()
@@ -36,5 +41,4 @@ def count_loop_bytes(subject: Subject, rows: npt.NDArray[np.int64]) -> int:
         for call in function.graph.calls if function.graph is not None else ():
             if inside[first + call.instruction]:
                 called.add(find_callee(subject, index, call)[1])
-    bodies = [np.arange(callee.start, callee.stop) for callee in called]
-    return count_executed_bytes(subject, rows) + sum(count_executed_bytes(subject, body) for body in bodies)
+    return sum(count_executed_bytes(subject, np.arange(callee.start, callee.stop)) for callee in called)

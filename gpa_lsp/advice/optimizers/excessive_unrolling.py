@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.accesses import has_code
 from gpa_lsp.advice.blamed_stalls import build_hotspots
-from gpa_lsp.advice.code_size import count_loop_bytes, find_fetch_edges
+from gpa_lsp.advice.code_size import count_called_bytes, count_scope_bytes, find_fetch_edges
 from gpa_lsp.advice.instruction_caches import InstructionCaches, find_instruction_caches
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Scope, Silence, SilenceStage
@@ -44,24 +44,22 @@ class ExcessiveUnrolling(EliminationOptimizer):
         if len(edges) == 0:
             return self.silent(SilenceStage.NOT_MATCHED, "no sample waited for instructions")
         caches = find_instruction_caches(subject.kernel.architecture)
+        by_loop = _group_by_loop(subject, edges)
+        sizes = count_scope_bytes(subject)
         regions = []
         largest = 0
-        left = np.ones(len(edges), dtype=np.bool_)
-        causes = subject.blame.edges.def_row[edges]
-        loops = np.flatnonzero(subject.scopes.is_loop).tolist()
-        for loop in reversed(loops):
-            rows = subject.scopes.rows_of(loop)
-            inside = left & np.isin(causes, rows)
-            if not inside.any():
-                continue
-            size = count_loop_bytes(subject, rows)
+        left = set(edges.tolist())
+        # Innermost loops first: their samples are theirs, whatever the loops around hold besides.
+        for loop in sorted(by_loop, reverse=True):
+            inside = sorted(left.intersection(by_loop[loop]))
+            size = int(sizes[loop]) + count_called_bytes(subject, subject.scopes.rows_of(loop))
             largest = max(largest, size)
-            copies = find_unrolling(subject, loop).repeats if size > caches.first_bytes else 1
+            copies = find_unrolling(subject, loop).repeats if inside and size > caches.first_bytes else 1
             if copies > 1:
-                left &= ~inside
+                left.difference_update(inside)
                 scope = subject.scopes.scopes[loop]
                 hint = _advise(scope, describe_scope(subject, scope), size, copies, caches)
-                regions.append(_build_region(subject, edges[inside], scope, hint))
+                regions.append(_build_region(subject, np.array(inside, dtype=np.int64), scope, hint))
         if not regions:
             return self._explain(largest, caches)
         regions.sort(key=lambda region: (-region.samples, region.scope.row))
@@ -83,6 +81,17 @@ class ExcessiveUnrolling(EliminationOptimizer):
                 f"the largest loop that waited for instructions has {size:.1f} KiB of code, but it is no row of copies"
             )
         return self.silent(SilenceStage.NOT_MATCHED, message)
+
+
+def _group_by_loop(subject: Subject, edges: npt.NDArray[np.int64]) -> dict[int, list[int]]:
+    """Loop → the blamed pairs whose def is in it, inner loops included."""
+    found: dict[int, list[int]] = {}
+    for edge in edges.tolist():
+        innermost = int(subject.scopes.innermost[subject.blame.edges.def_row[edge]])
+        for scope in subject.scopes.around(innermost):
+            if subject.scopes.is_loop[scope]:
+                found.setdefault(scope, []).append(edge)
+    return found
 
 
 def _build_region(subject: Subject, edges: npt.NDArray[np.int64], scope: Scope, hint: str) -> EliminationRegion:

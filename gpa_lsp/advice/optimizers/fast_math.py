@@ -72,13 +72,14 @@ def _write_hint(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
     operation = members[0].operation
     what = name_operations(subject, members)
     sentences = [f"{what[0].upper()}{what[1:]} {describe_size(members)}."]
-    slow_path = describe_slow_path(subject, members)
     remedies = [describe_divisor_remedy(subject, members)]
-    table = _SINGLE_REMEDIES if operation.bits == 32 else _DOUBLE_REMEDIES
-    remedies.append(table[operation.family])
-    if operation.bits == 64:
-        remedies.append("no compiler flag makes FP64 arithmetic faster")
-    clauses = [slow_path, *remedies]
+    if operation.bits == 32:
+        remedies.append(_SINGLE_REMEDIES[operation.family])
+    else:
+        # A divisor that is known beforehand needs no other remedy.
+        remedies.extend([] if remedies[0] else [_DOUBLE_REMEDIES[operation.family]])
+        remedies.append("no compiler flag makes FP64 arithmetic faster" if operation.bits == 64 else "")
+    clauses = [describe_slow_path(subject, members), *remedies]
     sentences.extend(f"{clause[0].upper()}{clause[1:]}." for clause in clauses if clause)
     return " ".join(sentences)
 

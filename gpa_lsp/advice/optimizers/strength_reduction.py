@@ -20,7 +20,7 @@ from gpa_lsp.advice.model import Category, Hotspot, Scope, ScopeKind, Silence, S
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.sequence_regions import build_sequence_regions, find_line_scope, find_removable
 from gpa_lsp.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
-from gpa_lsp.advice.source_words import describe_line, quote, read_parts
+from gpa_lsp.advice.source_words import describe_line, describe_scope, quote, read_parts
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.blame.model import BlameCategory
 
@@ -91,7 +91,10 @@ class StrengthReduction(EliminationOptimizer):
 
 
 def _find_slow_rows(subject: Subject, found: ArithmeticSequences) -> dict[int, Slowness]:
-    """Row → why it is slow, outside expansions and the compiler's routines; empty without a table of the architecture."""
+    """Row → why it is slow, outside expansions and the compiler's routines; empty without a table of the architecture.
+
+    Conversions count in loops only: one on the way in or out has to be.
+    """
     architecture = subject.kernel.architecture
     if architecture is None:
         return {}
@@ -107,7 +110,7 @@ def _find_slow_rows(subject: Subject, found: ArithmeticSequences) -> dict[int, S
         if mnemonic not in by_mnemonic:
             by_mnemonic[mnemonic] = find_slowness(architecture, mnemonic) if mnemonic else None
         slowness = by_mnemonic[mnemonic]
-        if slowness is not None:
+        if slowness is not None and (slowness.kind is not SlowKind.CONVERSION or subject.scopes.loop_of(row) >= 0):
             slow[row] = slowness
     return slow
 
@@ -124,28 +127,32 @@ def _build_widened_regions(subject: Subject, chains: Sequence[tuple[int, ...]]) 
 
 
 def _build_slow_regions(subject: Subject, slow: dict[int, Slowness]) -> list[EliminationRegion]:
+    """One region per line and kind; FP64 by loop or function, because a type is chosen for all of it."""
     wanted = np.flatnonzero(np.isin(subject.blame.edges.category, _STALLS))
     groups: dict[tuple[Scope, SlowKind], list[int]] = {}
     scopes: dict[tuple[object, ...], Scope] = {}
     for row, slowness in slow.items():
-        scope = find_line_scope(subject, row)
-        place = (
-            scope.kind,
-            scope.function,
-            scope.file,
-            scope.line,
-            None if scope.kind is ScopeKind.LINE else scope.row,
+        is_double = slowness.kind is SlowKind.DOUBLE_PRECISION
+        scope = (
+            subject.scopes.scopes[int(subject.scopes.innermost[row])] if is_double else find_line_scope(subject, row)
         )
-        groups.setdefault((scopes.setdefault(place, scope), slowness.kind), []).append(row)
+        groups.setdefault((scopes.setdefault(_key(scope), scope), slowness.kind), []).append(row)
     regions = []
     for (scope, kind), rows in groups.items():
 
-        def advise(hotspots: Sequence[Hotspot], kind: SlowKind = kind) -> str:
+        def advise(hotspots: Sequence[Hotspot], kind: SlowKind = kind, scope: Scope = scope) -> str:
             row = hotspots[0].def_row
+            if kind is SlowKind.DOUBLE_PRECISION:
+                return _advise_double(subject, scope, hotspots, slow[row])
             return _advise_slow(subject, row, kind, slow[row])
 
         regions.extend(_build_region(subject, scope, rows, wanted, advise))
     return regions
+
+
+def _key(scope: Scope) -> tuple[object, ...]:
+    """What makes two scopes one place."""
+    return (scope.kind, scope.function, scope.file, scope.line, None if scope.kind is ScopeKind.LINE else scope.row)
 
 
 def _group_by_scope(
@@ -238,19 +245,45 @@ def _find_double_slowness(subject: Subject) -> str:
 
 def _advise_slow(subject: Subject, row: int, kind: SlowKind, slowness: Slowness) -> str:
     place = describe_line(subject, row)
-    name = subject.mnemonic(row)
+    mnemonic = subject.mnemonic(row)
     preposition = "in" if place.startswith("line") else "by"
-    parts = read_parts(subject, row)
-    literal = ""
-    if kind is SlowKind.DOUBLE_PRECISION and parts is not None and parts.doubles:
-        literal = f" The line has literals of type double ({quote(parts.doubles)})."
-    loop = subject.scopes.loop_of(row)
-    where = ", in a loop" if loop >= 0 else ""
+    where = ", in a loop" if subject.scopes.loop_of(row) >= 0 else ""
     remedy = _REMEDIES[kind]
     return (
-        f"The {kind.value} {preposition} {place} ({name}{where}) is slow on this GPU: {slowness.words}. "
-        f"{remedy[0].upper()}{remedy[1:]}.{literal}"
+        f"The {kind.value}{_name_types(mnemonic)} {preposition} {place} ({mnemonic}{where}) is slow on this GPU: {slowness.words}. "
+        f"{remedy[0].upper()}{remedy[1:]}."
     )
+
+
+def _advise_double(subject: Subject, scope: Scope, hotspots: Sequence[Hotspot], slowness: Slowness) -> str:
+    rows = dict.fromkeys(hotspot.def_row for hotspot in hotspots)
+    doubles: dict[str, None] = {}
+    for row in rows:
+        parts = read_parts(subject, row)
+        doubles.update(dict.fromkeys(parts.doubles if parts is not None else ()))
+    literals = f" Literals such as {quote(tuple(doubles))} are of type double." if doubles else ""
+    remedy = _REMEDIES[SlowKind.DOUBLE_PRECISION]
+    many = f"{len(rows)} instructions" if len(rows) > 1 else "1 instruction"
+    return (
+        f"The FP64 arithmetic in {describe_scope(subject, scope)} ({many}) is slow on this GPU: {slowness.words}. "
+        f"{remedy[0].upper()}{remedy[1:]}.{literals}"
+    )
+
+
+def _name_types(mnemonic: str) -> str:
+    """What is converted to what; empty for anything but a conversion.
+
+    >>> _name_types("I2F.F64"), _name_types("F2F.F32.F64"), _name_types("MUFU.RCP")
+    (' from integer to FP64', ' from FP64 to FP32', '')
+    """
+    name, *modifiers = mnemonic.split(".")
+    floats = [f"FP{modifier.removeprefix('F')}" for modifier in modifiers if modifier in ("F16", "F32", "F64")]
+    if name == "F2F" and len(floats) == 2:
+        return f" from {floats[1]} to {floats[0]}"
+    if name in ("I2F", "F2I"):
+        real = floats[0] if floats else "FP32"
+        return f" from integer to {real}" if name == "I2F" else f" from {real} to integer"
+    return ""
 
 
 def _list_caveats(has_widened: bool, kinds: set[SlowKind]) -> tuple[str, ...]:
