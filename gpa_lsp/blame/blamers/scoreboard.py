@@ -11,7 +11,7 @@ from gpa_lsp.blame.edge_columns import merge_edges
 from gpa_lsp.blame.edge_list import build_edges, build_unattributed
 from gpa_lsp.blame.fixed_latency import find_wait_causes
 from gpa_lsp.blame.local_defs import find_fixed_latency_defs
-from gpa_lsp.blame.model import BlameEdges
+from gpa_lsp.blame.model import BlameEdges, Dependency
 from gpa_lsp.blame.scoreboard_stalls import ScoreboardBlame, blame_scoreboards
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.walk_back import find_other_causes
@@ -43,7 +43,9 @@ BLAMER = ScoreboardBlamer()
 def _gather_dependencies(
     view: FunctionView, scoreboards: ScoreboardBlame, edges: BlameEdges, waits: BlameEdges
 ) -> DependencyGraph:
-    """The pairs of execution and memory dependences, as the published coverage counts them: barriers and branches are none.
+    """The pairs of execution and memory dependences, as the published coverage counts them.
+
+    Barriers and branches are none, and neither is the issue cost of the instruction before: nothing of it is used.
 
     Before: all that sampled instructions wait for behind scoreboards, and the instructions of fixed latency their values come from. After:
     the pairs that carry samples of a scoreboard or of ``wait``.
@@ -57,8 +59,9 @@ def _gather_dependencies(
 
 
 def _list_moved(edges: BlameEdges) -> npt.NDArray[np.int64]:
-    """int64[m, 2], (use, def) of the edges between two instructions."""
-    return np.stack([edges.use_row, edges.def_row], axis=1).astype(np.int64)[edges.is_moved]
+    """int64[m, 2], (use, def) of the edges between two instructions that depend on each other."""
+    chosen = edges.is_moved & (edges.dependency != Dependency.ISSUE)
+    return np.stack([edges.use_row, edges.def_row], axis=1).astype(np.int64)[chosen]
 
 
 def _list_unique(parts: list[npt.NDArray[np.int64]]) -> tuple[tuple[int, int], ...]:
