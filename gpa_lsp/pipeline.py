@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from gpa_lsp.advice.advise import advise_kernel
 from gpa_lsp.binary.containers import find_cubins, recognise_container
+from gpa_lsp.blame.blame import DEFAULT_BLAMER, blame_kernel
 from gpa_lsp.errors import GpaError, InputError, Problem
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
@@ -15,6 +17,8 @@ from gpa_lsp.profile.read import list_suffixes, read_profile
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.names import is_named
+from gpa_lsp.report.profiled_sources import ProfiledSources
+from gpa_lsp.report.source_paths import SourceLocator
 
 Progress = Callable[[str, int, int], None]
 
@@ -24,15 +28,19 @@ def analyse(
     *,
     kernel_filter: str | None = None,
     disassemble: bool = True,
+    blamer: str | None = DEFAULT_BLAMER,
+    locator: SourceLocator | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Read, decode, join and gather.
+    """Read, decode, join, blame, advise and gather.
 
     Args:
         paths: profiles, folders in which profiles are looked for, or files with device code (cubins, fat binaries, programs), whose kernels
             come without samples.
         kernel_filter: keep kernels whose mangled, readable or short name contains this; None keeps all.
         disassemble: also produce instruction texts, which needs nvdisasm.
+        blamer: name of the blamer that finds the causes of stalls; None finds none and gives no advice.
+        locator: finds sources on this machine, for hints that name expressions; None uses those in the profile only.
         progress: told (what, done, total) as the work goes on.
 
     Returns:
@@ -51,7 +59,30 @@ def analyse(
             continue
         kernels.extend(found)
         problems.extend(met)
-    return gather_report([AnalysedKernel(kernel=kernel) for kernel in kernels], problems)
+    analysed = _judge(kernels, blamer, ProfiledSources(locator), problems, progress)
+    return gather_report(analysed, problems)
+
+
+def _judge(
+    kernels: Sequence[Kernel],
+    blamer: str | None,
+    sources: ProfiledSources,
+    problems: list[Problem],
+    progress: Progress | None,
+) -> list[AnalysedKernel]:
+    """Blame and advise each kernel that has samples."""
+    analysed: list[AnalysedKernel] = []
+    for number, kernel in enumerate(kernels):
+        if blamer is None or kernel.total_samples == 0:
+            analysed.append(AnalysedKernel(kernel=kernel))
+            continue
+        if progress is not None:
+            progress("finding causes", number, len(kernels))
+        blame = blame_kernel(kernel, blamer)
+        advice, met = advise_kernel(kernel, blame, sources.reader_for(kernel))
+        problems.extend((*blame.problems, *met))
+        analysed.append(AnalysedKernel(kernel=kernel, blame=blame, advice=advice))
+    return analysed
 
 
 def _load(
