@@ -8,17 +8,24 @@ from gpa_lsp.blame.view import FunctionView
 DEEPEST_STACK = 4
 _OLDEST = 8
 
+Found = dict[int, dict[tuple[int, int], tuple[int, int]]]
+"""Waiting row → (setter row, scoreboard) → (cycles, instructions) of the shortest path between them."""
+
+_Stack = tuple[int, ...]
+
 
 class PathWalk:
     """All pairs of waits and setters of a function.
 
-    ``at_masks`` and ``at_dependency_barriers`` map a waiting row to {(setter row, scoreboard): (cycles, instructions)}.
+    Attributes:
+        at_masks: of wait masks.
+        at_dependency_barriers: of what DEPBARs wait for beside their masks.
     """
 
     def __init__(self, view: FunctionView) -> None:
         self.view = view
-        self.at_masks: dict[int, dict] = {}
-        self.at_dependency_barriers: dict[int, dict] = {}
+        self.at_masks: Found = {}
+        self.at_dependency_barriers: Found = {}
         graph = view.graph
         self.procedure = [int(graph.procedure_of_block[block]) for block in graph.block_of_instruction.tolist()]
         flow = view.instructions.flow.tolist()
@@ -44,8 +51,9 @@ class PathWalk:
         return found
 
     def walk(self, setter: int, scoreboard: int, released_by: set[int], age: int) -> None:
+        """Follow one setter to every wait it reaches, the nearest first."""
         view = self.view
-        heap = [(0, 0, setter, age, (), True)]
+        heap: list[tuple[int, int, int, int, _Stack, bool]] = [(0, 0, setter, age, (), True)]
         seen = set()
         while heap:
             cycles, steps, row, age, stack, is_start = heappop(heap)
@@ -73,7 +81,8 @@ class PathWalk:
             for following, deeper in self.follow(row, stack):
                 heappush(heap, (*onward, following, age, deeper, False))
 
-    def follow(self, row: int, stack: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
+    def follow(self, row: int, stack: _Stack) -> list[tuple[int, _Stack]]:
+        """The rows that can be next, with the return addresses then."""
         graph = self.view.graph
         following = [(one, stack) for one in graph.next_instructions(row)]
         if row in self.callee:
@@ -91,7 +100,7 @@ class PathWalk:
         return following
 
 
-def note(found: dict[int, dict], row: int, setter: tuple[int, int], distance: tuple[int, int]) -> None:
+def note(found: Found, row: int, setter: tuple[int, int], distance: tuple[int, int]) -> None:
     """Keep the shortest distance of a pair."""
     known = found.setdefault(row, {})
     known[setter] = min(distance, known.get(setter, distance))
