@@ -1,11 +1,15 @@
 """What to say about slow arithmetic: which operation on which line, how often it leaves the fast path, what would be cheaper."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from gpa_lsp.advice.arithmetic_patterns import Family
 from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, Constancy
-from gpa_lsp.advice.source_words import describe_line, quote, read_parts
+from gpa_lsp.advice.source_words import describe_line, find_own_frame, quote, read_parts, shorten_file
 from gpa_lsp.advice.subject import Subject
+
+_FEWEST_INSTRUCTIONS = 3
+"""A line with fewer instructions of a division does not divide; compilers give single ones the line of a neighbour."""
 
 _WORTH_SAYING = 0.01
 """Smaller shares of executions that leave the fast path are not mentioned."""
@@ -15,9 +19,9 @@ def name_operations(subject: Subject, members: Sequence[ArithmeticSequence]) -> 
     """``the FP64 division in line 288 of k.cu``, ``the 4 FP64 divisions …``; all members are of one place and operation."""
     first = members[0]
     title = first.operation.title
-    place = describe_line(subject, first.anchor)
+    place = _describe_lines(subject, first)
     preposition = "in" if place.startswith("line") else "by"
-    expressions = _quote_divisions(subject, first)
+    expressions = _quote_expressions(subject, first)
     if len(members) == 1:
         return f"the {title}{expressions} {preposition} {place}"
     plural = title if first.operation.family is Family.FUNCTION else f"{title}s"
@@ -25,11 +29,28 @@ def name_operations(subject: Subject, members: Sequence[ArithmeticSequence]) -> 
     return f"{times}{expressions} {preposition} {place}"
 
 
-def _quote_divisions(subject: Subject, sequence: ArithmeticSequence) -> str:
-    if sequence.operation.family not in (Family.DIVISION, Family.INTEGER_DIVISION):
-        return ""
+def _describe_lines(subject: Subject, sequence: ArithmeticSequence) -> str:
+    """The line of an operation, or the lines: one reciprocal of an integer can serve quotients and remainders of several."""
+    place = describe_line(subject, sequence.anchor)
+    own = find_own_frame(subject, sequence.anchor)
+    if sequence.operation.family is not Family.INTEGER_DIVISION or sequence.site is not None or own is None:
+        return place
+    frames = [find_own_frame(subject, row) for row in sequence.inlined]
+    counts = Counter(frame.line for frame in frames if frame is not None and frame.file == own.file)
+    lines = sorted(line for line, count in counts.items() if count >= _FEWEST_INSTRUCTIONS)
+    if len(lines) < 2:
+        return place
+    return f"lines {', '.join(str(line) for line in lines[:-1])} and {lines[-1]} of {shorten_file(own.file)}"
+
+
+def _quote_expressions(subject: Subject, sequence: ArithmeticSequence) -> str:
+    """The divisions of the line, or the functions it calls, where its source is at hand and it has one of them."""
     parts = read_parts(subject, sequence.anchor)
-    return f" {quote(parts.divisions)}" if parts is not None and len(parts.divisions) == 1 else ""
+    if parts is None:
+        return ""
+    is_division = sequence.operation.family in (Family.DIVISION, Family.INTEGER_DIVISION)
+    found = parts.divisions if is_division else parts.calls
+    return f" {quote(found)}" if len(found) == 1 else ""
 
 
 def describe_size(members: Sequence[ArithmeticSequence]) -> str:

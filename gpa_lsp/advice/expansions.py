@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gpa_lsp.advice.arithmetic_patterns import Chain, Operation, load_patterns
-from gpa_lsp.advice.value_flow import FunctionFlow
+from gpa_lsp.advice.value_flow import LONGEST_WINDOW, FunctionFlow
 from gpa_lsp.binary.operands import OperandKind, parse_operand
 
 _SIGNS = "-|~!"
@@ -86,19 +86,26 @@ def find_divisor(flow: FunctionFlow, operand: str, row: int, place: int) -> Divi
     if not resources:
         is_argument = parse_operand(text).kind is OperandKind.INDIRECT and text.startswith("c[0x0]")
         return Divisor(constancy=Constancy.INVARIANT if is_argument else Constancy.CONSTANT, text=text)
-    definition = flow.find_def(row, resources[-1], flow.rows_before(row))
-    if definition is not None and is_constant_set_up(flow, definition):
-        return Divisor(constancy=Constancy.CONSTANT)
     loops = flow.graph.loops_around(flow.block_of(place))
-    if loops and not _is_written_in_loop(flow, resources, loops[0], definition):
+    definition = flow.find_def(row, resources[-1], flow.rows_before(row))
+    is_known = definition is not None and _is_only_writer(flow, resources[-1], definition, row)
+    if definition is not None and is_known and is_constant_set_up(flow, definition):
+        in_loop = bool(loops) and loops[0] in flow.graph.loops_around(flow.block_of(definition))
+        if in_loop or not loops or not _is_written_in_loop(flow, resources, loops[0]):
+            return Divisor(constancy=Constancy.CONSTANT)
+    if loops and not _is_written_in_loop(flow, resources, loops[0]):
         return Divisor(constancy=Constancy.INVARIANT)
     return Divisor(constancy=Constancy.VARYING)
 
 
-def _is_written_in_loop(flow: FunctionFlow, resources: Sequence[int], loop: int, definition: int | None) -> bool:
-    """A value is made anew in each turn; registers that are used again for other things count as written."""
-    if definition is not None:
-        return loop in flow.graph.loops_around(flow.block_of(definition))
+def _is_only_writer(flow: FunctionFlow, resource: int, definition: int, row: int) -> bool:
+    """Nothing between the two writes the register, on whichever path; not looked at where they are far apart."""
+    between = range(definition + 1, row)
+    return len(between) <= LONGEST_WINDOW and not any(resource in flow.writes(other) for other in between)
+
+
+def _is_written_in_loop(flow: FunctionFlow, resources: Sequence[int], loop: int) -> bool:
+    """A register is written in the loop, be it for something else."""
     blocks = flow.graph.blocks_of_loop(loop).tolist()
     return any(
         resource in flow.writes(row) for block in blocks for row in flow.rows_of_block(block) for resource in resources

@@ -107,7 +107,8 @@ def _build_region(subject: Subject, edges: npt.NDArray[np.int64], scope: Scope, 
 
 def _advise(scope: Scope, words: str, size: int, copies: int, caches: InstructionCaches) -> str:
     """What to do about one loop, with the number of copies that would fit."""
-    fitting = max(1, caches.first_bytes * copies // size)
+    # Powers of two divide most trip counts, so that no remainder loop is needed.
+    fitting = 1 << max(0, (caches.first_bytes * copies // size).bit_length() - 1)
     language = find_language(scope.file) if scope.file else None
     pragma = (
         f", {_PRAGMAS[language.name].format(copies=fitting)},"

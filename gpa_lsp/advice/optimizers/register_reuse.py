@@ -82,7 +82,7 @@ def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[E
         return _advise_spills(subject, scope, hotspots, inside, limits)
 
     def advise_arrays(_: Scope, hotspots: Sequence[Hotspot]) -> str:
-        return _advise_arrays(subject, [by_row[one.def_row] for one in hotspots])
+        return _advise_arrays(subject, [by_row[one.def_row] for one in hotspots], accesses)
 
     regions = [
         *build_regions(subject, spills, np.ones(len(spills)), write_hint=advise_spills),
@@ -161,9 +161,13 @@ def _name_value(subject: Subject, row: int) -> str:
     return f"the result of {name} {preposition} {place}"
 
 
-def _advise_arrays(subject: Subject, accesses: Sequence[LocalAccess]) -> str:
-    indexed = next((one for one in accesses if one.is_indexed), None)
-    shown = indexed or accesses[0]
+def _advise_arrays(subject: Subject, waited: Sequence[LocalAccess], accesses: Sequence[LocalAccess]) -> str:
+    routine = subject.scopes.routine_of(waited[0].row)
+    of_routine = [
+        one for one in accesses if one.use is LocalUse.ARRAY and subject.scopes.routine_of(one.row) == routine
+    ]
+    indexed = next((one for one in [*waited, *of_routine] if one.is_indexed), None)
+    shown = indexed or waited[0]
     parts = read_parts(subject, shown.row)
     names = tuple(dict.fromkeys([*parts.loads, *parts.stores])) if parts is not None else ()
     what = f" ({quote(names)})" if names else ""

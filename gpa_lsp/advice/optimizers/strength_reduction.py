@@ -93,7 +93,7 @@ class StrengthReduction(EliminationOptimizer):
 def _find_slow_rows(subject: Subject, found: ArithmeticSequences) -> dict[int, Slowness]:
     """Row → why it is slow, outside expansions and the compiler's routines; empty without a table of the architecture.
 
-    Conversions count in loops only: one on the way in or out has to be.
+    Conversions, special functions and bit counts count in loops only: one on the way in or out has to be, and there is no cheaper one.
     """
     architecture = subject.kernel.architecture
     if architecture is None:
@@ -110,7 +110,7 @@ def _find_slow_rows(subject: Subject, found: ArithmeticSequences) -> dict[int, S
         if mnemonic not in by_mnemonic:
             by_mnemonic[mnemonic] = find_slowness(architecture, mnemonic) if mnemonic else None
         slowness = by_mnemonic[mnemonic]
-        if slowness is not None and (slowness.kind is not SlowKind.CONVERSION or subject.scopes.loop_of(row) >= 0):
+        if slowness is not None and (slowness.kind is SlowKind.DOUBLE_PRECISION or subject.scopes.loop_of(row) >= 0):
             slow[row] = slowness
     return slow
 
