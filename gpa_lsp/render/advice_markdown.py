@@ -8,15 +8,17 @@ from gpa_lsp.advice.model import Advice, Hotspot, Region
 from gpa_lsp.render.advice_text import ALTERNATIVES, describe_run
 from gpa_lsp.render.advice_words import (
     SECTION_TITLES,
+    choose_regions,
     describe_hotspot,
     describe_matched,
     describe_scope,
+    describe_small_regions,
     describe_speedup,
-    show_instruction_place,
 )
 from gpa_lsp.render.blame_words import describe_bounds, describe_grounds
 from gpa_lsp.render.check_text import render_problem
 from gpa_lsp.render.findings import name_kernels
+from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import read_plain
 from gpa_lsp.render.numbers import (
     UNKNOWN,
@@ -118,6 +120,7 @@ class _KernelMarkdown:
     def __init__(self, kernel: KernelReport, places: PlaceNames, max_advice: int | None) -> None:
         self._kernel = kernel
         self._places = places
+        self._instructions = InstructionPlaces(kernel, places)
         advice = kernel.advice.advice if kernel.advice is not None else ()
         self._every = advice
         self._shown = [
@@ -182,8 +185,12 @@ class _KernelMarkdown:
         yield escape_markdown(facts[0].upper() + facts[1:] + ".")
         if advice.hint:
             yield from ("", escape_prose(advice.hint))
-        for number, region in enumerate(advice.regions, start=1):
-            yield from self._render_region(region, number)
+        shown = choose_regions(advice)
+        for number, region in enumerate(shown, start=1):
+            yield from self._render_region(region, "" if region.hint == advice.hint else region.hint, number)
+        rest = len(advice.regions) - len(shown)
+        if rest:
+            yield from ("", f"And {describe_small_regions(rest)}.")
         if advice.caveats or advice.reasons:
             yield ""
         for caveat in advice.caveats:
@@ -191,15 +198,15 @@ class _KernelMarkdown:
         for reason in advice.reasons:
             yield f"- Because: {escape_prose(reason)}"
 
-    def _render_region(self, region: Region, number: int) -> Iterator[str]:
+    def _render_region(self, region: Region, hint: str, number: int) -> Iterator[str]:
         words, place = describe_scope(region.scope, self._kernel, self._places)
         where = f"{escape_markdown(words)} {quote_code(place)}" if place else escape_markdown(words)
         facts = f"{format_share(region.share)} of the samples, alone {format_speedup(region.speedup.estimate)}"
         if region.hotspots:
             facts += f", {format_whole_percent(region.density)} of it in the pairs shown"
         yield from ("", f"**{number}.** {where}: {facts}")
-        if region.hint:
-            yield from ("", escape_prose(region.hint))
+        if hint:
+            yield from ("", escape_prose(hint))
         if region.hotspots:
             yield ""
             titles = ("share:", "cause", "waits", "what is known")
@@ -215,7 +222,7 @@ class _KernelMarkdown:
         )
 
     def _show_instruction(self, row: int) -> str:
-        place = quote_code(" < ".join(show_instruction_place(self._kernel, row, self._places)))
+        place = quote_code(" < ".join(self._instructions.show(row)))
         text = self._kernel.instructions.texts[row]
         return f"{place}<br>{quote_code(text)}" if text else place
 

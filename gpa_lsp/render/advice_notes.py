@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from gpa_lsp.advice.model import Advice, Hotspot
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.locations import Frame
-from gpa_lsp.render.advice_words import choose_frame, describe_bound, describe_cause, describe_matched, summarise_advice
+from gpa_lsp.render.advice_words import describe_bound, describe_cause, describe_matched, summarise_advice
 from gpa_lsp.render.findings import name_kernels
+from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport, Report
 
@@ -76,7 +77,11 @@ def describe_note(note: AdviceNote, places: PlaceNames) -> str:
     head = f"{summarise_advice(advice)} in {note.kernel_name}, an estimate, {describe_bound(advice.speedup)}"
     parts = [head, describe_matched(advice)]
     hotspot = note.hotspot
-    victim = None if hotspot is None or hotspot.use_row is None else choose_frame(kernel, hotspot.use_row, places)
+    victim = (
+        None
+        if hotspot is None or hotspot.use_row is None
+        else InstructionPlaces(kernel, places).choose_frame(hotspot.use_row)
+    )
     if hotspot is not None and victim is not None:
         cause = "it" if hotspot.category is None else describe_cause(hotspot.category)
         parts.append(f"{places.show_line(kernel, victim.file, victim.line)} waits for {cause}")
@@ -86,13 +91,14 @@ def describe_note(note: AdviceNote, places: PlaceNames) -> str:
 
 
 def _make_note(kernel: KernelReport, kernel_name: str, advice: Advice, places: PlaceNames) -> AdviceNote:
+    instructions = InstructionPlaces(kernel, places)
     hotspots = advice.hotspots
     hottest = hotspots[0] if hotspots else None
     scope = advice.scope
     frame = None if scope.file is None else Frame(file=scope.file, line=scope.line or 0)
     function = scope.function
     if hottest is not None:
-        frame = choose_frame(kernel, hottest.def_row, places) or frame
+        frame = instructions.choose_frame(hottest.def_row) or frame
         function = _section_of(kernel, hottest.def_row)
     return AdviceNote(
         kernel=kernel,
@@ -101,18 +107,18 @@ def _make_note(kernel: KernelReport, kernel_name: str, advice: Advice, places: P
         frame=frame,
         function=function,
         hotspot=hottest,
-        related=_list_related(kernel, hotspots, frame, places),
+        related=_list_related(kernel, hotspots, frame, instructions),
     )
 
 
 def _list_related(
-    kernel: KernelReport, hotspots: Sequence[Hotspot], own: Frame | None, places: PlaceNames
+    kernel: KernelReport, hotspots: Sequence[Hotspot], own: Frame | None, instructions: InstructionPlaces
 ) -> tuple[RelatedPlace, ...]:
     found: dict[tuple[bool, Frame], RelatedPlace] = {}
     for is_use in (True, False):
         for hotspot in hotspots:
             row = hotspot.use_row if is_use else hotspot.def_row
-            frame = None if row is None else choose_frame(kernel, row, places)
+            frame = None if row is None else instructions.choose_frame(row)
             if row is None or frame is None or (not is_use and frame == own):
                 continue
             before = found.get((is_use, frame))

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.advice.model import Advice, Hotspot, Region
 from gpa_lsp.render.advice_words import (
+    choose_regions,
     describe_hotspot,
     describe_matched,
     describe_scope,
+    describe_small_regions,
     describe_speedup,
-    show_instruction_place,
 )
+from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import (
     Line,
     Span,
@@ -35,6 +37,8 @@ from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 
 _INSTRUCTION_CELLS = 64
+_SOURCE_CELLS = 60
+_LEAST_SOURCE_CELLS = 12
 _BODY = 9
 """Where the text of a piece of advice starts, behind its estimate."""
 
@@ -55,6 +59,7 @@ class AdviceText:
         self._kernel = kernel
         self._places = places
         self._width = width
+        self._instructions = InstructionPlaces(kernel, places)
 
     def render(self, advice: Advice, every: Sequence[Advice]) -> Iterator[Line]:
         """One piece of advice, with those that share its samples named."""
@@ -77,20 +82,20 @@ class AdviceText:
             yield from self._write(f"instead of: {', '.join(rivals)}", Style.DIM)
         if advice.hint:
             yield from self._write(advice.hint)
-        for number, region in enumerate(advice.regions, start=1):
-            yield from self._render_region(region, number, len(advice.regions))
+        shown = choose_regions(advice)
+        for number, region in enumerate(shown, start=1):
+            hint = "" if region.hint == advice.hint else region.hint
+            yield from self._render_region(region, hint, number, len(advice.regions))
+        rest = len(advice.regions) - len(shown)
+        if rest:
+            yield from self._write(f"and {describe_small_regions(rest)}", Style.DIM)
         for caveat in advice.caveats:
             yield from self._mark("caution: ", caveat, Style.WARNING)
         if advice.reasons:
             yield from self._mark("because: ", "; ".join(advice.reasons), Style.DIM)
 
-    def _render_region(self, region: Region, number: int, count: int) -> Iterator[Line]:
-        words, place = describe_scope(region.scope, self._kernel, self._places)
-        spans: list[Span] = [
-            (" " * _BODY + f"{number}. {words}" + (" " if place else ""), Style.PLAIN),
-            (place, Style.PATH),
-        ]
-        yield tuple(spans)
+    def _render_region(self, region: Region, hint: str, number: int, count: int) -> Iterator[Line]:
+        yield self._head_region(region, number)
         facts = [f"{format_share(region.share)}, {format_count_of(round(region.matched_samples), 'sample')}"]
         if count > 1:
             speedup = region.speedup
@@ -106,11 +111,28 @@ class AdviceText:
             )
             facts.append(f"{hold} {format_whole_percent(region.density)}")
         yield from wrap(join_facts(facts), self._width, indent=_BODY + 3)
-        if region.hint:
-            yield from wrap(region.hint, self._width, indent=_BODY + 3)
+        if hint:
+            yield from wrap(hint, self._width, indent=_BODY + 3)
         for hotspot in shown:
             yield from self._render_hotspot(hotspot)
         yield from count_rest(len(region.hotspots) - len(shown), indent=_BODY + 3)
+
+    def _head_region(self, region: Region, number: int) -> Line:
+        words, place = describe_scope(region.scope, self._kernel, self._places)
+        spans: list[Span] = [
+            (" " * _BODY + f"{number}. {words}" + (" " if place else ""), Style.PLAIN),
+            (place, Style.PATH),
+        ]
+        scope = region.scope
+        source = (
+            None
+            if scope.file is None or not scope.line
+            else self._places.read_line(self._kernel, scope.file, scope.line)
+        )
+        room = _SOURCE_CELLS if self._width is None else self._width - sum(count_cells(text) for text, _ in spans) - 2
+        if source and room >= _LEAST_SOURCE_CELLS:
+            spans.append(("  " + cut(source, min(room, _SOURCE_CELLS)), Style.CODE))
+        return tuple(spans)
 
     def _render_hotspot(self, hotspot: Hotspot) -> Iterator[Line]:
         ratio = hotspot.samples / self._kernel.total_samples if self._kernel.total_samples else 0.0
@@ -131,7 +153,7 @@ class AdviceText:
     def _show_instruction(self, row: int) -> list[Span]:
         text = self._kernel.instructions.texts[row]
         spans: list[Span] = []
-        for part in show_instruction_place(self._kernel, row, self._places):
+        for part in self._instructions.show(row):
             spans += [(" < ", Style.DIM), (part, Style.PATH)] if spans else [(part, Style.PATH)]
         if text:
             spans.append(("  " + cut(text, _INSTRUCTION_CELLS), Style.CODE))

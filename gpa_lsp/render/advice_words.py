@@ -3,10 +3,19 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from gpa_lsp.advice.model import Advice, Category, Hotspot, Scope, ScopeKind, SilenceStage, Speedup
+from gpa_lsp.advice.model import (
+    LEAST_SPEEDUP,
+    Advice,
+    Category,
+    Hotspot,
+    Region,
+    Scope,
+    ScopeKind,
+    SilenceStage,
+    Speedup,
+)
 from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
-from gpa_lsp.locations import Frame
-from gpa_lsp.render.layout import ELLIPSIS
+from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.numbers import (
     format_count,
     format_count_of,
@@ -15,9 +24,8 @@ from gpa_lsp.render.numbers import (
     format_speedup_range,
 )
 from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.report.model import InstructionColumns, KernelReport
+from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.names import demangle, shorten_name
-from gpa_lsp.report.source_paths import parse_compiled_path
 
 SECTION_TITLES: Mapping[Category, str] = {
     Category.CODE: "Change the code",
@@ -49,7 +57,7 @@ _CAUSES: Mapping[BlameCategory, str] = {
     BlameCategory.TEXTURE_THROTTLE: "room in the queue for textures",
     BlameCategory.CONSTANT_MISS: "a constant operand that missed its cache",
     BlameCategory.NOT_SELECTED: "its turn",
-    BlameCategory.ISSUED: "nothing",
+    BlameCategory.ISSUED: "nothing, it issues",
     BlameCategory.DISPATCH: "the dispatcher",
     BlameCategory.DRAIN: "its last stores to leave",
     BlameCategory.SLEEPING: "the end of a sleep",
@@ -190,6 +198,25 @@ def describe_hotspot(hotspot: Hotspot) -> Sequence[str]:
     return tuple(fact for fact in facts if fact)
 
 
+def choose_regions(advice: Advice) -> Sequence[Region]:
+    """The regions worth showing: the first one, and those that gain something by themselves."""
+    worthy = (
+        region
+        for position, region in enumerate(advice.regions)
+        if position == 0 or region.speedup.estimate >= LEAST_SPEEDUP
+    )
+    return tuple(worthy)
+
+
+def describe_small_regions(count: int) -> str:
+    """How many regions are not shown because they gain next to nothing.
+
+    >>> describe_small_regions(2)
+    '2 regions that gain less than 1.01× each'
+    """
+    return f"{format_count_of(count, 'region')} that {'gains' if count == 1 else 'gain'} less than {format_speedup(LEAST_SPEEDUP)} each"
+
+
 def describe_scope(scope: Scope, kernel: KernelReport, places: PlaceNames) -> tuple[str, str]:
     """What a scope is, and its place as ``file:line`` or ``file:first-last``; the place is empty without line information."""
     words = _SCOPES[scope.kind]
@@ -198,47 +225,6 @@ def describe_scope(scope: Scope, kernel: KernelReport, places: PlaceNames) -> tu
     if scope.file is None or scope.line is None:
         columns = kernel.instructions
         is_needed = scope.kind in (ScopeKind.LOOP, ScopeKind.LINE, ScopeKind.CALL) and scope.row < len(columns)
-        return words, show_offset(columns, scope.row) if is_needed else ""
+        return words, InstructionPlaces(kernel, places).show_offset(scope.row) if is_needed else ""
     place = places.show_line(kernel, scope.file, scope.line)
     return words, place if scope.last_line in (None, scope.line) else f"{place}-{scope.last_line}"
-
-
-def choose_frame(kernel: KernelReport, row: int, places: PlaceNames) -> Frame | None:
-    """The frame of an instruction that a reader can open: the innermost one whose file is here, else the innermost; None without lines."""
-    columns = kernel.instructions
-    chain = int(columns.chain_index[row])
-    if chain < 0:
-        return None
-    frames = columns.chains[chain]
-    return next((frame for frame in frames if places.locate(kernel, frame.file) is not None), frames[0])
-
-
-def show_instruction_place(kernel: KernelReport, row: int, places: PlaceNames) -> Sequence[str]:
-    """Where an instruction comes from, from the inside out: the frame that can be opened as ``path:line``, the others as ``name:line``.
-
-    Of a long chain the ends and the frame that can be opened are shown. Without lines it is function and offset.
-    """
-    columns = kernel.instructions
-    own = choose_frame(kernel, row, places)
-    if own is None:
-        return (show_offset(columns, row),)
-    chain = columns.chains[columns.chain_index[row]]
-    shown = [
-        places.show_line(kernel, frame.file, frame.line)
-        if frame is own
-        else f"{parse_compiled_path(frame.file).parts[-1]}:{frame.line}"
-        for frame in chain
-    ]
-    kept = sorted({0, chain.index(own), len(chain) - 1})
-    parts: list[str] = []
-    for position, index in enumerate(kept):
-        if position and index > kept[position - 1] + 1:
-            parts.append(ELLIPSIS)
-        parts.append(shown[index])
-    return tuple(parts)
-
-
-def show_offset(columns: InstructionColumns, row: int) -> str:
-    """Function and offset of an instruction, e.g. ``scale+0x40``."""
-    function = columns.functions[columns.function_index[row]]
-    return f"{shorten_name(demangle(function))}+0x{int(columns.pc_offsets[row]):x}"

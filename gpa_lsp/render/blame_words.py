@@ -62,8 +62,8 @@ def describe_grounds(kernel: KernelReport) -> Iterator[tuple[str, str]]:
     counts = blame.issue_counts
     exact = "exact" if counts.is_exact else "sampled"
     spread = counts.chi_square_per_row
-    deviation = "" if spread is None else f"; chi-square per instruction {format_significant(spread)}"
-    yield "issue counts", f"{exact}: {counts.why}{deviation}" if counts.why else f"{exact}{deviation}"
+    why = counts.why or ("" if spread is None else f"chi-square per instruction {format_significant(spread)}")
+    yield "issue counts", f"{exact}: {why}" if why else exact
     if blame.wait_check is not None:
         yield "wait check", _describe_wait_check(blame.wait_check)
     for problem in blame.problems:

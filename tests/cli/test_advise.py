@@ -1,0 +1,169 @@
+"""``gpa-lsp advise``: formats, limits, exit codes, files, blamers."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from gpa_lsp.cli.main import main
+from gpa_lsp.report.model import Report
+from gpa_lsp.report.schema import read_schema
+from gpa_lsp.report.store import write_report
+from tests.render.advice_examples import make_advised, make_silent
+from tests.report_builder import build_report
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "GPA_LSP_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> str:
+    path = tmp_path / "saved.json"
+    write_report(build_report(make_advised(), make_silent()), path)
+    return str(path)
+
+
+def read(capsys: pytest.CaptureFixture[str]) -> str:
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return printed.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [
+        ([], 0),
+        (["--fail-on-speedup", "1.38"], 1),
+        (["--fail-on-speedup", "1.387x"], 1),
+        (["--fail-on-speedup", "1.39"], 0),
+        (["--fail-on-speedup", "1", "--kernel", "copy"], 0),
+        (["--fail-on-speedup", "1", "--limit", "1", "--top", "1"], 1),
+    ],
+)
+def test_fail_on_speedup(flags: list[str], code: int, saved: str) -> None:
+    assert main(["advise", saved, *flags]) == code
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--fail-on-speedup", "0.9"],
+        ["--fail-on-speedup", "nan"],
+        ["--fail-on-speedup", "inf"],
+        ["--fail-on-speedup", "fast"],
+        ["--limit", "-1"],
+        ["--top", "x"],
+        ["--blamer", "guess"],
+        ["--format", "html"],
+    ],
+)
+def test_bad_usage(flags: list[str], saved: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", saved, *flags]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert flags[0] in printed.err
+
+
+def test_bad_input_wins_over_speedups(saved: str) -> None:
+    assert main(["advise", saved, "missing.ncu-rep", "--fail-on-speedup", "1.1"]) == 2
+
+
+def test_limits(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["advise", saved])
+    assert read(capsys).count("95 % interval") == 7
+    main(["advise", saved, "--limit", "0"])
+    assert read(capsys).count("95 % interval") == 8
+    main(["advise", saved, "--limit", "1", "--top", "1"])
+    shown = read(capsys)
+    assert shown.count("95 % interval") == 3
+    assert "and 1 kernel of less time" in shown
+    main(["advise", saved, "--top", "0"])
+    assert "of less time" not in read(capsys)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "sarif", "github", "json"])
+def test_a_file_holds_what_a_pipe_gets(
+    form: str, saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["advise", saved, "--format", form]) == 0
+    expected = read(capsys)
+    target = tmp_path / "out"
+    assert main(["advise", saved, "--format", form, "-o", str(target), "--fail-on-speedup", "1.2"]) == 1
+    assert read(capsys) == ""
+    assert target.read_text(encoding="utf-8") == expected
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_file_that_cannot_be_written(
+    form: str, saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["advise", saved, "--format", form, "-o", str(tmp_path / "no" / "folder")]) == 2
+    assert "cannot be written: No such file or directory; choose another file" in capsys.readouterr().err
+
+
+def test_json_is_the_report_and_can_be_advised_on(
+    saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["advise", saved, "--format", "json"])
+    text = read(capsys)
+    jsonschema.Draft202012Validator(read_schema()).validate(json.loads(text))
+    (tmp_path / "again.json").write_text(text)
+    main(["advise", saved])
+    expected = read(capsys)
+    main(["advise", "again.json"])
+    assert read(capsys) == expected
+
+
+def test_saved_reports_keep_their_blame_and_say_so(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", saved, "--kernel", "smooth", "--blamer", "paper"]) == 0
+    assert (
+        "warning: smooth: the report was saved with blame by scoreboard, which is shown; give the profile for blame by paper"
+        in read(capsys)
+    )
+    main(["advise", saved, "--blamer", "scoreboard"])
+    assert "was saved with blame" not in read(capsys)
+
+
+@pytest.mark.parametrize(("flags", "passed"), [([], {}), (["--blamer", "paper"], {"blamer": "paper"})])
+def test_the_pipeline_is_told_the_blamer(
+    flags: list[str], passed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, Any] = {}
+
+    def analyse(paths: Any, **options: Any) -> Report:
+        told.update(options)
+        return build_report(make_silent())
+
+    monkeypatch.setattr("gpa_lsp.pipeline.analyse", analyse)
+    assert main(["advise", str(tmp_path / "p.ncu-rep"), *flags]) == 0
+    assert {name: value for name, value in told.items() if name == "blamer"} == passed
+
+
+class Screen(io.StringIO):
+    """A stream somebody reads on a screen."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_screen_lines_are_wrapped_and_coloured(saved: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    pipe, screen = io.StringIO(), Screen()
+    monkeypatch.setattr(sys, "stdout", pipe)
+    main(["advise", saved])
+    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setattr(sys, "stdout", screen)
+    main(["advise", saved])
+    assert "\x1b[" in screen.getvalue()
+    assert "\x1b[" not in pipe.getvalue()
+    assert screen.getvalue().count("\n") > pipe.getvalue().count("\n")

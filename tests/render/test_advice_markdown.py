@@ -1,0 +1,115 @@
+"""Markdown of advice: tables hold together whatever names and hints contain, and details are folded."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpa_lsp.render.advice_markdown import escape_markdown, escape_prose, quote_code, render_advice_markdown
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import Report
+from tests.render.advice_examples import make_advice_example, make_advised
+from tests.report_builder import build_kernel, build_report
+
+
+def show(report: Report, **limits: int) -> list[str]:
+    chosen = {"max_kernels": None, "max_advice": None, **limits}
+    return list(render_advice_markdown(report, PlaceNames(), **chosen))
+
+
+def count_cells(row: str) -> int:
+    return len(re.findall(r"(?<!\\)\|", row)) - 1
+
+
+def check_tables(lines: list[str]) -> int:
+    """Every row of a table has as many cells as its head; the number of tables."""
+    tables = 0
+    for position, line in enumerate(lines):
+        if not line.startswith("|---"):
+            continue
+        tables += 1
+        assert lines[position - 2 : position - 1] in ([""], [])
+        width = count_cells(lines[position - 1])
+        assert count_cells(line) == width
+        for row in lines[position + 1 :]:
+            if not row.startswith("|"):
+                break
+            assert count_cells(row) == width
+    return tables
+
+
+def test_tables_and_folds_are_well_formed() -> None:
+    lines = show(make_advice_example())
+    assert check_tables(lines) > 5
+    opened = [line for line in lines if line.startswith("<details>")]
+    assert len(opened) == lines.count("</details>") > 5
+    for position, line in enumerate(lines):
+        if line.startswith("<details>"):  # without the empty line what follows would be HTML
+            assert lines[position + 1] == ""
+
+
+def test_the_summary_has_every_piece_of_advice_with_its_category() -> None:
+    lines = show(build_report(make_advised()))
+    rows = [line for line in lines if line.startswith("| **")]
+    assert len(rows) == 8
+    assert rows[0].startswith(
+        "| **1.39×** | 1.34× to 1.43× | 1.87× | Unroll the loop (`loop_unrolling`) | code | 67.7 %"
+    )
+    assert [re.search(r"\| (code|parallel|binary) \|", row)[1] for row in rows[-2:]] == ["parallel", "binary"]  # type: ignore[index]
+
+
+def test_limits() -> None:
+    lines = show(make_advice_example(), max_kernels=2, max_advice=1)
+    assert sum(line.startswith("## ") for line in lines) == 2
+    assert sum(line.startswith("| **") for line in lines) == 3
+    assert "And 4 kernels of less time." in lines
+    assert any(line.endswith("And 5 more.") for line in lines)
+
+
+def test_names_and_hints_cannot_break_out() -> None:
+    advice = """
+        loop_unrolling 1.5x
+            title: <script>|title|
+            hint: See `a|b` and <img src=x> and *this* | that.
+            region line 0
+            here: # not a heading
+                0  wait # | note <b>
+    """
+    kernel = build_kernel("a|b<.cu:1  MOV R1|R2, `R3`  ; wait=9", name="k|<b>`", advice=advice)
+    lines = show(build_report(kernel))
+    text = "\n".join(lines)
+    assert check_tables(lines) == 2
+    assert "<summary><b>1.50×</b> &lt;script&gt;|title|</summary>" in text
+    assert "See `a|b` and \\<img src=x\\> and \\*this\\* \\| that." in lines
+    assert "\\# not a heading" in lines
+    assert "<script>" not in text
+    assert "<img" not in text.replace("\\<img", "")
+
+
+@settings(max_examples=settings().max_examples // 5)
+@given(text=st.text())
+def test_escaped_text_is_one_line_without_markup(text: str) -> None:
+    escaped = escape_markdown(text)
+    assert "\n" not in escaped
+    assert re.sub(r"\\(.)", r"\1", escaped) == " ".join(text.split())
+    assert re.search(r"(?<!\\)(?:\\\\)*[*_<>|`\[]", escaped) is None
+
+
+@settings(max_examples=settings().max_examples // 5)
+@given(text=st.text(alphabet="ab`|* \n<"))
+def test_code_is_closed_and_cannot_end_a_cell(text: str) -> None:
+    quoted = quote_code(text)
+    fence = re.match(r"`+", quoted)
+    assert fence is not None
+    assert quoted.endswith(fence[0])
+    assert fence[0] not in quoted[len(fence[0]) : -len(fence[0])]
+    assert count_cells(f"| {quoted} |") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [("`a*b` c*d", "`a*b` c\\*d"), ("open ` only *", "open \\` only \\*"), ("two\nlines", "two lines"), ("", "")],
+)
+def test_prose_keeps_its_code(text: str, escaped: str) -> None:
+    assert escape_prose(text) == escaped
