@@ -29,6 +29,9 @@ WIDEST_ACCESS_BYTES = 16
 _ORDERED = frozenset({"STRONG", "MMIO"})
 """Modifiers of volatile and atomic accesses, which must stay what they are."""
 _LEAST_SPREAD = 0.9
+"""Of the sectors that threads so far apart ask for at least."""
+_MOST_SHARED = 0.5
+"""Of the sectors that threads with a word each ask for: below, many threads have one address, as for a row that a warp reads together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +60,8 @@ def find_access_runs(subject: Subject) -> tuple[AccessRun, ...]:
 
     Accesses belong together when they stand in one basic block, have the same opcode, guard and base registers with the same values, and
     constant offsets one after the other. The merged address must be a multiple of the merged size in every thread: offsets must be, and the
-    distance between neighbouring threads too. That distance shows in the sectors a request asks for; without counters, in the multiplier of
-    the address computation; where neither is known, nothing is claimed.
+    distance between neighbouring threads too. That distance shows in the multiplier of the address computation, or else in the sectors a request
+    asks for: many when threads are far apart, few when they share addresses. Where neither is known, nothing is claimed.
     """
     candidates = mark_accesses(subject, GLOBAL_SPACES, (Access.LOAD, Access.STORE))
     sectors, lanes = count_per_request(subject)
@@ -151,8 +154,9 @@ class _Spacing:
         if scale is not None:
             return scale % merged_bytes == 0
         row = self.first + access.row
-        apart = self.lanes[row] * min(1.0, merged_bytes / SECTOR_BYTES)
-        return bool(self.sectors[row] >= _LEAST_SPREAD * apart)
+        sectors, lanes = float(self.sectors[row]), float(self.lanes[row])
+        are_apart = sectors >= _LEAST_SPREAD * lanes * min(1.0, merged_bytes / SECTOR_BYTES)
+        return are_apart or sectors <= _MOST_SHARED * lanes * access.size / SECTOR_BYTES
 
 
 def _cut(spacing: _Spacing, chain: Sequence[_Access]) -> Iterable[AccessRun]:

@@ -51,8 +51,8 @@ def test_everything_that_waits_for_an_atomic_is_matched_without_counters(atomic)
 @pytest.mark.parametrize(
     ("counters", "saved", "words"),
     [
-        ("global_sectors=100 thread_executions_true=3200", 31 / 32, "32.0 threads a warp on 1.0 sectors"),
-        ("global_sectors=800 thread_executions_true=3200", 3 / 4, "32.0 threads a warp on 8.0 sectors"),
+        ("global_sectors=100 thread_executions_true=3200", 31 / 32, "32.0 threads a warp in 1.0 sectors"),
+        ("global_sectors=800 thread_executions_true=3200", 3 / 4, "32.0 threads a warp in 8.0 sectors"),
         (
             "global_sectors=100 thread_executions_true=100",
             3 / 4,
@@ -67,8 +67,9 @@ def test_what_adding_up_first_would_save(counters, saved, words):
     assert words in region.hint
 
 
-def test_threads_with_addresses_of_their_own_do_not_contend():
-    found = silence(write(FORGETS, "global_sectors=3200 thread_executions_true=3200"))
+@pytest.mark.parametrize("sectors", [3200, 400], ids=["scattered", "neighbouring words"])
+def test_threads_with_addresses_of_their_own_do_not_contend(sectors):
+    found = silence(write(FORGETS, f"global_sectors={sectors} thread_executions_true=3200"))
     assert found.message == "300 samples wait for atomics, but the threads of each warp have addresses of their own"
 
 

@@ -55,7 +55,8 @@ def test_half_the_work_of_both_sides_would_go():
     assert [hotspot.use_row for hotspot in region.hotspots] == [2, 4, 3]
     assert region.hotspots[0].reason == "wait"
     assert (
-        region.hint == "At the branch of line 11 of d.cu, 32.0 threads part: its sides are executed with 16.0 and 16.0."
+        region.hint
+        == "At the branch in line 11 of d.cu, 32.0 threads part: code behind it is executed with 16.0 and 16.0."
     )
 
 
@@ -96,6 +97,21 @@ EXIT                   # n.cu:7 | selected=1  | x=100 thread_executions=3200
 """
 
 
+def test_work_that_each_thread_costs_by_itself_stays():
+    """Whole warps of threads with a sector each ask for as many sectors, and as many atomics, as before."""
+    text = render().replace(
+        "FMUL R5, R5, R6   # d.cu:14 | wait=80/70", "FMUL R5, R5, R6   # d.cu:14 | long_scoreboard=80/70"
+    )
+    load = "LDG.E R6, [R8.64] # d.cu:9  | selected=1  | x=100 thread_executions_true=3200 global_sectors={sectors}"
+    scattered, together = (
+        match(write_subject(f"{load.format(sectors=sectors)}\n{text}", {(5, "long_scoreboard"): (0,)}))
+        for sectors in (3200, 400)
+    )
+    assert together.regions[0].samples == pytest.approx(200 / 2)
+    assert scattered.regions[0].samples == pytest.approx(120 / 2)
+    assert "80 samples blamed on scattered accesses and atomics are left out" in scattered.reasons[0]
+
+
 def test_nested_branches_share_the_loss_out():
     """Of the innermost code 28 of 32 threads are missing: 16 since the outer branch, 12 since the inner one."""
     subject = write_subject(NESTED.replace("thread_executions=", "thread_executions_true=1 thread_executions="), {})
@@ -129,7 +145,7 @@ def test_the_remedy_of_loops_is_another_than_that_of_sides():
     assert "loops of similar length" in turns.hint
     assert "whole warps take one side" in sides.hint
     assert turns.regions[0].hint.startswith(
-        "Threads leave the loop at line 4 of l.cu in different turns: of 32.0 that enter, 16.0"
+        "Threads leave the loop in line 4 of l.cu in different turns: of 32.0 that enter, 16.0"
     )
 
 
@@ -142,7 +158,7 @@ def test_threads_that_end_early_leave_the_rest_alone():
     """
     (region,) = match(write_subject(text, {})).regions
     assert region.samples == pytest.approx(100 * 24 / 32)
-    assert region.hint == "Some threads end at line 2 of e.cu: the warp goes on with 8.0 of 32.0."
+    assert region.hint == "Some threads end in line 2 of e.cu: the warp goes on with 8.0 of 32.0."
 
 
 def test_partly_filled_blocks_are_no_divergence():

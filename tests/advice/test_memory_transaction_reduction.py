@@ -42,21 +42,28 @@ EXIT
 WAITS_FOR_LOAD = {(1, "long_scoreboard"): (0,)}
 
 
-def test_throttled_global_accesses_match_wholly_without_counters():
+def test_throttled_global_accesses_match_but_for_what_the_widest_would_keep():
     found = match(write_subject(PLAIN.format(counters=""), WAITS_FOR_LOAD))
     (region,) = found.regions
-    assert (region.samples, region.latency_samples) == (100, 80)
+    assert (region.samples, region.latency_samples) == (100 * 12 / 16, 80 * 12 / 16)
     assert {hotspot.def_row for hotspot in region.hotspots} == {0, 1}, (
         "local accesses and atomics have remedies of their own"
     )
     assert not found.removes_traffic
-    assert "all stalls before the queue are counted" in found.caveats[0]
+    assert "all that wider ones could save are counted" in found.caveats[0]
+
+
+def test_accesses_of_the_widest_kind_have_nothing_to_save():
+    text = PLAIN.replace("LDG.E ", "LDG.E.128 ").replace("STG.E ", "STG.E.128 ").format(counters="")
+    assert silence(write_subject(text, WAITS_FOR_LOAD)).message.startswith(
+        "the 190 samples before the full memory queue"
+    )
 
 
 def test_what_coalescing_would_remove_is_left_to_it():
     counters = "global_sectors=320 global_sectors_ideal=80"
     (region,) = match(write_subject(PLAIN.format(counters=counters), WAITS_FOR_LOAD)).regions
-    assert region.samples == pytest.approx(80 * 80 / 320 + 20)
+    assert region.samples == pytest.approx((80 * 80 / 320 + 20) * 12 / 16)
 
 
 def test_without_throttling_and_patterns_it_is_silent_with_the_reason():
@@ -99,7 +106,7 @@ def test_three_of_four_accesses_side_by_side_would_go():
     (region,) = found.regions
     # Nobody counted sectors: whether less would be asked for is unknown, and the wait for the data stays.
     assert region.samples == pytest.approx(160 * 3 / 4)
-    assert "its 3 neighbours of 4 bytes can be one access of 16 bytes (float4 or int4)" in region.hint
+    assert "its 3 neighbours of 4 bytes can be one access of 16 bytes (such as float4 or uint4)." in region.hint
     assert region.hotspots[0].note == "one of 4 accesses side by side"
     assert found.reasons[1] == "4 narrow accesses that fewer, wider ones could make"
     assert any("multiple of its size" in caveat for caveat in found.caveats)
@@ -121,6 +128,7 @@ def test_the_wait_goes_as_far_as_sectors_are_asked_for_repeatedly():
         ("R9", "global_sectors=1600 thread_executions_true=3200", [(3, 2, 4, 1)]),
         ("R9", "global_sectors=800 thread_executions_true=3200", [(4, 1), (3, 2)]),
         ("R9", "global_sectors=400 thread_executions_true=3200", []),
+        ("R9", "global_sectors=200 thread_executions_true=3200", [(3, 2, 4, 1)]),
     ],
 )
 def test_threads_must_stand_a_multiple_of_the_wide_access_apart(scale, counters, rows):
@@ -213,11 +221,12 @@ def test_stores_in_the_loop_explain_why_the_compiler_loads_again():
 )
 def test_other_loads_in_loops_keep_their_waits(changed):
     (region,) = match(write_loop(**changed)).regions
-    assert region.samples == 20
+    assert region.samples == 15
     assert region.hint == ""
 
 
 def test_loads_of_one_address_for_the_whole_warp_go_to_constant_memory():
     changing = {"between": "IADD3 R2, R2, 0x4, RZ", "counters": "global_sectors=100 thread_executions_true=3200"}
     (region,) = match(write_loop(**changing)).regions
+    assert region.samples == 20, "constant memory takes all of them, however wide"
     assert "fetches the same for all threads of a warp: constant memory" in region.hint

@@ -6,13 +6,21 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import count_per_request, has_code, mark_rows, measure_excess, read_modifiers
+from gpa_lsp.advice.accesses import (
+    SECTOR_BYTES,
+    count_access_bytes,
+    count_per_request,
+    has_code,
+    mark_rows,
+    measure_excess,
+    read_modifiers,
+)
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
+from gpa_lsp.advice.hint_words import join_sentences, locate
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.repeated_loads import count_turns
-from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.lookup import load_opcode_classes
 from gpa_lsp.arch.opcodes import ProducerGroup
@@ -25,6 +33,9 @@ _LEAST_THREADS = 1.5
 """With fewer threads per atomic, the warp has been reduced to one already."""
 _SCATTERED = 0.9
 """Sectors per thread from which on the threads of a warp have addresses of their own."""
+_TOLERANCE = 0.05
+_LEAST_SECTORS = 2
+"""From so many sectors on, sectors as dense as can be mean that each thread has a neighbouring word of its own."""
 _LEAST_TURNS = 1.1
 _MOST_SENTENCES = 2
 
@@ -43,7 +54,8 @@ class AtomicContention(EliminationOptimizer):
     Matched: all stalls blamed on an atomic (for its result, for room in the queue, for its end) times the part of atomics that adding up
     first would save: 1 − sectors / threads where a warp's threads share sectors, 1 − 1 / warps of a block where one thread a warp is left,
     everything where nobody counted; of shared memory the share of passes beyond the least; of compare-and-swap loops at least 1 − 1 / turns.
-    Atomics whose threads have sectors of their own do not match. Approximation: threads in one sector are taken for threads at one address.
+    Atomics whose threads have sectors or neighbouring words of their own do not match. Approximation: threads in one sector are taken for
+    threads at one address.
 
     Source: published practice (aggregation in warps and blocks); counters as in Nsight Compute's source view.
     """
@@ -126,7 +138,9 @@ class _Finding:
         if self._threads[row] < _LEAST_THREADS:
             return 1.0 if self._warps is None else 1.0 - 1.0 / max(self._warps, 1)
         spread = float(self._sectors[row] / self._threads[row])
-        return 0.0 if spread >= _SCATTERED else 1.0 - spread
+        each = count_access_bytes(self._subject.mnemonic(row)) / SECTOR_BYTES
+        are_neighbours = abs(spread - each) <= _TOLERANCE * each and self._threads[row] * each >= _LEAST_SECTORS
+        return 0.0 if spread >= _SCATTERED or are_neighbours else 1.0 - spread
 
     def _find_saved_turns(self, row: int) -> float:
         """Of a compare-and-swap that is tried until it succeeds, the tries after the first; 0 for other atomics."""
@@ -152,22 +166,21 @@ class _Finding:
     def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> str:
         """The atomics of a region."""
         rows = list(dict.fromkeys(hotspot.def_row for hotspot in hotspots))[:_MOST_SENTENCES]
-        return " ".join(self._write_sentence(row) for row in rows)
+        return join_sentences((self._write_sentence(row) for row in rows), _MOST_SENTENCES)
 
     def _write_sentence(self, row: int) -> str:
-        place = describe_place(self._subject, row)
-        place = f"{place[0].upper()}{place[1:]}"
+        place = f"The atomic {locate(self._subject, row)}"
         if row in self._turns:
             return (
                 f"{place} is tried {self._turns[row]:.1f} times until it succeeds: others change the value in between."
             )
         if self.is_shared[row]:
-            return f"{place} is an atomic on shared memory whose threads queue for addresses."
+            return f"{place} is on shared memory, and its threads queue for addresses."
         if np.isnan(self._sectors[row]):
-            return f"{place} is an atomic on global memory that warps wait for."
+            return f"{place} is on global memory, and warps wait for it."
         if self._threads[row] < _LEAST_THREADS:
             return f"{place} is made by one thread a warp; the warps of a block still queue for it."
-        return f"{place} is made by {self._threads[row]:.1f} threads a warp on {self._sectors[row]:.1f} sectors."
+        return f"{place} is made by {self._threads[row]:.1f} threads a warp in {self._sectors[row]:.1f} sectors."
 
     def write_remedy(self, row: int) -> str:
         """What to do about the atomic that is waited for most."""

@@ -1,20 +1,29 @@
 """Branches at which the threads of a warp part, so that every side is executed with part of them."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import WARP_THREADS, has_code
+from gpa_lsp.advice.accesses import GLOBAL_SPACES, WARP_THREADS, count_per_request, has_code, mark_accesses
+from gpa_lsp.advice.blamed_stalls import find_edges
 from gpa_lsp.advice.divergent_branches import DivergentBranch, Parting, find_divergent_branches
+from gpa_lsp.advice.hint_words import locate
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Hotspot, Scope, ScopeKind, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.source_words import describe_line, find_own_frame
+from gpa_lsp.advice.source_words import find_own_frame
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.binary.opcodes import Access
 
 _NOT_LOST = "not_selected"
 """A warp in this state was ready: its turn costs no time."""
+
+_MEMORY_REASONS = ("long_scoreboard", "lg_throttle", "drain")
+_SCATTERED = 0.9
+"""Sectors per thread from which on each thread has one of its own."""
 
 _REMEDIES = {
     Parting.SIDES: (
@@ -34,8 +43,9 @@ class BranchDivergence(EliminationOptimizer):
 
     Matched, per branch: the samples of the code it controls (all reasons but ``not_selected``) times the part of its threads that warps lost
     there, 1 − threads in the code / threads that reach the branch: with whole warps on each side, the code would be executed that much less
-    often. Code under several divergent branches is shared out among them. Approximations: threads are averages over all warps; work in
-    functions called from there is not counted.
+    often. Left out are stalls blamed on atomics and on accesses whose threads have a sector each: that is work per thread, whatever warp the
+    thread is in. Code under several divergent branches is shared out among them. Approximations: threads are averages over all warps; work
+    in functions called from there is not counted.
 
     Source: threads per instruction and divergent branches of Nsight Compute's source counters. GPA's own rule needs instrumentation and
     counts ``not_selected`` samples, which are no lost time.
@@ -57,7 +67,8 @@ class BranchDivergence(EliminationOptimizer):
         average = _describe_average(subject)
         if not branches:
             return self.silent(SilenceStage.NOT_MATCHED, f"no branch parts the threads of a warp{average}")
-        regions = [region for branch in branches for region in _build_region(subject, branch)]
+        work = _measure_work(subject)
+        regions = [region for branch in branches for region in _build_region(subject, work, branch)]
         if not regions:
             message = f"nothing is sampled behind the {len(branches)} branches at which threads part{average}"
             return self.silent(SilenceStage.NOT_MATCHED, message)
@@ -71,18 +82,52 @@ class BranchDivergence(EliminationOptimizer):
                 "Threads are averages over all warps; work in called functions is not counted.",
             ),
             reasons=(
-                "samples of the code behind each branch, times the part of its threads that is missing there",
+                "samples of the code behind each branch, times the part of its threads that is missing there; "
+                f"{work.per_thread:,.0f} samples blamed on scattered accesses and atomics are left out",
                 f"{len(branches)} branches part the threads of a warp{average}",
                 *_list_closed_form(subject),
             ),
         )
 
 
-def _build_region(subject: Subject, branch: DivergentBranch) -> Iterable[EliminationRegion]:
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What regrouped threads would do less often, by row and reason.
+
+    Attributes:
+        samples: float64[n, k].
+        latency_samples: float64[n, k].
+        per_thread: samples left out in the whole kernel, because each thread costs them by itself.
+    """
+
+    samples: npt.NDArray[np.float64]
+    latency_samples: npt.NDArray[np.float64]
+    per_thread: float
+
+
+def _measure_work(subject: Subject) -> _Work:
+    samples, latency = subject.all_samples.astype(np.float64), subject.latency_samples.astype(np.float64)
+    lost = subject.reason_index(_NOT_LOST)
+    if lost is not None:
+        samples[:, lost] = latency[:, lost] = 0.0
+    every = subject.blame.edges
+    edges = find_edges(subject, _mark_per_thread(subject), _MEMORY_REASONS)
+    places = (every.use_row[edges], every.reason[edges])
+    np.subtract.at(samples, places, every.all_samples[edges])
+    np.subtract.at(latency, places, every.latency_samples[edges])
+    return _Work(samples.clip(min=0.0), latency.clip(min=0.0), float(every.all_samples[edges].sum()))
+
+
+def _mark_per_thread(subject: Subject) -> npt.NDArray[np.bool_]:
+    """bool[n]: atomics, and accesses whose threads have a sector each."""
+    sectors, threads = count_per_request(subject)
+    scattered = mark_accesses(subject, GLOBAL_SPACES, (Access.LOAD, Access.STORE)) & (sectors >= _SCATTERED * threads)
+    return scattered | mark_accesses(subject, GLOBAL_SPACES, (Access.ATOMIC, Access.REDUCTION))
+
+
+def _build_region(subject: Subject, work: _Work, branch: DivergentBranch) -> Iterable[EliminationRegion]:
     """The region of one branch; nothing where nothing was sampled."""
-    columns = np.array([index for index, reason in enumerate(subject.kernel.reasons) if reason != _NOT_LOST])
-    samples = subject.all_samples[np.ix_(branch.rows, columns)]
-    latency = subject.latency_samples[np.ix_(branch.rows, columns)]
+    samples, latency = work.samples[branch.rows], work.latency_samples[branch.rows]
     sampled = np.flatnonzero(samples.sum(axis=1) > 0).tolist()
     if not sampled:
         return
@@ -90,7 +135,7 @@ def _build_region(subject: Subject, branch: DivergentBranch) -> Iterable[Elimina
         Hotspot(
             def_row=branch.row,
             use_row=int(branch.rows[index]),
-            reason=subject.kernel.reasons[columns[int(np.argmax(samples[index]))]],
+            reason=subject.kernel.reasons[int(np.argmax(samples[index]))],
             category=None,
             samples=float(samples[index].sum() * branch.loss[index]),
             latency_samples=float(latency[index].sum() * branch.loss[index]),
@@ -119,16 +164,14 @@ def _find_scope(subject: Subject, row: int) -> Scope:
 
 
 def _describe_branch(subject: Subject, branch: DivergentBranch) -> str:
-    line = describe_line(subject, branch.row)
-    mean = float(np.average(branch.threads * (1.0 - branch.loss)))
+    where = locate(subject, branch.row)
     if branch.kind is Parting.TURNS:
-        return f"Threads leave the loop at {line} in different turns: of {branch.threads:.1f} that enter, {mean:.1f} take part in a turn."
+        mean = float(np.average(branch.threads * (1.0 - branch.loss)))
+        return f"Threads leave the loop {where} in different turns: of {branch.threads:.1f} that enter, {mean:.1f} take part in a turn."
     if branch.kind is Parting.EXIT:
-        return (
-            f"Some threads end at {line}: the warp goes on with {branch.side_threads[0]:.1f} of {branch.threads:.1f}."
-        )
+        return f"Some threads end {where}: the warp goes on with {branch.side_threads[0]:.1f} of {branch.threads:.1f}."
     sides = " and ".join(f"{threads:.1f}" for threads in branch.side_threads)
-    return f"At the branch of {line}, {branch.threads:.1f} threads part: its sides are executed with {sides}."
+    return f"At the branch {where}, {branch.threads:.1f} threads part: code behind it is executed with {sides}."
 
 
 def _describe_average(subject: Subject) -> str:

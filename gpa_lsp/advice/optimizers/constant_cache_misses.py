@@ -5,15 +5,18 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.advice.accesses import has_code
-from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
+from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.source_words import describe_line, describe_scope
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.model import ResourceKind
+from gpa_lsp.binary.opcodes import MemorySpace
 from gpa_lsp.binary.operands import parse_operand
 from gpa_lsp.blame.model import BlameCategory
 
@@ -21,15 +24,16 @@ _CATEGORIES = (BlameCategory.CONSTANT_MISS, BlameCategory.EXECUTION_CONSTANT, Bl
 _CONSTANT = re.compile(r"c(?P<by_handle>x)?\[(?P<bank>[^\]]+)\](?P<index>\[[^\]]*\])")
 _BANKS = {"0x0": "kernel parameters", "0x3": "`__constant__` variables"}
 _OTHER_BANK = "constants of the compiler"
+_WAVES = "launch__waves_per_multiprocessor"
 _MOST_SENTENCES = 2
 
 
 class ConstantCacheMisses(EliminationOptimizer):
     """Stalls for constants.
 
-    Matched: all stalls of constant operands that missed (``imc_miss``), and all stalls blamed on instructions that load constants.
-    Approximation: all of it is taken for avoidable; the first use of a constant on an SM always misses, and a load from shared memory instead
-    waits too, if less.
+    Matched: stalls of constant operands that missed (``imc_miss``), and stalls blamed on instructions that load constants: all of them in loops
+    and where each thread has an index of its own, elsewhere the part 1 − 1 / waves, because the first blocks on an SM miss whatever one does.
+    Approximation: a load from shared memory or a register instead is taken to be free.
 
     Source: stall reasons of Nsight Compute; that constant memory serves one address a step is in the CUDA C++ Programming Guide.
     """
@@ -46,21 +50,25 @@ class ConstantCacheMisses(EliminationOptimizer):
         every = subject.blame.edges
         edges = find_edges(subject, np.ones(subject.row_count, dtype=np.bool_))
         edges = edges[np.isin(every.category[edges], _CATEGORIES)]
-        words = _Words(subject)
-        regions = build_regions(
-            subject, edges, np.ones(len(edges)), write_hint=words.write_hint, write_note=words.write_note
-        )
-        if not regions:
+        if not len(edges):
             return self.silent(SilenceStage.NOT_MATCHED, "nothing waits for a constant")
+        words = _Words(subject)
+        weights = words.weigh(every.def_row[edges])
+        regions = build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note)
+        if not regions:
+            waiting = count_samples(subject, edges, np.ones(len(edges)))
+            message = f"{waiting:,.0f} samples wait for the first constants of the kernel, as they do in every launch"
+            return self.silent(SilenceStage.GATED, message)
         misses = float(every.all_samples[edges][every.category[edges] == BlameCategory.CONSTANT_MISS].sum())
         loads = float(every.all_samples[edges].sum()) - misses
         return EliminationMatch(
             regions=regions,
             hint=words.write_remedy(regions[0].hotspots[0].def_row),
-            caveats=(
-                "The first use of a constant on an SM misses whatever one does; longer-lived blocks pay that less often.",
+            caveats=("The first use of a constant on an SM misses whatever one does.",),
+            reasons=(
+                f"{misses:,.0f} samples at operands that missed, {loads:,.0f} blamed on loads of constants",
+                f"outside loops {words.describe_recurring()} of them count: the first blocks on an SM miss in any case",
             ),
-            reasons=(f"{misses:,.0f} samples at operands that missed, {loads:,.0f} blamed on loads of constants",),
         )
 
 
@@ -69,25 +77,40 @@ class _Words:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
+        waves = subject.metric(_WAVES)
+        self._recurring = 1.0 if waves is None else 1.0 - 1.0 / max(waves, 1.0)
+
+    def weigh(self, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+        """float64[m]: the part of each pair that could go, by the rows of the defs."""
+        weights = {
+            row: 1.0 if self._subject.scopes.loop_of(row) >= 0 or self._is_indexed_by_thread(row) else self._recurring
+            for row in np.unique(rows).tolist()
+        }
+        return np.array([weights[row] for row in rows.tolist()], dtype=np.float64)
 
     def write_note(self, def_row: int, _use_row: int) -> str:
         """Which constants, and how they are addressed."""
         bank = self._find_bank(def_row)
         return f"{bank}, indexed by each thread" if self._is_indexed_by_thread(def_row) else bank
 
+    def describe_recurring(self) -> str:
+        """The part of cold misses that counts."""
+        return f"{self._recurring:.0%}"
+
     def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> str:
         """The constants a region waits for most."""
         rows = list(dict.fromkeys(hotspot.def_row for hotspot in hotspots))[:_MOST_SENTENCES]
-        return " ".join(self._write_sentence(scope, row) for row in rows)
+        return join_sentences((self._write_sentence(scope, row) for row in rows), _MOST_SENTENCES)
 
     def _write_sentence(self, scope: Scope, row: int) -> str:
-        line = describe_line(self._subject, row)
-        line = f"{line[0].upper()}{line[1:]}"
+        line = begin_sentence(describe_line(self._subject, row))
         if self._is_indexed_by_thread(row):
             return f"{line} reads {self._find_bank(row)} at an index of each thread's own: every distinct address of a warp takes a step."
         where = describe_scope(self._subject, scope)
         if self._subject.scopes.loop_of(row) < 0:
             return f"{line} uses {self._find_bank(row)} once in {where}: warps wait for the first fetch."
+        if self._is_load(row):
+            return f"{line} loads {self._find_bank(row)} anew in every turn of {where}: keep them in registers."
         return f"{line} uses {self._find_bank(row)} in every turn of {where}, and the constant cache does not hold all the loop uses."
 
     def write_remedy(self, row: int) -> str:
@@ -99,7 +122,13 @@ class _Words:
             )
         if self._subject.scopes.loop_of(row) < 0:
             return "Let each block do more (a grid-stride loop), so that fewer of them begin with a cold constant cache; pass fewer parameters."
+        if self._is_load(row):
+            return "Copy what the loop needs of them (parameters, blockDim, gridDim, constants) to variables before the loop."
         return "Keep the constants of the hot loop few and close together, or copy them to registers or shared memory before it."
+
+    def _is_load(self, row: int) -> bool:
+        """The constant is loaded to a register, not an operand of its user."""
+        return self._subject.opcode(row).memory is MemorySpace.CONSTANT
 
     def _find_constant(self, row: int) -> re.Match[str] | None:
         return _CONSTANT.search(self._subject.text(row))

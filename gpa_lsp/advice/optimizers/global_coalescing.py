@@ -17,10 +17,12 @@ from gpa_lsp.advice.accesses import (
 )
 from gpa_lsp.advice.adjacent_accesses import count_run_lengths, find_access_runs
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
+from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
 from gpa_lsp.advice.launch_facts import find_longest_launch
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.roofs import MemoryLevel, measure_roofs
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.opcodes import Access
@@ -30,6 +32,7 @@ _REASONS = ("long_scoreboard", "lg_throttle", "drain")
 """Waiting for the data, for room in the queue, and for stores at the end."""
 _ALL_APART = 0.95
 """Sectors (or lines) per thread from which on every thread has one of its own."""
+_ONE_SECTOR = 1.05
 _MOST_PLACES = 2
 _VENDOR_RULE = "UncoalescedGlobalAccess"
 
@@ -67,8 +70,10 @@ class GlobalCoalescing(EliminationOptimizer):
         edges = find_edges(subject, excess > 0, _REASONS)
         weights = excess[subject.blame.edges.def_row[edges]]
         if count_samples(subject, edges, weights) == 0:
-            message = f"global accesses move {moved / least:.2f}× the least sectors, but nothing waits for those that move too many"
-            return self.silent(SilenceStage.NOT_MATCHED, message)
+            why = self._find_why(subject, np.where(accesses, measure_excess(sectors, ideal), 0.0))
+            return self.silent(
+                SilenceStage.NOT_MATCHED, f"global accesses move {moved / least:.2f}× the least sectors, but {why}"
+            )
         words = _Words(subject)
         reaches_l2 = _reaches_l2(subject, least)
         return EliminationMatch(
@@ -80,8 +85,16 @@ class GlobalCoalescing(EliminationOptimizer):
                 f"global accesses move {moved / least:.2f}× the least sectors: {moved:,} where {least:,} would do",
                 *_quote_vendor(subject),
             ),
-            removes_traffic=reaches_l2 is not False,
+            removes_traffic=_relieves_busiest(subject, reaches_l2=reaches_l2),
         )
+
+    @staticmethod
+    def _find_why(subject: Subject, excess: npt.NDArray[np.float64]) -> str:
+        """Why nothing is left to match, given each row's share of sectors that are too many."""
+        edges = find_edges(subject, excess > 0, _REASONS)
+        if count_samples(subject, edges, np.ones(len(edges))) == 0:
+            return "nothing waits for those that move too many"
+        return "merging accesses side by side takes care of those that are waited for"
 
     @staticmethod
     def _find_least(
@@ -112,12 +125,12 @@ class _Words:
     def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> str:
         """The worst accesses of a region, and how far apart their threads are."""
         rows = list(dict.fromkeys(hotspot.def_row for hotspot in hotspots))[:_MOST_PLACES]
-        return " ".join(self._write_sentence(row) for row in rows)
+        return join_sentences((self._write_sentence(row) for row in rows), _MOST_PLACES)
 
     def _write_sentence(self, row: int) -> str:
         place = describe_place(self._subject, row)
         stride = f": {self._describe_stride(row)}" if not np.isnan(self._sectors[row]) else ""
-        return f"{place[0].upper()}{place[1:]} asks for {self.write_note(row, row)}{stride}."
+        return f"{begin_sentence(place)} asks for {self.write_note(row, row)}{stride}."
 
     def write_remedy(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> str:
         """What to do about the accesses that most samples wait for."""
@@ -138,7 +151,7 @@ class _Words:
 
     def _is_misaligned(self, row: int) -> bool:
         """One sector more than needed, and no more."""
-        return bool(self._sectors[row] - self._ideal[row] <= 1.0 and self._ideal[row] >= 1.0)
+        return bool(self._sectors[row] - self._ideal[row] <= _ONE_SECTOR and self._ideal[row] >= 1.0)
 
     def _describe_stride(self, row: int) -> str:
         """How far apart neighbouring threads stand, as far as sectors and lines tell."""
@@ -175,6 +188,12 @@ def _reaches_l2(subject: Subject, least: int) -> bool | None:
     ]
     known = [count for count in counts if count is not None]
     return sum(known) > least if known and len(known) == len(counts) else None
+
+
+def _relieves_busiest(subject: Subject, *, reaches_l2: bool | None) -> bool:
+    """Whether the level of memory that would limit a faster kernel sees less traffic: L1 always does, the others when the excess reaches L2."""
+    busiest = measure_roofs(subject).binding
+    return reaches_l2 is not False or (busiest is not None and busiest.level is MemoryLevel.L1)
 
 
 def _list_caveats(reaches_l2: bool | None) -> tuple[str, ...]:

@@ -6,13 +6,15 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import GLOBAL_SPACES, has_code, mark_accesses, measure_excess
-from gpa_lsp.advice.adjacent_accesses import AccessRun, find_access_runs
+from gpa_lsp.advice.accesses import GLOBAL_SPACES, count_access_bytes, has_code, mark_accesses, measure_excess
+from gpa_lsp.advice.adjacent_accesses import WIDEST_ACCESS_BYTES, AccessRun, find_access_runs
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
+from gpa_lsp.advice.hint_words import begin_sentence, count_things, join_sentences
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.repeated_loads import InvariantLoad, find_invariant_loads, find_uniform_loads
+from gpa_lsp.advice.roofs import MemoryLevel, measure_roofs
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.opcodes import Access
@@ -20,14 +22,17 @@ from gpa_lsp.binary.opcodes import Access
 _THROTTLE = "lg_throttle"
 _WAITS = ("long_scoreboard", "drain")
 _MOST_SENTENCES = 3
+_TYPES = {2: "a 16-bit type", 4: "a 32-bit type", 8: "such as float2 or uint2", 16: "such as float4 or uint4"}
+"""What to write for an access of so many bytes."""
 
 
 class MemoryTransactionReduction(EliminationOptimizer):
     """Stalls before the full queue of global memory instructions, and what those instructions cost that need not be.
 
-    Matched: ``lg_throttle`` blamed on global loads, stores and copies, as published; less the share of it that coalescing would remove. Of k
-    accesses side by side that one wider access could make, and of loads whose address their loop does not change, only the part that would
-    go counts (1 − 1/k; 1 − 1/turns), and the same part of the stalls for their data as far as fewer sectors would be asked for.
+    Matched: ``lg_throttle`` blamed on global loads, stores and copies, as published; less the share of it that coalescing would remove, and
+    less what accesses of the widest kind would keep (b / 16 of an access of b bytes), unless all threads of a warp load the same. Of k accesses
+    side by side that one wider access could make, and of loads whose address their loop does not change, the part that would go counts
+    (1 − 1/k; 1 − 1/turns), and the same part of the stalls for their data as far as fewer sectors would be asked for.
 
     Source: GPA Table II, Memory Transaction Reduction ("match global memory throttling stalls").
     """
@@ -44,7 +49,7 @@ class MemoryTransactionReduction(EliminationOptimizer):
         accesses = mark_accesses(subject, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
         if not accesses.any():
             return self.silent(SilenceStage.NOT_MATCHED, "there are no global loads or stores")
-        findings = _Findings(subject)
+        findings = _Findings(subject, accesses)
         edges = find_edges(subject, accesses, (_THROTTLE, *_WAITS))
         weights = findings.weigh(edges)
         matched = count_samples(subject, edges, weights)
@@ -63,6 +68,7 @@ class MemoryTransactionReduction(EliminationOptimizer):
                 f"{_THROTTLE} blamed on global accesses, without the share that coalescing would remove",
                 *findings.list_reasons(),
             ),
+            removes_traffic=findings.relieves_busiest(edges, weights),
         )
 
     def _describe_absence(self, subject: Subject) -> str:
@@ -75,11 +81,14 @@ class MemoryTransactionReduction(EliminationOptimizer):
 class _Findings:
     """What is known of the accesses of one kernel."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, accesses: npt.NDArray[np.bool_]) -> None:
         self._subject = subject
         self._runs: dict[int, AccessRun] = {row: run for run in find_access_runs(subject) for row in run.rows}
         self._invariant: Mapping[int, InvariantLoad] = find_invariant_loads(subject)
         self._uniform = find_uniform_loads(subject)
+        self._widening = np.ones(subject.row_count)
+        for row in np.flatnonzero(accesses & ~self._uniform).tolist():
+            self._widening[row] = 1.0 - min(1.0, count_access_bytes(subject.mnemonic(row)) / WIDEST_ACCESS_BYTES)
         sectors, ideal = subject.counter("global_sectors"), subject.counter("global_sectors_ideal")
         self._excess = np.zeros(subject.row_count)
         if sectors is not None and ideal is not None:
@@ -94,7 +103,7 @@ class _Findings:
         merged, kept = self._weigh_rows()
         # Merging neither saves bytes nor waits for them where the narrow accesses ask for no sector twice.
         waits = np.maximum(np.minimum(merged, self._excess), kept)
-        throttled = np.where((merged > 0) | (kept > 0), np.maximum(merged, kept), 1.0 - self._excess)
+        throttled = np.where((merged > 0) | (kept > 0), np.maximum(merged, kept), (1.0 - self._excess) * self._widening)
         return np.where(is_throttled, throttled[rows], waits[rows])
 
     def _weigh_rows(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -116,26 +125,22 @@ class _Findings:
 
     def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> str:
         """What to do with the accesses of a region."""
-        sentences: list[str] = []
-        for hotspot in hotspots:
-            sentence = self._write_sentence(hotspot.def_row)
-            if sentence and sentence not in sentences:
-                sentences.append(sentence)
-        return " ".join(sentences[:_MOST_SENTENCES])
+        return join_sentences((self._write_sentence(hotspot.def_row) for hotspot in hotspots), _MOST_SENTENCES)
 
     def _write_sentence(self, row: int) -> str:
-        place = describe_place(self._subject, row)
+        place = begin_sentence(describe_place(self._subject, row))
         if row in self._runs:
             run = self._runs[row]
-            first = describe_place(self._subject, run.rows[0])
-            what = f"{first[0].upper()}{first[1:]} and its {len(run.rows) - 1} neighbours of {run.bytes_each} bytes"
-            return f"{what} can be one access of {run.merged_bytes} bytes ({_name_vector(run)})."
+            first = begin_sentence(describe_place(self._subject, run.rows[0]))
+            neighbours = count_things(len(run.rows) - 1, "neighbour")
+            what = f"{first} and its {neighbours} of {count_things(run.bytes_each, 'byte')}"
+            return f"{what} can be one access of {run.merged_bytes} bytes ({_TYPES[run.merged_bytes]})."
         if row in self._invariant:
             load = self._invariant[row]
             why = "; stores or barriers in the loop forbid it to the compiler" if load.is_kept_by_stores else ""
-            return f"{place[0].upper()}{place[1:]} has the same address in every turn of its loop: load it once before the loop{why}."
+            return f"{place} has the same address in every turn of its loop: load it once before the loop{why}."
         if self._uniform[row]:
-            return f"{place[0].upper()}{place[1:]} fetches the same for all threads of a warp: constant memory serves that in one step."
+            return f"{place} fetches the same for all threads of a warp: constant memory serves that in one step."
         return ""
 
     def list_caveats(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> tuple[str, ...]:
@@ -152,9 +157,19 @@ class _Findings:
             )
         if rows - self._runs.keys() - self._invariant.keys():
             caveats.append(
-                "How many of the other accesses can be saved does not show: all stalls before the queue are counted."
+                "How many of the other accesses can be saved does not show: all that wider ones could save are counted."
             )
         return tuple(caveats)
+
+    def relieves_busiest(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> bool:
+        """Whether most of the gain is passes through L1 saved, and L1 is what would limit a faster kernel."""
+        merged, kept = self._weigh_rows()
+        saves_passes = (np.minimum(merged, self._excess) > 0) | (kept > 0)
+        chosen = saves_passes[self._subject.blame.edges.def_row[edges]]
+        saved = count_samples(self._subject, edges[chosen], weights[chosen])
+        busiest = measure_roofs(self._subject).binding
+        is_most = 2 * saved > count_samples(self._subject, edges, weights)
+        return is_most and busiest is not None and busiest.level is MemoryLevel.L1
 
     def list_reasons(self) -> tuple[str, ...]:
         """How many accesses of each kind there are."""
@@ -164,13 +179,6 @@ class _Findings:
             (int(self._uniform.sum()), "loads of one address for all threads of a warp"),
         )
         return tuple(f"{count} {what}" for count, what in counts if count)
-
-
-def _name_vector(run: AccessRun) -> str:
-    """The CUDA type of a merged access of 32-bit elements, else its size."""
-    return (
-        f"float{len(run.rows)} or int{len(run.rows)}" if run.bytes_each == 4 else f"a {run.merged_bytes * 8}-bit type"
-    )
 
 
 OPTIMIZER = MemoryTransactionReduction()

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.accesses import count_access_bytes, has_code, mark_rows, measure_excess
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
+from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
@@ -73,7 +74,7 @@ class SharedBankConflicts(EliminationOptimizer):
 
         def write_hint(_scope: Scope, hotspots: Sequence[Hotspot]) -> str:
             rows = list(dict.fromkeys(hotspot.def_row for hotspot in hotspots))[:_MOST_PLACES]
-            return " ".join(_write_sentence(subject, row, float(ways[row])) for row in rows)
+            return join_sentences((_write_sentence(subject, row, float(ways[row])) for row in rows), _MOST_PLACES)
 
         return EliminationMatch(
             regions=build_regions(subject, edges, weights, write_hint=write_hint, write_note=write_note),
@@ -91,7 +92,7 @@ class SharedBankConflicts(EliminationOptimizer):
 
 def _write_sentence(subject: Subject, row: int, ways: float) -> str:
     place = describe_place(subject, row)
-    sentence = f"{place[0].upper()}{place[1:]} has bank conflicts ({ways:.3g}-way)"
+    sentence = f"{begin_sentence(place)} has bank conflicts ({ways:.3g}-way)"
     pitch = _find_pitch(ways) if count_access_bytes(subject.mnemonic(row)) == _WORD_BYTES else None
     if pitch is None:
         return f"{sentence}."

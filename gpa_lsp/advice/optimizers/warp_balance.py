@@ -9,10 +9,11 @@ import numpy as np
 from gpa_lsp.advice.accesses import has_code, mark_accesses, read_modifiers
 from gpa_lsp.advice.barrier_intervals import LateCode, find_late_code
 from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.hint_words import join_sentences, locate
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope
+from gpa_lsp.advice.source_words import describe_scope
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Synchronisation
 
@@ -120,7 +121,7 @@ def _add(one: Hotspot, other: Hotspot) -> Hotspot:
 def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[str, ...]:
     if not late:
         return ("no code before the barriers is left to part of the warps, as far as executions tell",)
-    parts = [f"{code.samples:,} samples of {code.warps_ratio:.0%} of the warps before the barrier in {describe_line(subject, row)}"
+    parts = [f"{code.samples:,} samples of {code.warps_ratio:.0%} of the warps before the barrier {locate(subject, row)}"
              for row, code in sorted(late.items(), key=lambda item: -item[1].explained_samples)[:_MOST_SENTENCES]]  # fmt: skip
     return (f"who comes late: {'; '.join(parts)}",)
 
@@ -136,23 +137,23 @@ class _Words:
     def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> str:
         """The barriers of a region, and what makes warps late."""
         rows = list(dict.fromkeys(hotspot.def_row for hotspot in hotspots))[:_MOST_SENTENCES]
-        return " ".join(self._write_sentence(scope, row) for row in rows)
+        return join_sentences((self._write_sentence(scope, row) for row in rows), _MOST_SENTENCES)
 
     def _write_sentence(self, scope: Scope, row: int) -> str:
         subject = self._subject
-        place = describe_place(subject, row)
-        place = f"{place[0].upper()}{place[1:]}"
+        where = locate(subject, row)
+        place = f"The barrier {where}"
         if subject.opcode(row).synchronises is Synchronisation.FENCE:
-            return f"{place} waits until all earlier accesses are visible to {self._find_fence_scope(row)}."
+            return f"The fence {where} waits until all earlier accesses are visible to {self._find_fence_scope(row)}."
         if self._has_one_warp():
             return f"{place} is in a block of one warp: `__syncwarp()` does."
         if row in self._late:
             code = self._late[row]
-            busy = describe_place(subject, code.row)
-            return f"{place} waits for {code.warps_ratio:.0%} of the warps, which alone go through {busy} before it."
+            busy = locate(subject, code.row)
+            return f"{place} waits for {code.warps_ratio:.0%} of the warps, which alone go through the code {busy} before it."
         if self._is_tree_step(row):
             return f"{place} ends a step of shared-memory exchange in {describe_scope(subject, scope)}: within a warp, shuffles need no barrier."
-        return f"All warps go through the code before {place[0].lower()}{place[1:]}; the slowest one decides."
+        return f"All warps go through the code before the barrier {where}; the slowest one decides."
 
     def write_remedy(self, row: int) -> str:
         """What to do about the barrier that most samples wait at."""

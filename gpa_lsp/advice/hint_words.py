@@ -1,0 +1,40 @@
+"""Small turns of phrase that several hints share."""
+
+from collections.abc import Iterable
+
+from gpa_lsp.advice.source_words import describe_line, find_own_frame
+from gpa_lsp.advice.subject import Subject
+
+
+def locate(subject: Subject, row: int) -> str:
+    """Where an instruction is, as the end of a phrase: ``in line 12 of k.cu``, or ``at 0x1e0`` without a line."""
+    if find_own_frame(subject, row) is not None:
+        return f"in {describe_line(subject, row)}"
+    return f"at {int(subject.function_of(row).pc_offsets[subject.index_of(row)]):#x}"
+
+
+def begin_sentence(words: str) -> str:
+    """With a capital letter.
+
+    >>> begin_sentence("the load of `x[i]`")
+    'The load of `x[i]`'
+    """
+    return words[:1].upper() + words[1:]
+
+
+def count_things(number: int, thing: str) -> str:
+    """A number and a noun that takes an s.
+
+    >>> count_things(1, "byte"), count_things(16, "byte")
+    ('1 byte', '16 bytes')
+    """
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def join_sentences(sentences: Iterable[str], most: int) -> str:
+    """A few sentences, each once, empty ones left out.
+
+    >>> join_sentences(["A.", "", "A.", "B.", "C."], 2)
+    'A. B.'
+    """
+    return " ".join([sentence for sentence in dict.fromkeys(sentences) if sentence][:most])
