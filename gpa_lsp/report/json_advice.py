@@ -5,7 +5,7 @@ Advice can be read without the rest of the report: where it names an instruction
 
 from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope, Silence, Speedup
 from gpa_lsp.report.json_blame import CATEGORY_NAMES, clamp_ratio, shorten_number
-from gpa_lsp.report.json_rows import Json, finite, make_counted_share, make_frame
+from gpa_lsp.report.json_rows import Json, finite, make_counted_share
 from gpa_lsp.report.model import InstructionColumns
 
 
@@ -94,15 +94,15 @@ def _make_hotspot(hotspot: Hotspot, columns: InstructionColumns) -> Json:
 
 
 def _make_place(row: int, columns: InstructionColumns) -> Json:
-    """An instruction as an ``instruction_place`` object."""
+    """An ``instruction_place`` object. Its frames go without function names, which take two kilobytes each in template libraries."""
     chain = int(columns.chain_index[row])
-    inline = [make_frame(frame) for frame in columns.chains[chain]] if chain >= 0 else []
+    frames = columns.chains[chain] if chain >= 0 else ()
     return {
         "row": row,
         "function": columns.functions[columns.function_index[row]],
         "pc_offset": int(columns.pc_offsets[row]),
         "text": columns.texts[row],
-        "file": inline[0]["file"] if inline else None,
-        "line": inline[0]["line"] if inline else None,
-        "inline": inline,
+        "file": frames[0].file if frames else None,
+        "line": frames[0].line if frames else None,
+        "inline": [{"file": frame.file, "line": frame.line} for frame in frames],
     }

@@ -148,7 +148,7 @@ def make_reasons(counts: ReasonCounts) -> Json:
 
 def make_instructions(columns: InstructionColumns) -> Iterator[Json]:
     """``instruction`` objects, one at a time."""
-    chains = [[make_frame(frame) for frame in chain] for chain in columns.chains]
+    chains = [[_make_frame(frame) for frame in chain] for chain in columns.chains]
     every, latency = columns.all_samples.tolist(), columns.latency_samples.tolist()
     executions, controls = columns.executions.tolist(), _make_controls(columns)
     depths = columns.loop_depths.tolist()
@@ -210,8 +210,7 @@ def _make_controls(columns: InstructionColumns) -> list[Json | None]:
     ]
 
 
-def make_frame(frame: Frame) -> Json:
-    """A ``frame`` object."""
+def _make_frame(frame: Frame) -> Json:
     return {"file": frame.file, "line": frame.line, "function": frame.function}
 
 

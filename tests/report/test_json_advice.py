@@ -92,14 +92,11 @@ def test_a_hotspot_can_be_read_without_the_rest() -> None:
     assert hotspot == {
         "def": {
             "row": 0, "function": "kernel", "pc_offset": 0, "text": "LDG.E R2, [R4.64]", "file": "k.cu", "line": 4,
-            "inline": [{"file": "k.cu", "line": 4, "function": None}],
+            "inline": [{"file": "k.cu", "line": 4}],
         },
         "use": {
             "row": 1, "function": "kernel", "pc_offset": 16, "text": "FMUL R2, R2, R2", "file": "m.h", "line": 2,
-            "inline": [
-                {"file": "m.h", "line": 2, "function": "sq"},
-                {"file": "k.cu", "line": 5, "function": "kernel"},
-            ],
+            "inline": [{"file": "m.h", "line": 2}, {"file": "k.cu", "line": 5}],
         },
         "reason": "long_scoreboard", "category": "memory_global", "samples": 60, "latency_samples": 50,
         "distance_cycles": 12, "distance_instructions": 1, "operand": "R2", "is_separable": False,

@@ -1,0 +1,89 @@
+"""Blame and advice of every real report: saved, read back, indexed by line, and shown in every form."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.advice.advise import advise_kernel
+from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.profile.read import read_profile
+from gpa_lsp.render.advice_markdown import render_advice_markdown
+from gpa_lsp.render.advice_notes import list_notes
+from gpa_lsp.render.advice_sarif import build_advice_sarif
+from gpa_lsp.render.advice_text import render_advice
+from gpa_lsp.render.github import render_advice_github
+from gpa_lsp.render.layout import read_plain
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.gather import AnalysedKernel, gather_report
+from gpa_lsp.report.model import Report
+from gpa_lsp.report.pairs import build_pair_index
+from gpa_lsp.report.store import read_report, write_report
+from tests.conftest import find_corpus
+from tests.render.test_advice_markdown import check_tables
+from tests.render.test_sarif import check_required
+from tests.report.json_documents import expand
+
+CORPUS = find_corpus()
+REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
+
+pytestmark = [
+    pytest.mark.corpus,
+    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
+]
+
+
+@cache
+def advise_report(name: str) -> Report:
+    assert CORPUS is not None
+    kernels, problems = join_profile(read_profile(CORPUS / "ncu" / name))
+    analysed = []
+    for kernel in kernels:
+        blame = blame_kernel(kernel)
+        advice, _ = advise_kernel(kernel, blame)
+        analysed.append(AnalysedKernel(kernel=kernel, blame=blame, advice=advice))
+    return gather_report(analysed, problems)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_saved_and_read_back(name: str, tmp_path: Path) -> None:
+    report = advise_report(name)
+    write_report(report, tmp_path / "r.json", with_sources=False)
+    back = read_report(tmp_path / "r.json")
+    for saved, kernel in zip(back.kernels, report.kernels, strict=True):
+        assert saved.advice == kernel.advice
+        assert expand(saved.blame) == expand(kernel.blame)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_pairs_of_every_line_add_up_to_its_samples(name: str) -> None:
+    for kernel in advise_report(name).kernels:
+        index = build_pair_index(kernel)
+        assert index is not None
+        for row in kernel.lines:
+            if row.source_line is None:
+                continue
+            found = index.measure_line(row.source_line)
+            parts = found.waiting_samples + found.own_samples + found.unattributed_samples
+            assert parts == pytest.approx(row.inclusive_samples)
+            waits = sum(pair.samples for pair in index.list_waits(row.source_line))
+            assert waits == pytest.approx(found.waiting_samples)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_shown_in_every_form(name: str, tmp_path: Path) -> None:
+    report, places = advise_report(name), PlaceNames()
+    advice = [one for kernel in report.kernels if kernel.advice is not None for one in kernel.advice.advice]
+    lines = [read_plain(line) for line in render_advice(report, places, 100, max_kernels=None, max_advice=None)]
+    assert sum(line.strip().startswith("95 % interval") for line in lines) == len(advice)
+    silent = [kernel for kernel in report.kernels if kernel.advice is None or not kernel.advice.advice]
+    assert lines.count("No advice") == len(silent)
+    check_tables(list(render_advice_markdown(report, places, max_kernels=None, max_advice=None)))
+    notes = list_notes(report, places)
+    log = json.loads(json.dumps(build_advice_sarif(report, notes, places, tmp_path), allow_nan=False))
+    check_required(log)
+    assert len(log["runs"][0]["results"]) == len(advice)
+    commands = list(render_advice_github(report, notes, places))
+    assert len(commands) == len(report.problems) + len(advice)
