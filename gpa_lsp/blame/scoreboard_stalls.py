@@ -96,7 +96,7 @@ class _Function:
 
     def blame_row(self, row: int) -> None:
         groups = self._find_groups(row)
-        self.blame.pending_pairs += {(row, producer): None for group in groups.values() for producer in group}
+        self.blame.pending_pairs += sorted((row, producer) for group in groups.values() for producer in group)
         for column in self._columns:
             if self._all[row][column.number]:
                 self._blame_reason(row, column, _rule_out(self._view, groups, _KIND_OF_REASON[column.name]))

@@ -1,0 +1,248 @@
+"""Long- and short-scoreboard samples and whom they are blamed on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from gpa_lsp.blame.edge_list import Edge
+from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
+from gpa_lsp.blame.scoreboard_stalls import ScoreboardBlame, blame_scoreboards
+from gpa_lsp.blame.view import FunctionView
+from gpa_lsp.blame.work import WorkBudget
+from tests.blame.listings import sections
+from tests.blame.written_views import view_text
+
+
+def blame(view: FunctionView) -> ScoreboardBlame:
+    return blame_scoreboards(view, WorkBudget.for_function(len(view)))
+
+
+def blame_text(text: str, compute_capability: tuple[int, int] = (8, 6)) -> ScoreboardBlame:
+    return blame(view_text(text, compute_capability))
+
+
+def list_shares(found: ScoreboardBlame) -> list[tuple[int, int, float]]:
+    return [(edge.use_row, edge.def_row, edge.all_samples) for edge in found.edges]
+
+
+def test_a_load_is_blamed_for_its_use() -> None:
+    found = blame_text("""
+        B-:R-:W0:-:S02  LDG.E.64 R2, [R4.64]
+        B-:R-:W-:-:S04  IADD3 R8, R8, 0x1, RZ
+        B0:R-:W-:-:S04  FADD R3, R2, R3         # long_scoreboard=60/50
+    """)
+    assert found.edges == [Edge(2, 0, 0, BlameCategory.MEMORY_GLOBAL, Dependency.READ_AFTER_WRITE, 2, 0, 60, 50, 6, 2)]
+    assert found.lost == []
+    assert found.pending_pairs == [(2, 0)]
+
+
+TWO_LOADS = """
+    B-:R-:W0:-:S02  LDG.E R2, [R4.64]           # - | selected=1 | global_sectors=30
+    B-:R-:W0:-:S02  LDG.E R3, [R6.64]           # - | selected=1 | global_sectors=10
+    B0:R-:W-:-:S04  FADD R3, R2, R3             # - | long_scoreboard=60/40
+"""
+
+
+def test_the_loads_behind_one_counter_are_one_group_divided_by_sectors() -> None:
+    found = blame_text(TWO_LOADS)
+    assert list_shares(found) == [(2, 0, 45), (2, 1, 15)]
+    assert [edge.latency_samples for edge in found.edges] == [30, 10]
+    assert [edge.group for edge in found.edges] == [0, 0]
+
+
+@pytest.mark.parametrize("less", [" | global_sectors=30", " | global_sectors=10"])
+def test_without_sectors_of_all_they_share_evenly(less: str) -> None:
+    assert list_shares(blame_text(TWO_LOADS.replace(less, ""))) == [(2, 0, 30), (2, 1, 30)]
+
+
+def test_a_load_that_moved_nothing_is_not_blamed() -> None:
+    idle = TWO_LOADS.replace("global_sectors=10", "global_sectors=0")
+    assert list_shares(blame_text(idle)) == [(2, 0, 60)]
+    assert list_shares(blame_text(idle.replace("global_sectors=30", "global_sectors=0"))) == [(2, 0, 30), (2, 1, 30)]
+
+
+def test_counters_waited_for_together_are_groups_of_equal_weight() -> None:
+    found = blame_text("""
+        B-:R-:W0:-:S02  LDG.E R2, [R4.64]
+        B-:R-:W0:-:S02  LDG.E R3, [R6.64]
+        B-:R-:W1:-:S02  LDG.E R8, [R6.64]
+        B01:R-:W-:-:S04 FFMA R3, R2, R3, R8     # long_scoreboard=60
+    """)
+    assert list_shares(found) == [(3, 0, 15), (3, 1, 15), (3, 2, 30)]
+    assert [edge.group for edge in found.edges] == [0, 0, 1]
+
+
+MIXED = """
+    B-:R-:W0:-:S02  LDG.E R2, [R4.64]
+    B-:R-:W1:-:S02  LDS R3, [R6]
+    B-:R-:W1:-:S02  DMUL R8, R8, R10
+    B01:R-:W-:-:S04 FFMA R3, R2, R3, R8         # long_scoreboard=10 short_scoreboard=20
+"""
+
+
+def test_the_reason_says_who_it_cannot_be() -> None:
+    """Double precision behind a scoreboard counts as short on 8.6 and never shows on 8.0."""
+    assert list_shares(blame_text(MIXED, (8, 6))) == [(3, 0, 10), (3, 1, 10), (3, 2, 10)]
+    assert list_shares(blame_text(MIXED, (8, 0))) == [(3, 0, 10), (3, 1, 20)]
+
+
+def test_groups_are_unique_in_a_function() -> None:
+    groups = {(edge.use_row, edge.reason): edge.group for edge in blame_text(MIXED + MIXED).edges}
+    assert sorted(groups.values()) == [0, 1, 2, 3]
+
+
+def test_without_a_table_nobody_is_ruled_out() -> None:
+    view = view_text(MIXED)
+    unknown = replace(view, architecture=None, scoreboards=(None,) * len(view.scoreboards))
+    assert list_shares(blame(unknown)) == [(3, 0, 5), (3, 1, 2.5), (3, 2, 2.5), (3, 0, 10), (3, 1, 5), (3, 2, 5)]
+
+
+def test_where_the_reason_fits_nobody_all_stay() -> None:
+    contradiction = "B-:R-:W0:-:S02 LDG.E R2, [R4.64]\nB0:R-:W-:-:S04 FADD R3, R2, R3 # short_scoreboard=4"
+    assert list_shares(blame_text(contradiction)) == [(1, 0, 4)]
+
+
+def test_who_is_ruled_out_was_pending_all_the_same() -> None:
+    assert blame_text(MIXED, (8, 0)).pending_pairs == [(3, 0), (3, 1), (3, 2)]
+
+
+def test_a_store_is_blamed_until_it_has_read_its_operands() -> None:
+    (edge,) = blame_text("""
+        B-:R0:W-:-:S02  STG.E [R4.64], R2
+        B0:R-:W-:-:S04  IADD3 R2, R2, 0x1, RZ   # long_scoreboard=8
+    """).edges
+    assert (edge.category, edge.dependency, edge.resource) == (
+        BlameCategory.WRITE_AFTER_READ,
+        Dependency.WRITE_AFTER_READ,
+        2,
+    )
+
+
+def test_a_scoreboard_needs_no_register() -> None:
+    """GPA Figure 3: the branch waits for a load whose register it does not read."""
+    (edge,) = blame_text("""
+        B-:R-:W0:-:S02  LDG.E R2, [R4.64]
+        B0:R-:W-:-:S05  BRA next                # long_scoreboard=8
+    next:
+        EXIT
+    """).edges
+    assert (edge.category, edge.dependency, edge.resource) == (BlameCategory.MEMORY_GLOBAL, Dependency.SCOREBOARD, -1)
+
+
+def test_a_load_waited_for_in_both_ways_is_one_cause() -> None:
+    """Its result is there after its operands were read, so the first counter says nothing of its own."""
+    found = blame_text("""
+        B-:R1:W0:-:S02  LDG.E R2, [R4.64]
+        B01:R-:W-:-:S04 IADD3 R4, R2, R4, RZ    # long_scoreboard=8
+    """)
+    assert list_shares(found) == [(1, 0, 8)]
+    assert found.edges[0].dependency == Dependency.READ_AFTER_WRITE
+
+
+COPIES = """
+        B-:R3:W-:-:S02  LDGSTS.E [R0], [R4.64]      # - | wait=1 | global_sectors=10
+    loop:
+        B-:R-:W0:-:S02  LDGDEPBAR
+        B-:R3:W-:-:S02  LDGSTS.E [R2], [R6.64]      # - | wait=1 | global_sectors=30
+        B-:R-:W0:-:S02  LDGDEPBAR
+        B-:R-:W-:-:S04  DEPBAR.LE SB0, 0x1
+        B-:R-:W-:-:S05  BAR.SYNC 0x0                # - | long_scoreboard=40
+        B-:R3:W-:-:S02  LDGSTS.E [R8], [R6.64]      # - | wait=1 | global_sectors=10
+        B-:R-:W-:-:S05  @P0 BRA loop
+        EXIT
+"""
+
+
+def test_a_dependency_barrier_is_suffered_by_the_next_instruction_and_caused_by_the_copies() -> None:
+    """The first of the two groups is waited for: the copy before the loop, or that of the last turn; and the older second ones."""
+    found = blame_text(COPIES)
+    assert sorted(list_shares(found)) == [(5, 0, 8), (5, 2, 24), (5, 6, 8)]
+    assert {edge.dependency for edge in found.edges} == {Dependency.SCOREBOARD}
+    assert {edge.category for edge in found.edges} == {BlameCategory.MEMORY_GLOBAL}
+    nearest = {edge.def_row: (edge.distance_cycles, edge.distance_instructions) for edge in found.edges}
+    assert nearest == {
+        0: (2 + 2 + 2 + 2 + 4, 5),
+        2: (2 + 2 + 4 + 5 + 2 + 5 + 2 + 2 + 2 + 4, 10),
+        6: (2 + 5 + 2 + 2 + 2 + 4, 6),
+    }
+
+
+def test_a_group_without_copies_is_blamed_only_alone() -> None:
+    text = """
+        B-:R-:W0:-:S02  LDGDEPBAR
+        B-:R3:W-:-:S02  LDGSTS.E [R2], [R6.64]
+        B-:R-:W0:-:S02  LDGDEPBAR
+        B-:R-:W-:-:S04  DEPBAR.LE SB0, 0x0
+        B-:R-:W-:-:S05  BAR.SYNC 0x0                # long_scoreboard=40
+    """
+    assert list_shares(blame_text(text)) == [(4, 1, 40)]
+    assert list_shares(blame_text(text.replace("0x0\n", "0x1\n", 1))) == [(4, 0, 40)]
+
+
+def test_what_holds_operands_of_copies_is_the_copy() -> None:
+    (edge,) = blame_text("""
+        B-:R3:W-:-:S02  LDGSTS.E [R2], [R6.64]
+        B3:R-:W-:-:S04  IADD3 R6, R6, 0x4, RZ       # long_scoreboard=3
+    """).edges
+    assert (edge.def_row, edge.category, edge.resource) == (0, BlameCategory.WRITE_AFTER_READ, 6)
+
+
+def test_its_own_mask_and_a_dependency_barrier_before_it_both_count() -> None:
+    found = blame_text("""
+        B-:R-:W0:-:S02  LDG.E R2, [R4.64]
+        B-:R-:W1:-:S02  LDG.E R3, [R4.64]
+        B-:R-:W-:-:S04  DEPBAR.LE SB0, 0x0
+        B1:R-:W-:-:S04  FADD R3, R3, R3             # long_scoreboard=8
+    """)
+    assert [(edge.def_row, edge.all_samples, edge.distance_cycles) for edge in found.edges] == [(0, 4, 8), (1, 4, 6)]
+
+
+def test_who_waits_for_nothing_has_no_producer() -> None:
+    found = blame_text("""
+        B-:R-:W0:-:S02  LDG.E R2, [R4.64]
+        B-:R-:W-:-:S04  IADD3 R8, R8, 0x1, RZ       # long_scoreboard=2/1
+        B1:R-:W-:-:S04  IADD3 R8, R8, 0x1, RZ       # short_scoreboard=3
+    """)
+    assert found.edges == []
+    assert [(one.row, one.cause, one.all_samples, one.latency_samples) for one in found.lost] == [
+        (1, UnattributedCause.NO_PRODUCER, 2, 1),
+        (2, UnattributedCause.NO_PRODUCER, 3, 3),
+    ]
+
+
+def test_what_the_budget_did_not_reach_is_told_apart() -> None:
+    view = view_text("""
+        B-:R-:W0:-:S02  LDG.E R2, [R4.64]
+        B-:R-:W-:-:S05  BRA next
+    next:
+        B0:R-:W-:-:S04  FADD R3, R2, R3             # long_scoreboard=2
+        B-:R-:W0:-:S02  LDG.E R2, [R4.64]
+        B0:R-:W-:-:S04  FADD R3, R2, R3             # long_scoreboard=5
+    """)
+    found = blame_scoreboards(view, WorkBudget(remaining=0))
+    assert [(one.row, one.cause) for one in found.lost] == [(2, UnattributedCause.WORK_BOUND)]
+    assert list_shares(found) == [(4, 3, 5)]
+
+
+@given(sections())
+def test_samples_are_conserved_per_row_and_reason(text: str) -> None:
+    view = view_text(text)
+    for budget in (WorkBudget.for_function(len(view)), WorkBudget(remaining=40)):
+        found = blame_scoreboards(view, budget)
+        every, latency = np.zeros(view.all_samples.shape), np.zeros(view.all_samples.shape)
+        for edge in found.edges:
+            every[edge.use_row, edge.reason] += edge.all_samples
+            latency[edge.use_row, edge.reason] += edge.latency_samples
+            assert edge.all_samples > 0
+        for one in found.lost:
+            every[one.row, one.reason] += one.all_samples
+            latency[one.row, one.reason] += one.latency_samples
+        wanted = [view.reasons.index(name) for name in view.reasons if name.endswith("_scoreboard")]
+        np.testing.assert_allclose(every[:, wanted], view.all_samples[:, wanted])
+        np.testing.assert_allclose(latency[:, wanted], view.latency_samples[:, wanted])
+        pairs = [(edge.use_row, edge.def_row, edge.reason) for edge in found.edges]
+        assert len(pairs) == len(set(pairs))
+        assert {pair[:2] for pair in pairs} <= set(found.pending_pairs)
+        assert len(found.pending_pairs) == len(set(found.pending_pairs))
