@@ -61,9 +61,9 @@ def find_guarded_operation(flow: FunctionFlow, site: int, routine: Routine, take
     if seed is None and routine.seeds and not fast_path:
         chain = _find_steps_without_seed(flow, guard, test, call_block)
     inlined |= chain
-    prepares = _find_ancestors(flow, test, before)
+    prepares = {row for row in _find_ancestors(flow, test, before) if flow.reads(row)}
     inlined |= flow.find_feeders(
-        inlined | call_block, before, lambda row: row in prepares or is_constant_set_up(flow, row)
+        inlined | call_block, before, lambda row: row in prepares or _is_own_constant(flow, row, site)
     )
     return Expansion(
         operation=routine.operation,
@@ -73,6 +73,12 @@ def find_guarded_operation(flow: FunctionFlow, site: int, routine: Routine, take
         site=site,
         divisor=_find_divisor(flow, routine, seed, test, guard),
     )
+
+
+def _is_own_constant(flow: FunctionFlow, row: int, site: int) -> bool:
+    """A constant of the operation; one that comes from another line is an operand that was computed there."""
+    elsewhere = flow.has_place(row) and flow.has_place(site) and not flow.is_same_place(row, site)
+    return not elsewhere and is_constant_set_up(flow, row)
 
 
 def _find_guard(flow: FunctionFlow, block: int) -> int | None:
@@ -131,9 +137,9 @@ def _find_synchronisation(flow: FunctionFlow, guard: int, join: int | None) -> s
     start = flow.find_def(guard, barriers[0], window) if barriers else None
     if start is None or flow.opcode(start).flow is not Flow.BARRIER_SET:
         return {wait, *fillers}
-    before = flow.find_def(start, barriers[0], window)
-    touched = set() if before is None else {*flow.reads(before), *flow.writes(before)}
-    return {wait, start, *fillers} | ({before} if before is not None and touched == set(barriers) else set())
+    before = flow.find_def(start, barriers[0], list(flow.rows_of_block(flow.block_of(start))))
+    clears = before is not None and flow.opcode(before).flow is Flow.NONE
+    return {wait, start, *fillers} | ({before} if before is not None and clears else set())
 
 
 def _find_test(flow: FunctionFlow, guard: int) -> set[int]:
