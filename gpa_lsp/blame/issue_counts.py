@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.binary.model import Flow
 from gpa_lsp.blame.model import IssueCounts
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 
@@ -111,7 +110,7 @@ def _read_executions(function: FunctionSamples) -> _Floats:
 
 
 def _find_typical(function: FunctionSamples) -> _Bools:
-    """Rows whose ``selected`` samples are their own: inside basic blocks, and not right behind something that changes the flow.
+    """Rows whose ``selected`` samples are their own: all but the first ones of basic blocks.
 
     While a taken branch is resolved the sampled pc is the next address: the issue of the first instruction at the target shows there, and not
     at the target. bool[n].
@@ -120,11 +119,8 @@ def _find_typical(function: FunctionSamples) -> _Bools:
     thousand iterations show it with as many ``selected`` samples as the loop has iterations, and the loop's header with none.
     """
     is_typical = np.ones(len(function.pc_offsets), dtype=np.bool_)
-    if function.graph is None or function.instructions is None:
-        return is_typical
-    is_typical[:1] = False
-    is_typical[1:] &= function.instructions.flow[:-1] == Flow.NONE
-    is_typical[function.graph.first_instruction] = False
+    if function.graph is not None:
+        is_typical[function.graph.first_instruction] = False
     return is_typical
 
 

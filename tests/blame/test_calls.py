@@ -207,6 +207,23 @@ def test_causes_at_different_calls_are_not_waited_for_together() -> None:
     assert len(set(edges.group[moved].tolist())) == int(moved.sum())
 
 
+def test_a_load_that_has_still_to_read_its_address_is_waited_for_before_it_is_overwritten() -> None:
+    kernel = write_kernel("""
+        B-:R0:W1:-:S02  LDG.E R4, [R2.64]
+        B-:R-:W-:-:S05  CALL.ABS.NOINC `(callee)
+        B-:R-:W-:-:S05  EXIT
+    [callee]
+        B0:R-:W-:-:S04  MOV R2, RZ                   # long_scoreboard=8
+        B1:R-:W-:-:S04  FADD R5, R4, R4              # long_scoreboard=6
+        B-:R-:W-:-:S05  RET.REL.NODEC R20 0x0
+    """)
+    found, _ = carry(kernel)
+    assert [(one.use, one.cause, one.category) for one in found] == [
+        (3, 0, "WRITE_AFTER_READ"),
+        (4, 0, "MEMORY_GLOBAL"),
+    ]
+
+
 def test_only_the_functions_own_routine_is_entered_from_outside() -> None:
     """A local routine is called in its own section, where blaming follows it; a loss there is none of the callers'."""
     kernel = write_kernel("""

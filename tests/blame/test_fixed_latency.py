@@ -105,15 +105,24 @@ def test_the_halves_of_a_pair_are_one_dependency() -> None:
     assert blame(function) == [Blamed(1, 0, "READ_AFTER_WRITE", "R4", 5, 1)]
 
 
-@pytest.mark.parametrize(("addend", "cycles"), [("R4", 2), ("R6", None)])
-def test_which_operand_reads_decides(addend: str, cycles: int | None) -> None:
-    """IMAD.WIDE reads its addend two cycles before its factors: 2 cycles cannot have been for anything else."""
+@pytest.mark.parametrize(
+    ("stall", "use", "is_cause"),
+    [
+        ("02", "IMAD.WIDE R8, R2, R3, R4", True),  # its addend it reads two cycles before its factors
+        ("06", "IMAD.WIDE R8, R2, R3, R4", False),
+        ("06", "IMAD.WIDE R8, R5, R3, R4", True),
+        ("02", "IMAD.WIDE R8, R2, R3, R6", False),
+        ("06", "IADD3 R8, R5, R3, RZ", True),  # the high half comes two cycles after the low one
+        ("06", "IADD3 R8, R4, R3, RZ", False),
+    ],
+)
+def test_halves_and_operands_have_latencies_of_their_own(stall: str, use: str, is_cause: bool) -> None:
     function = view(f"""
-        B-:R-:W-:-:S02  IMAD.WIDE R4, R2, R3, R6
-        B-:R-:W-:-:S02  IMAD.WIDE R8, R2, R3, {addend}   # wait=1
+        B-:R-:W-:-:S{stall}  IMAD.WIDE R4, R2, R3, R6
+        B-:R-:W-:-:S02       {use}                    # wait=1
     """)
     (found,) = blame(function)
-    assert (found.dependency, found.cycles) == (("READ_AFTER_WRITE", cycles) if cycles else ("ISSUE", 2))
+    assert found.dependency == ("READ_AFTER_WRITE" if is_cause else "ISSUE")
 
 
 def test_double_precision_behind_a_scoreboard_counts_where_the_stall_covers_it() -> None:
@@ -127,13 +136,18 @@ def test_double_precision_behind_a_scoreboard_counts_where_the_stall_covers_it()
 
 
 def test_a_guarded_def_does_not_hide_the_one_before_it() -> None:
-    function = view("""
-        B-:R-:W-:-:S01  IADD3 R2, R3, R4, RZ
-        B-:R-:W-:-:S01  @P1 MOV R2, R9
-        B-:R-:W-:-:S02  NOP
-        B-:R-:W-:-:S05  IADD3 R5, R2, R4, RZ      # wait=1
-    """)
-    assert blame(function)[0].cause == 1
+    """Double precision takes 10 cycles, of which 8 are left; the move asks for three at most."""
+    text = """
+        B-:R-:W-:-:S01  DADD R2, R6, R8
+        B-:R-:W-:-:S01  {guard} MOV R2, R9
+        B-:R-:W-:-:S08  NOP
+        B-:R-:W-:-:S05  IADD3 R5, R2, R4, RZ      # wait=7
+    """
+    assert blame(view(text.format(guard="@P1"))) == [Blamed(3, 0, "READ_AFTER_WRITE", "R2", 10, 3)]
+    assert blame(view(text.format(guard=""))) == [Blamed(3, 2, "ISSUE", "", 8, 1)]
+
+
+def test_the_last_def_hides_those_before_it() -> None:
     unguarded = view("""
         B-:R-:W-:-:S01  HADD2 R2, R3, R4
         B-:R-:W-:-:S03  MOV R2, R9
@@ -164,7 +178,7 @@ def test_the_stall_of_a_taken_branch_shows_at_the_address_behind_it() -> None:
 
 def test_behind_an_instruction_that_never_falls_through_no_result_is_looked_for() -> None:
     function = view("""
-        B-:R-:W-:-:S05  MOV R2, R3
+        B-:R-:W-:-:S01  MOV R2, R3
         B-:R-:W-:-:S05  EXIT
         B-:R-:W-:-:S04  IADD3 R4, R2, R2, RZ       # wait=4
     """)
@@ -234,7 +248,7 @@ def test_without_a_table_the_nearest_def_in_the_window_is_taken() -> None:
         B-:R-:W-:-:S07  NOP
         B0:R-:W-:-:S04  IADD3 R4, R2, R8, R7       # wait=6
         B-:R-:W-:-:S15  NOP
-        B0:R-:W-:-:S04  IADD3 R4, R2, R8, R7       # wait=14
+        B0:R-:W-:-:S04  IADD3 R6, R4, R8, R7       # wait=14
     """),
         architecture=None,
     )

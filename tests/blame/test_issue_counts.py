@@ -95,9 +95,11 @@ def test_rows_without_code_count_for_themselves() -> None:
 
 
 def test_filler_that_the_counter_does_not_list_never_issued() -> None:
-    counts = count_issues(write_kernel(LOOP + "    BRA 0x60   # drain=4\n"))
+    """The samples of issue behind the EXIT are of what was executed."""
+    counts = count_issues(write_kernel(LOOP + "    BRA 0x60   # selected=99\n"))
     assert counts.is_exact
     assert counts.counts[-1] == 0
+    assert counts.counts.sum() == pytest.approx(500)
 
 
 @pytest.mark.parametrize("text", ["EXIT", "EXIT  # wait=3", "EXIT  # - | wait=3 | x=5", "EXIT  # - | selected=0 | x=0"])

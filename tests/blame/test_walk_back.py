@@ -103,6 +103,20 @@ def test_a_barrier_far_away_on_another_way_is_not() -> None:
     assert blame(function) == [Blamed(1, 0, 99, 1)]
 
 
+def test_a_barrier_hides_those_before_it_over_the_borders_of_blocks() -> None:
+    function = view("""
+        BAR.SYNC 0x0
+        @P0 EXIT
+        B-:R-:W-:-:S05  BAR.SYNC 0x0
+        B-:R-:W-:-:S07  @P1 EXIT
+        B-:R-:W-:-:S03  NOP
+        NOP                         # barrier=5
+    """)
+    assert blame(function) == [Blamed(5, 2, 5, 3)]
+    edges, _ = find_other_causes(function, WorkBudget.for_function(len(function)))
+    assert edges.distance_cycles.tolist() == [15]
+
+
 def test_arriving_at_a_barrier_is_no_wait() -> None:
     function = view("""
         BAR.ARV 0x1, 0x40
@@ -287,7 +301,7 @@ def test_dispatch_stalls_hint_at_a_wide_or_constant_operand_just_before() -> Non
         IADD3 R0, R0, 0x1, RZ           # dispatch_stall=5
         IADD3 R0, R0, c[0x0][0x160], RZ # dispatch_stall=2
         IADD3 R0, R0, 0x1, RZ           # dispatch_stall=3
-        LDG.E.128 R8, [R2.64]
+        LDSM.16.M88.4 R8, [R2]
         IADD3 R0, R0, 0x1, RZ           # dispatch_stall=1
     """)
     assert sorted(blame(function)) == [Blamed(1, 0, 5, 1), Blamed(2, 2, 2, 0), Blamed(3, 2, 3, 1), Blamed(5, 5, 1, 0)]
