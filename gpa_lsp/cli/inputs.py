@@ -1,6 +1,7 @@
 """From the paths on a command line to one report."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,12 @@ from gpa_lsp.report.names import is_named, shorten_name
 if TYPE_CHECKING:
     from gpa_lsp.render.places import PlaceNames
     from gpa_lsp.report.model import Report
+    from gpa_lsp.report.source_paths import SourceLocator
 
 _LISTED_KERNELS = 20
+
+_MAX_FILES = 50_000
+"""Bound of the search for moved sources; smaller than the server's, since a command should answer at once anywhere."""
 
 EXIT_BAD_INPUT = 2
 
@@ -63,9 +68,12 @@ def load_report(
     Raises:
         InputError: ``--kernel`` names no kernel there is.
     """
-    report = _load(arguments.paths, arguments.kernel, terminal, disassemble=disassemble, blamer=blamer)
+    options: dict[str, Any] = {"disassemble": disassemble}
+    if blamer is not None:
+        options["blamer"] = blamer
+    report = _load(arguments, arguments.kernel, terminal, options)
     if arguments.kernel is not None and not report.kernels:
-        everything = _load(arguments.paths, None, terminal, disassemble=False)
+        everything = _load(arguments, None, terminal, {"disassemble": False, "blamer": None})
         if everything.kernels:
             names = list(dict.fromkeys(shorten_name(kernel.name) for kernel in everything.kernels))
             listed = ", ".join(names[:_LISTED_KERNELS]) + (" and others" if len(names) > _LISTED_KERNELS else "")
@@ -75,11 +83,9 @@ def load_report(
 
 def name_places(arguments: argparse.Namespace) -> "PlaceNames":
     """How the command shows sources: as found from the current directory and by ``--map``."""
-    from gpa_lsp.render.places import (
-        place_names_here,
-    )  # these imports bring numpy, which --help and --version do without
+    from gpa_lsp.render.places import PlaceNames  # these imports bring numpy, which --help and --version do without
 
-    return place_names_here(arguments.map)
+    return PlaceNames(_locate_sources(arguments), _read_folder())
 
 
 def choose_exit_code(report: "Report") -> int:
@@ -88,23 +94,34 @@ def choose_exit_code(report: "Report") -> int:
     return EXIT_BAD_INPUT if bad else 0
 
 
-def _load(
-    paths: Sequence[Path], kernel: str | None, terminal: Terminal, *, disassemble: bool, blamer: str | None = None
-) -> "Report":
+def _locate_sources(arguments: argparse.Namespace) -> "SourceLocator":
+    """One for the whole command, since looking through the folders is what takes time."""
+    from gpa_lsp.report.source_paths import SourceLocator
+
+    known = getattr(arguments, "locator", None)
+    if not isinstance(known, SourceLocator):
+        known = arguments.locator = SourceLocator([_read_folder()], arguments.map, max_files=_MAX_FILES)
+    return known
+
+
+def _read_folder() -> Path:
+    return Path(os.getcwd())  # noqa: PTH109 - the folder as the shell shows it, links unresolved
+
+
+def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal, options: dict[str, Any]) -> "Report":
     from gpa_lsp.report.model import Report
     from gpa_lsp.report.store import is_saved_report
 
+    paths: Sequence[Path] = arguments.paths
     saved = [path for path in paths if path.is_file() and is_saved_report(path)]
     profiles = [path for path in paths if path not in saved]
     reports = [_read_saved(path, kernel) for path in saved]
     if profiles:
         from gpa_lsp.pipeline import analyse  # saved reports need neither readers nor disassembler
 
-        chosen: dict[str, Any] = {} if blamer is None else {"blamer": blamer}
+        locator = _locate_sources(arguments)
         with ProgressBar(terminal) as progress:
-            reports.append(
-                analyse(profiles, kernel_filter=kernel, disassemble=disassemble, progress=progress, **chosen)
-            )
+            reports.append(analyse(profiles, kernel_filter=kernel, locator=locator, progress=progress, **options))
     kernels = [kernel for report in reports for kernel in report.kernels]
     if len(reports) > 1:
         kernels.sort(key=lambda found: (-found.total_duration_ns, found.mangled_name))

@@ -17,6 +17,7 @@ from gpa_lsp.render.layout import (
     Column,
     Line,
     Style,
+    cut,
     hang,
     join_facts,
     lay_out_table,
@@ -35,6 +36,9 @@ from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
 from gpa_lsp.render.silence_text import render_silences
 from gpa_lsp.report.model import KernelReport, Report
+
+_REMARK_CELLS = 120
+"""Of a remark of the profiler; ``gpa-lsp report`` shows all of it."""
 
 ALTERNATIVES = "Estimates are alternatives: several may count the same samples. They are not to be added or multiplied."
 
@@ -166,7 +170,7 @@ def _render_estimates(kernel: KernelReport, width: int | None) -> Iterator[Line]
             (estimate.saved, Style.PLAIN),
             (estimate.base, Style.PLAIN),
             (estimate.rule, Style.PLAIN),
-            (estimate.text, Style.DIM),
+            (cut(estimate.text, _REMARK_CELLS), Style.DIM),
         )
         for estimate in estimates
     ]

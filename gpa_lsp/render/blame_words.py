@@ -6,7 +6,6 @@ import numpy as np
 
 from gpa_lsp.blame.model import BlameCategory, KernelBlame, SingleDependencyCoverage, UnattributedCause, WaitCheck
 from gpa_lsp.render.advice_words import describe_cause, describe_unattributed
-from gpa_lsp.render.finding_words import describe_problem
 from gpa_lsp.render.findings import choose_reasons
 from gpa_lsp.render.numbers import (
     UNKNOWN,
@@ -53,7 +52,7 @@ def measure_causes(kernel: KernelReport, blame: KernelBlame) -> list[tuple[Blame
 
 
 def describe_grounds(kernel: KernelReport) -> Iterator[tuple[str, str]]:
-    """What blame rests on, as a name and a sentence each: coverage, unattributed samples, issue counts, the check by ``wait``, problems."""
+    """What blame rests on, as a name and a sentence each: coverage, unattributed samples, issue counts, the check by ``wait``."""
     blame = kernel.blame
     if blame is None:
         return
@@ -66,8 +65,6 @@ def describe_grounds(kernel: KernelReport) -> Iterator[tuple[str, str]]:
     yield "issue counts", f"{exact}: {why}" if why else exact
     if blame.wait_check is not None:
         yield "wait check", _describe_wait_check(blame.wait_check)
-    for problem in blame.problems:
-        yield problem.severity.value, describe_problem(problem)
 
 
 def _describe_coverage(coverage: SingleDependencyCoverage) -> str:

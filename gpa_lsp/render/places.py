@@ -1,6 +1,5 @@
 """How source places are shown: the path that exists here where there is one, and the line's own text where it can be trusted."""
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -97,17 +96,6 @@ def shorten_paths(paths: Iterable[str]) -> dict[str, str]:
                 del tails[path]
         length += 1
     return {path: short[path] for path in paths}
-
-
-def place_names_here(mappings: Sequence[tuple[str, str]] = (), *, max_files: int = 50_000) -> PlaceNames:
-    """Names as a command run in the current directory shows them.
-
-    Args:
-        mappings: prefix as compiled → folder here.
-        max_files: bound of the search for moved sources; smaller than the server's, since a command should answer at once anywhere.
-    """
-    folder = Path(os.getcwd())  # noqa: PTH109 - the folder as the shell shows it, links unresolved
-    return PlaceNames(SourceLocator([folder], mappings, max_files=max_files), folder)
 
 
 def _is_older(path: Path, unix_s: int | None) -> bool:

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.profile.read import read_profile
+from gpa_lsp.pipeline import analyse
 from gpa_lsp.render.advice_markdown import render_advice_markdown
 from gpa_lsp.render.advice_notes import list_notes
 from gpa_lsp.render.advice_sarif import build_advice_sarif
@@ -17,7 +14,6 @@ from gpa_lsp.render.advice_text import render_advice
 from gpa_lsp.render.github import render_advice_github
 from gpa_lsp.render.layout import read_plain
 from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pairs import build_pair_index
 from gpa_lsp.report.store import read_report, write_report
@@ -38,13 +34,7 @@ pytestmark = [
 @cache
 def advise_report(name: str) -> Report:
     assert CORPUS is not None
-    kernels, problems = join_profile(read_profile(CORPUS / "ncu" / name))
-    analysed = []
-    for kernel in kernels:
-        blame = blame_kernel(kernel)
-        advice, _ = advise_kernel(kernel, blame)
-        analysed.append(AnalysedKernel(kernel=kernel, blame=blame, advice=advice))
-    return gather_report(analysed, problems)
+    return analyse([CORPUS / "ncu" / name])
 
 
 @pytest.mark.parametrize("name", REPORTS)

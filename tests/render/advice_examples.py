@@ -160,11 +160,6 @@ def make_vague() -> KernelReport:
         """,
     )
     assert kernel.blame is not None
-    problem = Problem(
-        severity=ProblemSeverity.WARNING,
-        message="the search for causes exceeded its work bound",
-        kernel=kernel.mangled_name,
-    )
     blame = replace(
         kernel.blame,
         coverage=replace(
@@ -174,7 +169,6 @@ def make_vague() -> KernelReport:
         issue_counts=IssueCounts(
             counts=kernel.blame.issue_counts.counts, is_exact=True, why="", chi_square_per_row=1.25
         ),
-        problems=(problem,),
     )
     return replace(kernel, blame=blame, device=replace(kernel.device, name=None))
 
