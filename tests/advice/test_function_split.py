@@ -1,0 +1,71 @@
+"""Inlined functions with rarely executed parts, in code too large to be fetched in time."""
+
+from gpa_lsp.advice.matches import EliminationMatch
+from gpa_lsp.advice.model import ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.optimizers.function_split import OPTIMIZER
+from gpa_lsp.advice.subject import Subject
+from tests.advice.blamed_by_hand import forget_code, write_subject
+
+FILLER = 1100
+"""Instructions of the kernel's own: 17 KiB, where the cache holds 16."""
+
+
+def write_inlined(
+    rare_instructions: int, *, filler: int = FILLER, rare_executions: int = 3, counted: bool = True
+) -> Subject:
+    def line(code: str, place: str, samples: str, executions: int) -> str:
+        return f"        {code}  # {place} | {samples}" + (f" | x={executions}" if counted else "")
+
+    hot = [
+        line("FFMA R2, R2, R3, R4", f"norm@math.h:{10 + n % 3} < k.cu:5", "no_instructions=2", 100) for n in range(20)
+    ]
+    rare = [
+        line("FMUL R6, R6, R7", f"norm@math.h:{30 + n % 5} < k.cu:5", "no_instructions=1", rare_executions)
+        for n in range(rare_instructions)
+    ]
+    own = [line("FADD R8, R8, R9", "k.cu:7", "no_instructions=1", 100) for _ in range(filler)]
+    return write_subject("\n".join([*hot, *rare, *own, line("EXIT", "k.cu:9", "selected=1", 100)]), {})
+
+
+def test_the_fetches_of_an_inlined_function_with_rare_code_count() -> None:
+    found = OPTIMIZER.match(write_inlined(60))
+    assert isinstance(found, EliminationMatch)
+    (region,) = found.regions
+    assert region.samples == 20 * 2 + 60
+    assert (region.scope.kind, region.scope.function) == (ScopeKind.INLINED, "norm")
+    assert (region.scope.file, region.scope.line, region.scope.last_line) == ("math.h", 10, 34)
+    assert "`norm` of math.h, lines 10 to 34, is 1.2 KiB of code" in found.hint
+    assert "75 % of it, in lines 30 to 34, is executed less than a tenth as often" in found.hint
+
+
+def test_a_function_that_is_hot_throughout_is_not_worth_splitting() -> None:
+    silence = OPTIMIZER.match(write_inlined(60, rare_executions=90))
+    assert isinstance(silence, Silence)
+    assert "no rarely executed code" in silence.message
+    few = OPTIMIZER.match(write_inlined(4))
+    assert isinstance(few, Silence)
+
+
+def test_without_counts_the_reader_has_to_know_what_is_rare() -> None:
+    found = OPTIMIZER.match(write_inlined(60, counted=False))
+    assert isinstance(found, EliminationMatch)
+    assert "Put what is rarely executed" in found.hint
+
+
+def test_code_that_fits_the_cache_waits_for_other_reasons() -> None:
+    silence = OPTIMIZER.match(write_inlined(60, filler=100))
+    assert isinstance(silence, Silence)
+    assert silence.stage is SilenceStage.GATED
+    assert "16 KiB" in silence.message
+
+
+def test_silences() -> None:
+    calm = OPTIMIZER.match(write_subject("FADD R2, R2, R3  # k.cu:3 | wait=4\nEXIT", {}))
+    assert isinstance(calm, Silence)
+    assert calm.message == "no sample waited for instructions"
+    own = OPTIMIZER.match(write_subject("FADD R2, R2, R3  # k.cu:3 | no_instructions=4\nEXIT", {}))
+    assert isinstance(own, Silence)
+    assert own.message == "the 4 samples that waited for instructions are in no inlined function"
+    blind = OPTIMIZER.match(forget_code(write_inlined(4)))
+    assert isinstance(blind, Silence)
+    assert blind.stage is SilenceStage.NO_CODE

@@ -1,0 +1,160 @@
+"""Slow arithmetic: integer divisions, detours through double precision, and what an architecture is slow at."""
+
+import pytest
+
+from gpa_lsp.advice.matches import EliminationMatch
+from gpa_lsp.advice.model import ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.optimizers.strength_reduction import OPTIMIZER
+from gpa_lsp.advice.slow_arithmetic import SlowKind, find_slowness
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.arch.lookup import find_architecture, list_architectures
+from tests.advice.blamed_by_hand import forget_code, write_subject
+from tests.advice.written_arithmetic import DIVISION, DIVISION_CAUSES, INTEGER_DIVISION, INTEGER_DIVISION_ROWS
+
+
+def match(subject: Subject) -> EliminationMatch:
+    found = OPTIMIZER.match(subject)
+    assert isinstance(found, EliminationMatch)
+    return found
+
+
+def refuse(subject: Subject) -> Silence:
+    found = OPTIMIZER.match(subject)
+    assert isinstance(found, Silence)
+    return found
+
+
+def test_an_integer_division_counts_whole_and_says_that_its_divisor_stays() -> None:
+    subject = write_subject(INTEGER_DIVISION, {})
+    found = match(subject)
+    (region,) = found.regions
+    assert region.samples == int(subject.all_samples[sorted(INTEGER_DIVISION_ROWS)].sum())
+    assert region.scope.line == 5
+    assert found.hint.startswith("The integer division in lines 4 and 5 of k.cu takes 18 instructions")
+    assert "The divisor does not change" in found.hint
+
+
+def test_a_divisor_of_each_turns_own_cannot_be_prepared() -> None:
+    changing = INTEGER_DIVISION.replace("    loop:\n", "").replace(
+        "        B-:R-:W0:-:S01  I2F", "    loop:\n        LDG.E R20, [R26.64]\n        B-:R-:W0:-:S01  I2F"
+    )
+    found = match(write_subject(changing, {}))
+    assert "does not change" not in found.hint
+    assert "shift and a mask" in found.hint
+
+
+def test_the_source_names_the_quotient() -> None:
+    source = "\n\n\n\n  int q = key / width;\n"
+    found = match(write_subject(INTEGER_DIVISION, {}, sources={"k.cu": source}))
+    assert "`key / width`" in found.hint
+
+
+WIDENED = """
+    loop:
+        F2F.F64.F32 R2, R13             # k.cu:2 | short_scoreboard=10
+        DFMA R2, R2, R10, c[0x2][0x0]   # k.cu:2 | short_scoreboard=30
+        F2F.F32.F64 R13, R2             # k.cu:2 | short_scoreboard=50
+        IADD3 R5, R5, 0x1, RZ           # k.cu:3 | selected=3
+        ISETP.NE.AND P0, PT, R5, 0x20, PT   # k.cu:3 | wait=5
+        @P0 BRA loop                    # k.cu:3 | wait=12
+        STG.E [R6.64], R13              # k.cu:4 | selected=4
+        EXIT                            # k.cu:5
+"""
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (8, 6)])
+def test_a_double_literal_is_quoted_with_its_cure(capability: tuple[int, int]) -> None:
+    source = "float f(float x) {\n  x = x * 0.7 + 0.1;\n"
+    found = match(write_subject(WIDENED, {}, sources={"k.cu": source}, compute_capability=capability))
+    (region,) = found.regions
+    assert region.samples == 90
+    assert "the literals `0.7`, `0.1` are of type double. Write `0.7f`, `0.1f`." in found.hint
+    assert ("1/64 of the FP32 rate" in found.hint) == (capability == (8, 6))
+    assert "24 bits" in found.caveats[0]
+
+
+def test_without_the_source_the_literal_is_a_guess() -> None:
+    hint = match(write_subject(WIDENED, {})).hint
+    assert "Single precision values in line 2 of k.cu are widened to FP64" in hint
+    assert "Look for a literal without an f" in hint
+
+
+DOUBLE = """
+    loop:
+        B-:R-:W-:-:S08  DFMA R2, R2, R4, R6     # k.cu:2 | math_pipe_throttle=40 wait=7 selected=2 not_selected=5
+        B-:R-:W-:-:S08  DADD R2, R2, R8         # k.cu:3 | math_pipe_throttle=30 wait=7 selected=2
+        B-:R-:W-:-:S13  ISETP.NE.AND P0, PT, R10, RZ, PT   # k.cu:1 | wait=7
+        B-:R-:W-:-:S05  @P0 BRA loop            # k.cu:1 | wait=12
+        B-:R-:W-:-:S05  EXIT                    # k.cu:4
+"""
+DOUBLE_CAUSES = {(1, "wait"): [0], (2, "wait"): [1]}
+
+
+def test_double_precision_is_slow_where_the_table_says_so() -> None:
+    found = match(write_subject(DOUBLE, DOUBLE_CAUSES, compute_capability=(8, 6)))
+    (region,) = found.regions
+    # Busy pipes and waits for results, blamed on the two; not that they issued.
+    assert region.samples == 40 + 7 + 30 + 7 + 7
+    assert region.scope.kind is ScopeKind.LOOP
+    assert "2 instructions" in found.hint
+    assert "1/64 of the FP32 rate" in found.hint
+    silence = refuse(write_subject(DOUBLE, DOUBLE_CAUSES, compute_capability=(8, 0)))
+    assert silence.stage is SilenceStage.NOT_MATCHED
+
+
+CONVERSION = """
+    {before}
+        I2F R3, R4                                  # k.cu:2 | mio_throttle=8
+        FFMA R5, R3, R6, R5                         # k.cu:2 | short_scoreboard=40
+        ISETP.NE.AND P0, PT, R10, RZ, PT            # k.cu:1 | wait=7
+        @P0 BRA {target}                            # k.cu:1 | wait=12
+        EXIT                                        # k.cu:4
+"""
+CONVERSION_CAUSES = {(1, "short_scoreboard"): [0]}
+
+
+def test_a_conversion_counts_in_a_loop() -> None:
+    found = match(write_subject(CONVERSION.format(before="loop:", target="loop"), CONVERSION_CAUSES))
+    assert found.regions[0].samples == 48
+    assert "conversion from integer to FP32 in line 2 of k.cu (I2F, in a loop)" in found.hint
+    assert "1/8 of the FP32 rate" in found.hint
+    straight = CONVERSION.format(before="", target="out").replace("        EXIT", "    out:\n        EXIT")
+    assert refuse(write_subject(straight, CONVERSION_CAUSES)).stage is SilenceStage.NOT_MATCHED
+
+
+def test_divisions_of_floats_are_left_to_fast_math() -> None:
+    silence = refuse(write_subject(DIVISION, DIVISION_CAUSES, compute_capability=(8, 0)))
+    assert silence.stage is SilenceStage.NOT_MATCHED
+    assert "23 instructions" in silence.message
+
+
+def test_regions_of_one_kernel_share_no_sample() -> None:
+    body = INTEGER_DIVISION.replace("EXIT", "NOP") + WIDENED.replace("loop", "again").replace("EXIT", "NOP")
+    subject = write_subject(body + DOUBLE.replace("loop", "third"), {}, compute_capability=(8, 6))
+    found = match(subject)
+    assert len(found.regions) == 3
+    pairs = [(one.def_row, one.use_row) for region in found.regions for one in region.hotspots]
+    assert len(pairs) == len(set(pairs))
+    assert sum(region.samples for region in found.regions) <= subject.total_samples
+
+
+def test_blind_without_code() -> None:
+    assert refuse(forget_code(write_subject(WIDENED, {}))).stage is SilenceStage.NO_CODE
+
+
+@pytest.mark.parametrize("capability", list_architectures())
+def test_what_every_architecture_is_slow_at(capability: tuple[int, int]) -> None:
+    architecture = find_architecture(capability)
+    for mnemonic in ("FFMA", "IADD3", "IMAD.WIDE.U32", "HFMA2", "HMMA.16816.F32", "LDG.E", "FROB"):
+        assert find_slowness(architecture, mnemonic) is None
+    for mnemonic, kind in (
+        ("MUFU.RCP", SlowKind.SPECIAL_FUNCTION),
+        ("F2I", SlowKind.CONVERSION),
+        ("POPC", SlowKind.BIT_COUNT),
+    ):
+        slowness = find_slowness(architecture, mnemonic)
+        assert slowness is not None
+        assert slowness.kind is kind
+        assert slowness.words
+    is_slow = find_slowness(architecture, "DADD") is not None
+    assert is_slow == (capability not in ((7, 0), (8, 0), (9, 0), (10, 0), (10, 3)))
