@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.effects import SIDE_CODE, Step
+from gpa_lsp.binary.model import Flow
 from gpa_lsp.program.model import FlowGraph, Loop
 
 _MOST_JUMPS_BACK = 16
@@ -195,7 +196,7 @@ def _summarise(graph: FlowGraph, steps: Sequence[Step], blocks: Sequence[int]) -
     reads: set[int] = set()
     writes: set[int] = set()
     loads = stores = 0
-    is_order = is_call = may_leave = False
+    is_order = is_call = may_leave = is_load = False
     for index in list_instructions(graph, blocks).tolist():
         step = steps[index]
         reads.update(step.reads)
@@ -205,8 +206,10 @@ def _summarise(graph: FlowGraph, steps: Sequence[Step], blocks: Sequence[int]) -
         is_order = is_order or step.is_order
         is_call = is_call or step.is_call
         may_leave = may_leave or step.may_leave
+        is_load = is_load or step.is_load
     return Step(
         instruction=SIDE_CODE,
+        flow=Flow.NONE,
         reads=tuple(reads),
         writes=tuple(writes),
         is_partial=True,
@@ -215,6 +218,7 @@ def _summarise(graph: FlowGraph, steps: Sequence[Step], blocks: Sequence[int]) -
         is_order=is_order,
         is_call=is_call,
         may_leave=may_leave,
+        is_load=is_load,
         is_movable=not is_order and not is_call,
         blocks=tuple(blocks),
     )

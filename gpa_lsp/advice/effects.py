@@ -4,7 +4,7 @@ Memory is taken apart by space, not by address: two accesses to one space may be
 read-only path (``LDG.….CONSTANT``, textures, constants) see memory that nobody changes while the kernel runs, so nothing orders them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -59,6 +59,7 @@ class _Kind:
 
     loads: int
     stores: int
+    is_load: bool
     is_barrier: bool
     is_fence: bool
 
@@ -69,7 +70,8 @@ def _find_kind(mnemonic: str) -> _Kind:
     loads, stores = find_spaces(opcode)
     if loads and opcode.access is Access.LOAD and _READ_ONLY in mnemonic.split("."):
         loads = 0
-    return _Kind(loads, stores, opcode.name in BLOCK_BARRIERS, opcode.name in FENCES)
+    is_load = opcode.access in (Access.LOAD, Access.ATOMIC) and opcode.memory is not MemorySpace.CONSTANT
+    return _Kind(loads, stores, is_load, opcode.name in BLOCK_BARRIERS, opcode.name in FENCES)
 
 
 def find_spaces(opcode: Opcode) -> tuple[int, int]:
@@ -91,6 +93,7 @@ class Step(NamedTuple):
 
     Attributes:
         instruction: number in the function; :data:`SIDE_CODE` for side code.
+        flow: of :class:`~gpa_lsp.binary.model.Flow`; NONE for side code.
         reads: resource numbers, the guard's included.
         writes: resource numbers.
         is_partial: what is written may also stay as it was (a guard, a branch around it).
@@ -99,11 +102,13 @@ class Step(NamedTuple):
         is_order: accesses may not pass it; ``loads`` and ``stores`` say to which spaces.
         is_call: nothing is moved past it: control may not come back, or only after code that nobody looked at.
         may_leave: control may go elsewhere here for good, so that what follows may not happen.
+        is_load: it brings a value from memory that is not a constant.
         is_movable: it could be placed elsewhere: no jump and no barrier.
         blocks: of side code its blocks.
     """
 
     instruction: int
+    flow: int
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     is_partial: bool
@@ -112,11 +117,26 @@ class Step(NamedTuple):
     is_order: bool
     is_call: bool
     may_leave: bool
+    is_load: bool
     is_movable: bool
     blocks: tuple[int, ...] = ()
 
 
-def find_steps(instructions: Instructions, graph: FlowGraph, stored_elsewhere: int) -> tuple[Step, ...]:
+class CalledEffects(NamedTuple):
+    """What calling a routine does: resource numbers it reads and writes, masks of spaces it loads from and stores to."""
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    loads: int
+    stores: int
+
+
+def find_steps(
+    instructions: Instructions,
+    graph: FlowGraph,
+    stored_elsewhere: int,
+    called: Mapping[int, CalledEffects] | None = None,
+) -> tuple[Step, ...]:
     """The effects of each of a function's instructions.
 
     A block barrier orders accesses to the spaces that something may have changed before it: without a store there is nothing to exchange.
@@ -126,6 +146,7 @@ def find_steps(instructions: Instructions, graph: FlowGraph, stored_elsewhere: i
         instructions: decoded.
         graph: of the same function.
         stored_elsewhere: mask of spaces that other code may change before or while this function runs.
+        called: number of a calling instruction → what its callee does, for calls that other code may be moved past.
     """
     kinds = [_find_kind(mnemonic) for mnemonic in instructions.mnemonics]
     index: list[int] = instructions.mnemonic_index.tolist()
@@ -140,6 +161,7 @@ def find_steps(instructions: Instructions, graph: FlowGraph, stored_elsewhere: i
         steps.append(
             Step(
                 instruction=row,
+                flow=flow,
                 reads=reads[row],
                 writes=writes[row],
                 is_partial=guarded[row],
@@ -148,10 +170,42 @@ def find_steps(instructions: Instructions, graph: FlowGraph, stored_elsewhere: i
                 is_order=kind.is_barrier or kind.is_fence,
                 is_call=flow in _DOES_NOT_GO_ON,
                 may_leave=flow == Flow.EXIT,
+                is_load=kind.is_load,
                 is_movable=flow == Flow.NONE and not kind.is_barrier and not kind.is_fence,
             )
         )
+    for row, effects in (called or {}).items():
+        step = steps[row]
+        steps[row] = step._replace(
+            reads=tuple({*step.reads, *effects.reads}),
+            writes=effects.writes,
+            loads=effects.loads,
+            stores=effects.stores,
+            is_call=False,
+        )
     return tuple(steps)
+
+
+def summarise_routine(steps: Sequence[Step]) -> CalledEffects | None:
+    """What a call of a routine does, by its instructions in the order of their addresses.
+
+    A register counts as read where no instruction before writes it; as written, and not as kept, wherever one does: calling conventions leave
+    nothing of use there.
+
+    Returns:
+        None where the routine calls others, orders accesses or may not come back.
+    """
+    reads: set[int] = set()
+    writes: set[int] = set()
+    loads = stores = 0
+    for step in steps:
+        if step.is_order or step.may_leave or (step.is_call and step.flow != Flow.RETURN):
+            return None
+        reads.update(set(step.reads) - writes)
+        writes.update(step.writes)
+        loads |= step.loads
+        stores |= step.stores
+    return CalledEffects(tuple(reads), tuple(writes), loads, stores)
 
 
 def find_stored_spaces(instructions: Instructions) -> int:

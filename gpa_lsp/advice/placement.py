@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.advice.arithmetic_patterns import recognise_routine
+from gpa_lsp.advice.called_code import find_callee
 from gpa_lsp.advice.course import Course, build_block_course, build_loop_course, list_instructions
-from gpa_lsp.advice.dependences import Dependences, find_dependences
-from gpa_lsp.advice.effects import SIDE_CODE, Step, find_steps, find_stored_spaces
+from gpa_lsp.advice.dependences import Dependences, find_dependences, list_bits
+from gpa_lsp.advice.effects import SIDE_CODE, CalledEffects, Step, find_steps, find_stored_spaces, summarise_routine
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.program.model import FlowGraph
 
@@ -28,6 +30,8 @@ class Track:
         is_movable: bool[m].
         first_row: row of the function's first instruction.
         graph: of the function.
+        function_steps: of all its instructions.
+        guessed_exit: the first way out of a loop whose condition needs what a turn loads; None without one.
     """
 
     course: Course = field(repr=False)
@@ -37,6 +41,8 @@ class Track:
     is_movable: npt.NDArray[np.bool_] = field(repr=False)
     first_row: int
     graph: FlowGraph = field(repr=False)
+    function_steps: tuple[Step, ...] = field(repr=False)
+    guessed_exit: int | None
 
     def row_of(self, step: int) -> int:
         """The row of a step's (first) instruction; steps of the next turn are those of this one."""
@@ -44,6 +50,15 @@ class Track:
         if found.instruction == SIDE_CODE:
             return self.first_row + int(list_instructions(self.graph, found.blocks).min())
         return self.first_row + found.instruction
+
+    def store_row_of(self, step: int) -> int:
+        """The row of a step that stores or orders accesses; of side code that of the last such instruction in it."""
+        found = self.course.steps[step % len(self.course)]
+        if found.instruction != SIDE_CODE:
+            return self.first_row + found.instruction
+        inside: list[int] = list_instructions(self.graph, found.blocks).tolist()
+        stores = [index for index in inside if self.function_steps[index].stores or self.function_steps[index].is_call]
+        return self.first_row + (stores or inside)[-1]
 
     def rows_of(self, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """int64[k], the rows of some steps, those in side code included."""
@@ -94,15 +109,29 @@ class _FunctionTracks:
         return self.of_block[block]
 
     def _lay(self, course: Course) -> Track:
+        dependences = find_dependences(course)
         return Track(
             course=course,
-            dependences=find_dependences(course),
+            dependences=dependences,
             active_samples=course.sum_over_steps(self.active_samples, self.graph),
             instructions=course.sum_over_steps(np.ones(len(self.steps)), self.graph),
             is_movable=course.is_movable,
             first_row=self.first_row,
             graph=self.graph,
+            function_steps=self.steps,
+            guessed_exit=_find_guessed_exit(course, dependences) if course.is_loop else None,
         )
+
+
+def _find_guessed_exit(course: Course, dependences: Dependences) -> int | None:
+    length = len(course)
+    for place in course.ways_out:
+        if course.steps[place].is_call:
+            continue
+        needed = place + length - 1 - list_bits(dependences.data_ancestors[place + length])
+        if any(course.steps[step].is_load for step in (needed % length).tolist()):
+            return place
+    return None
 
 
 class PlacementFinder:
@@ -134,10 +163,36 @@ class PlacementFinder:
         active = (subject.all_samples[rows] - subject.latency_samples[rows]).sum(axis=1).astype(np.float64)
         # Whoever calls or is called may have stored before a barrier here; the kernel's own code, without calls, is seen whole.
         stored_elsewhere = self._stored if number or function.graph.calls else 0
+        called = self._summarise_calls(number, function.graph)
         return _FunctionTracks(
-            steps=find_steps(function.instructions, function.graph, stored_elsewhere),
+            steps=find_steps(function.instructions, function.graph, stored_elsewhere, called),
             graph=function.graph,
             active_samples=active,
             first_row=first_row,
             work_left=_WORK_PER_INSTRUCTION * len(function.instructions),
         )
+
+    def _summarise_calls(self, number: int, graph: FlowGraph) -> dict[int, CalledEffects]:
+        """The calls of the compiler's own routines, which to the source are operations like others; others stay opaque."""
+        found: dict[int, CalledEffects] = {}
+        known: dict[range, CalledEffects | None] = {}
+        for call in graph.calls:
+            symbol, rows = find_callee(self._subject, number, call)
+            if not len(rows) or call.is_tail or recognise_routine(symbol) is None:
+                continue
+            if rows not in known:
+                known[rows] = self._summarise(rows)
+            effects = known[rows]
+            if effects is not None:
+                found[call.instruction] = effects
+        return found
+
+    def _summarise(self, rows: range) -> CalledEffects | None:
+        section = int(self._subject.function_index[rows.start])
+        function = self._subject.kernel.functions[section]
+        if function.instructions is None or function.graph is None:
+            return None
+        first = rows.start - int(self._subject.first_rows[section])
+        steps = find_steps(function.instructions, function.graph, self._stored)[first : first + len(rows)]
+        reachable = function.graph.is_reachable[function.graph.block_of_instruction]
+        return summarise_routine([step for step in steps if reachable[step.instruction]])

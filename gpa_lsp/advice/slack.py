@@ -71,8 +71,12 @@ class TurnSlack:
         steps: int64[k], its steps.
         active_samples: samples in issuing cycles of all of them.
         instructions: how many instructions they are.
-        is_recurrent: each turn's def needs the one of the turn before, through registers (a list that is walked, a sum).
+        is_recurrent: each turn's def needs the def or the use of the turn before, through registers (a list that is walked, a sum).
         needs_use: each turn's def must wait for the use of the turn before, through registers or memory.
+        order: STORE, BARRIER or CALL where no register makes it wait: what it must stay behind, after the use; None otherwise.
+        order_row: that store, barrier or call; None likewise.
+        exit_row: a way out of the loop that a loaded value decides about: to issue the next turn's def before it is to act on a guess; None where
+            none is.
         hold: what keeps the next turn's def from being issued earlier; START when nothing in the turn does.
         hold_row: the instruction that does; None where none does.
     """
@@ -83,16 +87,41 @@ class TurnSlack:
     instructions: int
     is_recurrent: bool
     needs_use: bool
+    order: Hold | None
+    order_row: int | None
+    exit_row: int | None
     hold: Hold
     hold_row: int | None
 
 
 class SlackFinder:
-    """Answers for one kernel. Time is in proportion to the code looked at, and to the window for each pair."""
+    """Answers for one kernel. Time is in proportion to the code looked at, and to the window for each pair.
 
-    def __init__(self, subject: Subject) -> None:
+    Args:
+        subject: the kernel.
+        waits: (def row, use row) of results that warps were seen waiting for. What needs one of them is not ready before that wait is over,
+            so it cannot fill an earlier one.
+    """
+
+    def __init__(self, subject: Subject, waits: Iterable[tuple[int, int]] = ()) -> None:
         self._row_count = subject.row_count
         self._placements = PlacementFinder(subject)
+        self._waits: dict[int, list[tuple[int, int]]] = {}
+        self._ready: dict[int, npt.NDArray[np.int64]] = {}
+        for def_row, use_row in waits:
+            source, target = self._placements.find(def_row), self._placements.find(use_row)
+            if source is not None and target is not None:
+                first = source.step if source.track is target.track else target.step
+                self._waits.setdefault(id(target.track), []).append((first, target.step))
+
+    def _keep_ready(self, use: Placement, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The steps that need nothing that is waited for at the use or later."""
+        waits = self._waits.get(id(use.track))
+        if waits is None:
+            return steps
+        if id(use.track) not in self._ready:
+            self._ready[id(use.track)] = _find_ready(use.track, waits)
+        return steps[self._ready[id(use.track)][steps] < use.step]
 
     def find(self, def_row: int, use_row: int) -> Slack | None:
         """The slack of a pair in one pass through the code; None without a disassembly."""
@@ -110,6 +139,7 @@ class SlackFinder:
             above = above[above > target.step]
             below = _list_let_by(target, [])
             below = np.setdiff1d(below[below < source.step], above, assume_unique=True)
+        below = self._keep_ready(target, below)
         hold, holder = _find_hold(source.track, source.step, -1, cut)
         return Slack(
             def_track=source.track,
@@ -120,7 +150,7 @@ class SlackFinder:
             instructions=int(source.track.instructions[above].sum() + target.track.instructions[below].sum()),
             earliest_row=source.track.row_of(int(above[0])) if len(above) else None,
             hold=hold,
-            hold_row=None if holder is None else source.track.row_of(holder),
+            hold_row=None if holder is None else _find_holder_row(source.track, holder, hold),
         )
 
     def find_next_turn(self, def_row: int, use_row: int) -> TurnSlack | None:
@@ -136,15 +166,22 @@ class SlackFinder:
         first_open = max(cut, use, following - WINDOW_STEPS - 1) + 1
         steps = track.dependences.list_independent_before(following, first_open) % length
         hold, holder = _find_hold(track, following, first, cut)
+        by_data = track.dependences.depends_by_data
+        is_recurrent = by_data(following, first) or by_data(following, use)
+        needs_use = track.dependences.depends(following, use)
+        order = None if is_recurrent else _find_order(track, following, use, cut, needs_use=needs_use)
         return TurnSlack(
             track=track,
             steps=np.sort(steps),
             active_samples=float(track.active_samples[steps].sum()),
             instructions=int(track.instructions[steps].sum()),
-            is_recurrent=track.dependences.depends_by_data(following, first),
-            needs_use=track.dependences.depends(following, use),
+            is_recurrent=is_recurrent,
+            needs_use=needs_use,
+            order=None if order is None else _name_wall(track, order),
+            order_row=None if order is None else track.store_row_of(order),
+            exit_row=None if track.guessed_exit is None else track.row_of(track.guessed_exit),
             hold=hold,
-            hold_row=None if holder is None else track.row_of(holder),
+            hold_row=None if holder is None else _find_holder_row(track, holder, hold),
         )
 
     def cover(self, slacks: Iterable[Slack | TurnSlack]) -> npt.NDArray[np.bool_]:
@@ -210,6 +247,30 @@ def _list_let_by(place: Placement, others: Sequence[int]) -> npt.NDArray[np.int6
     return free[~np.isin(free, later)] if later else free
 
 
+def _find_ready(track: Track, waits: Iterable[tuple[int, int]]) -> npt.NDArray[np.int64]:
+    """int64[m]: the last step at which something is waited for that a step needs; -1 for none.
+
+    Args:
+        track: of m steps.
+        waits: (step of the def, step of the use); a def on another track is given as its use.
+    """
+    length = len(track.course)
+    result_at = [-1] * length
+    for first, use in waits:
+        # The use of the next turn's def comes before it: its value is there.
+        result_at[first] = max(result_at[first], use if use >= first else -1)
+        result_at[use] = max(result_at[use], use)
+    ready: list[int] = []
+    after: list[int] = []
+    for step in range(length):
+        needed = (*track.dependences.sources[step], *track.dependences.ordered_after[step])
+        ready.append(max((after[other] for other in needed), default=-1))
+        after.append(max(ready[step], result_at[step]))
+    return np.maximum(
+        np.array(ready, dtype=np.int64), [step if result_at[step] == step else -1 for step in range(length)]
+    )
+
+
 def _list_readers(source: Placement, target: Placement) -> list[int]:
     """Steps after the use, on its track, that read a result of a def on another track."""
     waiting = set(source.track.course.steps[source.step].writes)
@@ -230,18 +291,41 @@ def _find_hold(track: Track, step: int, floor: int, cut: int) -> tuple[Hold, int
     """What a step depends on directly and comes last after ``floor``, or what cuts it off."""
     by_register = max((source for source in track.dependences.sources[step] if source > floor), default=-1)
     by_memory = max((source for source in track.dependences.ordered_after[step] if source > floor), default=-1)
-    steps, length = track.course.steps, len(track.course)
-    latest = max(by_register, by_memory)
-    if cut > latest and cut > floor:
-        wall = steps[cut % length]
-        if wall.is_call:
-            return Hold.CALL, cut
-        if wall.may_leave:
-            return Hold.BRANCH, cut
-        if wall.is_order and track.dependences.depends(step, cut):
-            return Hold.BARRIER, cut
+    latest, steps = max(by_register, by_memory), track.course.steps
+    if cut > latest and cut > floor and (_is_wall(track, step, cut) or steps[cut % len(steps)].may_leave):
+        return _name_wall(track, cut), cut
     if latest < 0:
         return Hold.START, None
-    if by_memory > by_register:
-        return (Hold.BARRIER if steps[by_memory % length].is_order else Hold.STORE), by_memory
-    return Hold.OPERAND, by_register
+    return (_name_wall(track, by_memory), by_memory) if by_memory > by_register else (Hold.OPERAND, by_register)
+
+
+def _find_holder_row(track: Track, step: int, hold: Hold) -> int:
+    return track.row_of(step) if hold is Hold.OPERAND else track.store_row_of(step)
+
+
+def _find_order(track: Track, step: int, use: int, cut: int, *, needs_use: bool) -> int | None:
+    """The wall or the store after a use that keeps the next turn's def behind it."""
+    if cut > use and _is_wall(track, step, cut):
+        return cut
+    if not needs_use:
+        return None
+    steps, length = track.course.steps, len(track.course)
+    for other in range(step - 1, max(use, step - WINDOW_STEPS - 1), -1):
+        if steps[other % length].stores and track.dependences.depends(step, other):
+            return other
+    return None
+
+
+def _is_wall(track: Track, step: int, cut: int) -> bool:
+    """Whether what was looked at ends at a call or a barrier that a step cannot pass, and not just at the window's end."""
+    found = track.course.steps[cut % len(track.course)]
+    return found.is_call or (found.is_order and track.dependences.depends(step, cut))
+
+
+def _name_wall(track: Track, step: int) -> Hold:
+    found = track.course.steps[step % len(track.course)]
+    if found.is_order:
+        return Hold.BARRIER
+    if found.is_call:
+        return Hold.CALL
+    return Hold.BRANCH if found.may_leave else Hold.STORE

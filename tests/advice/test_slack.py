@@ -254,6 +254,7 @@ def test_a_store_in_the_turn_keeps_the_next_load_behind_it() -> None:
     assert turn is not None
     assert not turn.is_recurrent
     assert turn.needs_use
+    assert (turn.order, turn.order_row) == (Hold.STORE, 5)
     assert (turn.hold, turn.hold_row) == (Hold.STORE, 5)
     assert turn.track.rows_of(turn.steps).tolist() == [6, 7]
     free = find_next_turn(text, 1, 4)

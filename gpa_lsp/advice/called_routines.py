@@ -1,0 +1,111 @@
+"""The functions that a kernel calls instead of holding their code: where from, how large, and whether they could be inlined at all."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpa_lsp.advice.arithmetic_patterns import recognise_routine
+from gpa_lsp.advice.called_code import find_callee
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.program.components import find_cyclic_nodes
+
+_NAME_PART = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledRoutine:
+    """A routine with at least one direct call.
+
+    Attributes:
+        symbol: its linkage name, as the image has it.
+        rows: of its code, what fills the section's end included.
+        scope: number of its scope.
+        instructions: how many of its instructions control can reach.
+        sites: rows of the instructions that call it, ascending.
+        is_recursive: a chain of calls leads back to it.
+        is_internal: the compiler's own, for an operation without an instruction (a division, a root).
+        is_separate: it has a section of its own: it was compiled apart from its callers, or may be called from elsewhere.
+    """
+
+    symbol: str
+    rows: range
+    scope: int
+    instructions: int
+    sites: tuple[int, ...]
+    is_recursive: bool
+    is_internal: bool
+    is_separate: bool
+
+    @property
+    def name(self) -> str:
+        """As its author calls it, as far as that is plain to see."""
+        return read_function_name(self.symbol)
+
+
+def find_called_routines(subject: Subject) -> tuple[CalledRoutine, ...]:
+    """The routines of a kernel that are called directly and whose code is at hand, by address."""
+    sites: dict[range, list[int]] = {}
+    symbols: dict[range, str] = {}
+    for number, function in enumerate(subject.kernel.functions):
+        for call in function.graph.calls if function.graph is not None else ():
+            symbol, rows = find_callee(subject, number, call)
+            if len(rows):
+                symbols[rows] = symbol
+                sites.setdefault(rows, []).append(int(subject.first_rows[number]) + call.instruction)
+    ordered = sorted(symbols, key=lambda rows: rows.start)
+    cyclic = _find_recursive(subject, ordered, sites)
+    return tuple(
+        CalledRoutine(
+            symbol=symbols[rows],
+            rows=rows,
+            scope=subject.scopes.routine_of(rows.start),
+            instructions=_count_reachable(subject, rows),
+            sites=tuple(sorted(sites[rows])),
+            is_recursive=is_cyclic,
+            is_internal=recognise_routine(symbols[rows]) is not None,
+            is_separate=rows.start in subject.first_rows,
+        )
+        for rows, is_cyclic in zip(ordered, cyclic, strict=True)
+    )
+
+
+def _find_recursive(subject: Subject, ordered: list[range], sites: dict[range, list[int]]) -> list[bool]:
+    """For each routine whether it can come to call itself."""
+    of_scope = {subject.scopes.routine_of(rows.start): number for number, rows in enumerate(ordered)}
+    successors: list[list[int]] = [[] for _ in ordered]
+    for callee, rows in enumerate(ordered):
+        for site in sites[rows]:
+            caller = of_scope.get(subject.scopes.routine_of(site))
+            if caller is not None:
+                successors[caller].append(callee)
+    return find_cyclic_nodes(successors)
+
+
+def _count_reachable(subject: Subject, rows: range) -> int:
+    function = subject.function_of(rows.start)
+    first = subject.index_of(rows.start)
+    if function.graph is None:
+        return len(rows)
+    blocks = function.graph.block_of_instruction[first : first + len(rows)]
+    return int(np.count_nonzero(function.graph.is_reachable[blocks]))
+
+
+def read_function_name(symbol: str) -> str:
+    """The plain name in a linkage name, namespaces included, parameters and template arguments left out; the symbol itself where there is none.
+
+    >>> read_function_name("$kernel$_Z5blendfff"), read_function_name("_ZN3lib4math5limitEff"), read_function_name("my_function")
+    ('blend', 'lib::math::limit', 'my_function')
+    """
+    name = symbol.rpartition("$")[2].partition("@")[0]
+    if not name.startswith("_Z"):
+        return name or symbol
+    rest = name.removeprefix("_Z").removeprefix("N").removeprefix("K").removeprefix("L")
+    parts = []
+    while found := _NAME_PART.match(rest):
+        end = found.end() + int(found[1])
+        parts.append(rest[found.end() : end])
+        rest = rest[end:]
+        if not name.startswith("_ZN"):
+            break
+    return "::".join(parts) or name

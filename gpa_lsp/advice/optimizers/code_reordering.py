@@ -1,0 +1,225 @@
+"""Results asked for too late: independent instructions could run while they are under way."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gpa_lsp.advice.accesses import has_code
+from gpa_lsp.advice.blamed_stalls import build_hotspots
+from gpa_lsp.advice.dependency_stalls import find_dependency_edges
+from gpa_lsp.advice.matches import HidingMatch, HidingRegion
+from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import HidingOptimizer
+from gpa_lsp.advice.reordering_words import write_advance_hint, write_reorder_hint
+from gpa_lsp.advice.slack import Hold, Slack, SlackFinder, TurnSlack
+from gpa_lsp.advice.source_words import describe_place
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.binary.model import ResourceKind
+from gpa_lsp.binary.opcodes import Access
+from gpa_lsp.blame.model import BlameCategory
+
+_UNFORESEEN = frozenset({BlameCategory.MEMORY_GLOBAL, BlameCategory.MEMORY_TEXTURE, BlameCategory.MEMORY_CONSTANT})
+"""Latencies the compiler cannot know when it orders straight code: a hit or a miss."""
+
+_CATEGORIES = _UNFORESEEN | {BlameCategory.EXECUTION_SHARED, BlameCategory.EXECUTION_CONSTANT}
+"""Results of shared memory come after a known time, so only what the compiler does not do, to load a turn ahead, can gain."""
+
+_MOST_HINTS = 2
+
+_LEAST_GAIN_RATIO = 0.001
+"""Of all samples: places that could gain less are not worth a line."""
+
+_OBSTACLES = {
+    Hold.STORE: "{} must stay behind a store that may write what they read",
+    Hold.BARRIER: "{} must stay behind a barrier",
+    Hold.CALL: "{} must stay behind a call",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pair:
+    """A def, its use, and what could stand between them.
+
+    Attributes:
+        hotspot: the pair.
+        slack: within one pass, or one turn ahead, whichever hides more.
+        hidden_samples: latency that can fill.
+    """
+
+    hotspot: Hotspot
+    slack: Slack | TurnSlack
+    hidden_samples: float
+
+
+class CodeReordering(HidingOptimizer):
+    """A load (or another result of variable latency) that could be issued earlier, or used later.
+
+    Matched: latency of loads, as far as instructions that depend on neither side could really stand between (:mod:`gpa_lsp.advice.slack`):
+    within the loop's turn or the block, or, where that hides less, by issuing the def of the next turn before this turn's value is used. A is
+    what those instructions hold, each counted once. Results whose latency is fixed, or known when the compiler orders straight code, count
+    only where a turn ahead helps, which compilers do not do: no source changes the order within straight code.
+
+    Source: GPA section V-A, Table II (Code Reordering); section VI-B, that barriers and dependences made it over-estimate.
+    """
+
+    name: ClassVar[str] = "code_reordering"
+    title: ClassVar[str] = "Ask for results earlier"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "latency"
+
+    def match(self, subject: Subject) -> HidingMatch | Silence:
+        """Find pairs with room between them."""
+        if not has_code(subject):
+            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+        edges = find_dependency_edges(subject, _CATEGORIES)
+        addressed = [_has_address(subject, row) for row in subject.blame.edges.def_row[edges].tolist()]
+        edges = edges[np.array(addressed, dtype=np.bool_)]
+        hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
+        if not hotspots:
+            message = "no warp was seen waiting for a load, a shuffle or another result of variable latency"
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        finder = SlackFinder(subject, [(one.def_row, _use_row(one)) for one in hotspots])
+        pairs: list[_Pair] = []
+        obstacles: Counter[Hold | None] = Counter()
+        for hotspot in hotspots:
+            found = _find_room(subject, finder, hotspot)
+            if isinstance(found, _Pair):
+                pairs.append(found)
+            else:
+                obstacles[found] += 1
+        if not pairs:
+            return self.silent(SilenceStage.GATED, _describe_obstacles(obstacles))
+        ahead = any(isinstance(pair.slack, TurnSlack) for pair in pairs)
+        return HidingMatch(
+            regions=_build_regions(subject, finder, pairs),
+            active_samples=_count_active(subject, finder, pairs),
+            hint=_write_hint(pairs),
+            caveats=_list_caveats(
+                subject, is_ahead=ahead, is_within=not all(isinstance(one.slack, TurnSlack) for one in pairs)
+            ),
+            reasons=_list_reasons(pairs, obstacles),
+        )
+
+
+def _has_address(subject: Subject, row: int) -> bool:
+    """Whether a def reads a general register; a parameter of the kernel is loaded from a fixed place, where the compiler likes."""
+    instructions = subject.function_of(row).instructions
+    reads = () if instructions is None else instructions.reads.of(subject.index_of(row))
+    return any(resource >> 8 == ResourceKind.REGISTER for resource in reads)
+
+
+def _use_row(hotspot: Hotspot) -> int:
+    return hotspot.def_row if hotspot.use_row is None else hotspot.use_row
+
+
+def _find_room(subject: Subject, finder: SlackFinder, hotspot: Hotspot) -> _Pair | Hold | None:
+    """The pair with the slack that hides more; else what is in the way: None for the dependences themselves."""
+    use_row = _use_row(hotspot)
+    within = finder.find(hotspot.def_row, use_row)
+    is_load = subject.opcode(hotspot.def_row).access is Access.LOAD
+    ahead = finder.find_next_turn(hotspot.def_row, use_row) if is_load else None
+    candidates: list[Slack | TurnSlack] = []
+    if within is not None and hotspot.category in _UNFORESEEN:
+        candidates.append(within)
+    if ahead is not None and not ahead.is_recurrent and not ahead.needs_use and ahead.order is None:
+        candidates.append(ahead)
+    # Of two that hide all of it the first: to issue earlier in the same turn is simpler.
+    best = max(candidates, key=lambda slack: min(slack.active_samples, hotspot.latency_samples), default=None)
+    hidden = 0.0 if best is None else min(hotspot.latency_samples, best.active_samples)
+    if best is not None and hidden > 0:
+        return _Pair(hotspot=hotspot, slack=best, hidden_samples=hidden)
+    if ahead is not None and ahead.order is not None:
+        return ahead.order
+    return within.hold if within is not None and within.hold in _OBSTACLES else None
+
+
+def _build_regions(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair]) -> tuple[HidingRegion, ...]:
+    """One region per innermost scope of the defs. Each wait fills from its own slack; A holds that of the regions inside as well."""
+    by_scope: dict[int, list[_Pair]] = {}
+    for pair in pairs:
+        by_scope.setdefault(int(subject.scopes.innermost[pair.hotspot.def_row]), []).append(pair)
+    inside: dict[int, list[_Pair]] = {scope: [] for scope in by_scope}
+    for scope, members in by_scope.items():
+        for around in subject.scopes.around(scope):
+            if around in inside:
+                inside[around] += members
+    regions = [
+        HidingRegion(
+            scope=subject.scopes.scopes[scope],
+            samples=sum(pair.hotspot.samples for pair in members),
+            latency_samples=min(sum(pair.hidden_samples for pair in members), _count_active(subject, finder, members)),
+            active_samples=_count_active(subject, finder, inside[scope]),
+            hotspots=tuple(pair.hotspot for pair in members),
+            hint=_write_region_hint(subject, members),
+        )
+        for scope, members in by_scope.items()
+    ]
+    least = min(_LEAST_GAIN_RATIO * subject.total_samples, max(region.latency_samples for region in regions))
+    return tuple(region for region in regions if region.latency_samples >= least)
+
+
+def _count_active(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair]) -> float:
+    """Samples in issuing cycles of everything that could stand between, each instruction counted once."""
+    covered = finder.cover(pair.slack for pair in pairs)
+    return float((subject.all_samples[covered] - subject.latency_samples[covered]).sum())
+
+
+def _write_region_hint(subject: Subject, pairs: Sequence[_Pair]) -> str:
+    by_place: dict[str, _Pair] = {}
+    for pair in sorted(pairs, key=lambda pair: -pair.hidden_samples):
+        by_place.setdefault(describe_place(subject, pair.hotspot.def_row), pair)
+    return " ".join(
+        write_advance_hint(subject, pair.hotspot, pair.slack)
+        if isinstance(pair.slack, TurnSlack)
+        else write_reorder_hint(subject, pair.hotspot, pair.slack)
+        for pair in list(by_place.values())[:_MOST_HINTS]
+    )
+
+
+def _write_hint(pairs: Sequence[_Pair]) -> str:
+    best = max(pairs, key=lambda pair: pair.hidden_samples)
+    if isinstance(best.slack, TurnSlack):
+        return "Load what the next turn needs before this turn's value is used, so that a whole turn passes while it is under way."
+    return "Load values as soon as their addresses are known, and put independent work before their first use."
+
+
+def _list_caveats(subject: Subject, *, is_ahead: bool, is_within: bool) -> tuple[str, ...]:
+    caveats = []
+    if is_ahead:
+        caveats.append("The load for the turn after the last one needs a guard, or must be harmless.")
+    if is_within:
+        caveats.append(
+            "The compiler orders straight code itself; what it left may have been left to save registers, so look at the new listing."
+        )
+    registers = subject.launch.registers_per_thread if subject.launch is not None else None
+    present = f" (now {registers})" if registers is not None else ""
+    caveats.append(f"A value that is asked for earlier keeps its register{present} longer.")
+    return tuple(caveats)
+
+
+def _list_reasons(pairs: Sequence[_Pair], obstacles: Counter[Hold | None]) -> tuple[str, ...]:
+    total = len(pairs) + sum(obstacles.values())
+    reasons = [
+        f"{len(pairs)} of {total} waits have independent instructions that could run meanwhile; each wait counts no further than those reach"
+    ]
+    if obstacles:
+        reasons.append(f"left out: {_describe_obstacles(obstacles)}")
+    return tuple(reasons)
+
+
+def _describe_obstacles(obstacles: Counter[Hold | None]) -> str:
+    """How many results are asked for as early as can be, and why."""
+    total = sum(obstacles.values())
+    known = [text.format(obstacles[hold]) for hold, text in _OBSTACLES.items() if obstacles[hold]]
+    head = (
+        f"{total} results are asked for as early as their operands allow"
+        if total > 1
+        else ("one result is asked for as early as its operands allow")
+    )
+    return "; ".join([head, *known])
+
+
+OPTIMIZER = CodeReordering()

@@ -1,0 +1,150 @@
+"""Copies from global to shared memory: through registers (a load, and a store of what it loaded), and asynchronous ones that are under way."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses, mark_rows
+from gpa_lsp.advice.placement import PlacementFinder, Track
+from gpa_lsp.advice.slack import Hold, SlackFinder
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.binary.model import ResourceKind
+from gpa_lsp.binary.opcodes import Access, MemorySpace, Pipe
+from gpa_lsp.binary.operands import OperandKind, parse_operand
+from gpa_lsp.binary.sass import instruction_at
+
+COPY_BYTES = (4, 8, 16)
+"""What one asynchronous copy of a thread can move."""
+
+ASYNC_FENCES = frozenset({"LDGDEPBAR", "ARRIVES"})
+"""Opcodes that stand for all asynchronous copies before them."""
+
+_WAIT = "DEPBAR"
+_PENDING = re.compile(r"0x[0-9a-f]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedCopy:
+    """A store to shared memory of nothing but values that were just loaded from global memory.
+
+    Attributes:
+        store_row: the store.
+        load_rows: the loads, ascending.
+        loop: number of the innermost loop around both; -1 outside loops.
+        bytes_moved: by one thread.
+    """
+
+    store_row: int
+    load_rows: tuple[int, ...]
+    loop: int
+    bytes_moved: int
+
+
+def find_staged_copies(subject: Subject) -> tuple[StagedCopy, ...]:
+    """The copies through registers, by address of their stores.
+
+    A load counts when nothing but such stores reads its result and it has a size that can be copied asynchronously. Copies whose next turn's
+    load needs the present one, or must stay behind a barrier, are left out: they cannot be started ahead.
+    """
+    stores = mark_accesses(subject, (MemorySpace.SHARED,), (Access.STORE,))
+    loads = mark_accesses(subject, GLOBAL_SPACES, (Access.LOAD,))
+    placements, finder = PlacementFinder(subject), SlackFinder(subject)
+    found = []
+    for row in np.flatnonzero(stores).tolist():
+        place = placements.find(row)
+        if place is None:
+            continue
+        sources = _find_data_sources(subject, place.track, place.step)
+        rows = tuple(sorted({place.track.row_of(step) for step in sources}))
+        if not rows or not all(loads[source] for source in rows):
+            continue
+        sizes = [count_access_bytes(subject.mnemonic(source)) for source in rows]
+        if not all(size in COPY_BYTES for size in sizes) or not _is_only_stored(subject, place.track, sources, stores):
+            continue
+        loop = subject.scopes.loop_of(row)
+        same_loop = all(subject.scopes.loop_of(source) == loop for source in rows)
+        if same_loop and all(_can_start_ahead(finder, source, row) for source in rows):
+            found.append(StagedCopy(store_row=row, load_rows=rows, loop=loop, bytes_moved=sum(sizes)))
+    return tuple(found)
+
+
+def _find_data_sources(subject: Subject, track: Track, step: int) -> tuple[int, ...]:
+    """The steps that made the stored value; those that made the address are left out."""
+    row = track.row_of(step)
+    data = _find_data_registers(subject, row)
+    if not data:
+        return ()
+    # In a loop a value may be loaded in the turn before it is stored.
+    at = step + len(track.course) if track.course.is_loop else step
+    steps, length = track.course.steps, len(track.course)
+    writers = [source for source in track.dependences.sources[at] if data.intersection(steps[source % length].writes)]
+    written = {resource for source in writers for resource in steps[source % length].writes}
+    return tuple(writers) if data <= written else ()
+
+
+def _find_data_registers(subject: Subject, row: int) -> set[int]:
+    """The general registers a store stores."""
+    instructions = subject.function_of(row).instructions
+    if instructions is None:
+        return set()
+    index = subject.index_of(row)
+    instruction = instruction_at(instructions, index)
+    address: set[int] = set()
+    for operand in (parse_operand(token) for token in instruction.operands):
+        if operand.kind is OperandKind.ADDRESS:
+            address.update(operand.expand(1))
+    return {number for number in instruction.reads if number >> 8 == ResourceKind.REGISTER} - address
+
+
+def _is_only_stored(subject: Subject, track: Track, sources: tuple[int, ...], stores: npt.NDArray[np.bool_]) -> bool:
+    """Whether nothing but stores to shared memory reads what some steps loaded."""
+    length = len(track.course)
+    loaded = {source % length for source in sources}
+    for step, direct in enumerate(track.dependences.sources):
+        if any(source % length in loaded for source in direct) and not stores[track.row_of(step)]:
+            return False
+    return True
+
+
+def _can_start_ahead(finder: SlackFinder, load: int, store: int) -> bool:
+    turn = finder.find_next_turn(load, store)
+    return turn is None or (not turn.is_recurrent and turn.order not in (Hold.BARRIER, Hold.CALL))
+
+
+def mark_async_copies(subject: Subject) -> npt.NDArray[np.bool_]:
+    """bool[n]: instructions that start, or stand for, asynchronous copies from global memory."""
+    return mark_rows(
+        subject,
+        lambda opcode: (
+            (opcode.access is Access.COPY and opcode.memory is MemorySpace.GLOBAL) or opcode.name in ASYNC_FENCES
+        ),
+    )
+
+
+def mark_bulk_copies(subject: Subject) -> npt.NDArray[np.bool_]:
+    """bool[n]: instructions with which one thread starts the copy of a whole tile (TMA)."""
+    return mark_rows(
+        subject,
+        lambda opcode: (
+            opcode.access is Access.COPY and opcode.memory is MemorySpace.GLOBAL and opcode.pipe is Pipe.UNIFORM
+        ),
+    )
+
+
+def find_groups_pending(subject: Subject) -> Mapping[int, int]:
+    """Loop → groups of copies that may still be under way when it goes on waiting; the fewest where it waits in several places."""
+    waits = mark_rows(subject, lambda opcode: opcode.name == _WAIT)
+    found: dict[int, int] = {}
+    for row in np.flatnonzero(waits).tolist():
+        instructions = subject.function_of(row).instructions
+        if instructions is None:
+            continue
+        operands = instruction_at(instructions, subject.index_of(row)).operands
+        allowed = [int(operand, 16) for operand in operands if _PENDING.fullmatch(operand)]
+        if allowed:
+            loop = subject.scopes.loop_of(row)
+            found[loop] = min(found.get(loop, allowed[0]), allowed[0])
+    return found
