@@ -10,7 +10,7 @@ of real reports: wait = issues × (stall count - 1) of the address before has a 
 basic blocks, of the predecessors in the flow graph one of -.3 to .7; of 535,791 samples 6 lie behind an instruction that never executed.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gpa_lsp.blame.causes import Causes, build_cause_edges, list_edges
 from gpa_lsp.blame.edge_list import Edge, Lost, build_edges
 from gpa_lsp.blame.model import BlameEdges, Dependency
 from gpa_lsp.blame.operands import NO_RESOURCE
-from gpa_lsp.blame.stall_window import Producer, StallWindow
+from gpa_lsp.blame.stall_window import StallWindow
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.work import WorkBudget
 
@@ -48,38 +48,31 @@ def find_wait_causes(view: FunctionView, budget: WorkBudget) -> BlameEdges:
         return build_edges([])
     window = StallWindow(view, budget)
     found = [_find_cause(view, window, row) for row in np.flatnonzero(view.all_samples[:, reason]).tolist()]
-    return build_cause_edges(
-        view,
-        reason,
-        _gather(found),
-        np.array([one.dependency for one in found], dtype=np.uint8),
-        resource=np.array([one.producer.resource for one in found], dtype=np.int64),
+    columns = np.array(found, dtype=np.int64).reshape(-1, len(_Found._fields))
+    use_row, def_row, dependency, resource, cycles, instructions = columns.T
+    causes = Causes(
+        use_row=use_row, def_row=def_row, share_ratio=np.ones(len(found)), cycles=cycles, instructions=instructions
     )
+    return build_cause_edges(view, reason, causes, dependency.astype(np.uint8), resource=resource)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
+    """A cause; fields as in an edge."""
+
     use_row: int
-    producer: Producer
+    def_row: int
     dependency: Dependency
+    resource: int
+    cycles: int
+    instructions: int
 
 
 def _find_cause(view: FunctionView, window: StallWindow, row: int) -> _Found:
     if not window.has_issuer(row):
-        return _Found(row, Producer(row, NO_RESOURCE, 0, 0), Dependency.ITSELF)
+        return _Found(row, row, Dependency.ITSELF, NO_RESOURCE, 0, 0)
     producer = window.find_producer(row)
     if producer is None:
-        issuer = row - 1
-        return _Found(row, Producer(issuer, NO_RESOURCE, int(view.stall_cycles[issuer]), 1), Dependency.ISSUE)
+        return _Found(row, row - 1, Dependency.ISSUE, NO_RESOURCE, int(view.stall_cycles[row - 1]), 1)
     is_guard = producer.resource == view.instructions.guard[row]
-    return _Found(row, producer, Dependency.GUARD if is_guard else Dependency.READ_AFTER_WRITE)
-
-
-def _gather(found: list[_Found]) -> Causes:
-    return Causes(
-        use_row=np.array([one.use_row for one in found], dtype=np.int64),
-        def_row=np.array([one.producer.row for one in found], dtype=np.int64),
-        share_ratio=np.ones(len(found)),
-        cycles=np.array([one.producer.cycles for one in found], dtype=np.int64),
-        instructions=np.array([one.producer.instructions for one in found], dtype=np.int64),
-    )
+    dependency = Dependency.GUARD if is_guard else Dependency.READ_AFTER_WRITE
+    return _Found(row, producer.row, dependency, producer.resource, producer.cycles, producer.instructions)
