@@ -77,8 +77,7 @@ class _Words:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        waves = subject.metric(_WAVES)
-        self._recurring = 1.0 if waves is None else 1.0 - 1.0 / max(waves, 1.0)
+        self._recurring = 1.0 - 1.0 / max(_count_waves(subject), 1.0)
 
     def weigh(self, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
         """float64[m]: the part of each pair that could go, by the rows of the defs."""
@@ -142,6 +141,18 @@ class _Words:
         found = self._find_constant(row)
         registers = () if found is None else parse_operand(found["index"]).groups
         return any(group.kind is ResourceKind.REGISTER for group in registers)
+
+
+def _count_waves(subject: Subject) -> float:
+    """Waves of blocks; where the profile does not say, as many as there are at least (every SM full of warps); 0 when that is unknown, too."""
+    measured = subject.metric(_WAVES)
+    launch, architecture = subject.launch, subject.kernel.architecture
+    if measured is not None:
+        return measured
+    if launch is None or architecture is None or not launch.sm_count:
+        return 0.0
+    resident = launch.sm_count * architecture.occupancy.max_warps_per_sm.value
+    return launch.blocks * launch.warps_per_block / resident
 
 
 OPTIMIZER = ConstantCacheMisses()
