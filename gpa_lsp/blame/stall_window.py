@@ -84,8 +84,8 @@ class StallWindow:
         view: the function.
         budget: pays a step for each instruction looked at; without it nothing is found.
 
-    Source: required latencies are those of the architecture's hazard tables; in 13 real reports the stall count is exactly what its producer
-    asks for in .92 of the ``wait`` samples that have one.
+    Source: required latencies are those of the architecture's hazard tables. In real reports the stall count is exactly what its producer asks
+    for in .78 of the ``wait`` samples that have one, and within a cycle of it in .99.
     """
 
     __slots__ = (

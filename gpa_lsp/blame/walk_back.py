@@ -7,7 +7,7 @@ reasons this version does not know stay with the instruction.
 Source: GPA section IV ("Attribute stalls") and what 42 launches of real reports show: ``barrier`` sits right behind the BAR in .977 of the
 samples, at most six instructions behind it in .9995; ``branch_resolving`` right behind or at the target of a control instruction in .99;
 ``drain`` right behind an EXIT in all; ``misc`` right behind a BSSY or BSYNC in .81; ``dispatch_stall`` behind a wide or constant operand in
-about half. There were no samples of ``membar``, ``warpgroup_arrive`` and ``sleeping``: those rules follow the first.
+.61. There were no samples of ``membar``, ``warpgroup_arrive`` and ``sleeping`` in code at hand: those rules follow the first.
 """
 
 from collections.abc import Callable
