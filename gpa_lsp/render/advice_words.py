@@ -214,7 +214,12 @@ def describe_small_regions(count: int) -> str:
     >>> describe_small_regions(2)
     '2 regions that gain less than 1.01× each'
     """
-    return f"{format_count_of(count, 'region')} that {'gains' if count == 1 else 'gain'} less than {format_speedup(LEAST_SPEEDUP)} each"
+    least = format_speedup(LEAST_SPEEDUP)
+    return (
+        f"1 region that gains less than {least}"
+        if count == 1
+        else f"{format_count(count)} regions that gain less than {least} each"
+    )
 
 
 def describe_scope(scope: Scope, kernel: KernelReport, places: PlaceNames) -> tuple[str, str]:
