@@ -130,7 +130,7 @@ class _Walk:
                 newest = pending[-(self.most + allowed) :]
                 found += [pair for pair in newest if passed - 1 - pair[0] >= allowed]
         found.sort()
-        incoming = behind & ~self.released if limit > 0 else 0
+        incoming = behind & ~self.released
         self.exposed |= incoming
         self.waits.append(
             Wait(

@@ -192,6 +192,22 @@ def test_what_a_routine_sets_is_pending_behind_all_its_calls() -> None:
     assert list_rows(CALLS, 6) == [9]
 
 
+def test_a_routine_may_let_through_older_and_younger() -> None:
+    """On one way through the routine another setter follows, and then the partial wait waits for the first."""
+    text = """
+        B-:R-:W0:-:S02  LDGDEPBAR
+        B-:R-:W-:-:S05  CALL.REL.NOINC `($maybe)
+        B-:R-:W-:-:S04  DEPBAR.LE SB0, 0x1
+        B-:R-:W-:-:S05  EXIT
+    $maybe:
+        B-:R-:W-:-:S05  @P0 BRA skip
+        B-:R-:W0:-:S02  LDGDEPBAR
+    skip:
+        B-:R-:W-:-:S05  RET.REL.NODEC R20 0x0
+    """
+    assert list_rows_of_dependency_barrier(text, 2) == [0]
+
+
 def flatten(found: PendingSetters) -> tuple[Found, Found]:
     masks, barriers = (
         {
@@ -230,6 +246,13 @@ def test_a_spent_budget_is_told() -> None:
     text = "B-:R-:W0:-:S02 LDG.E R2, [R4.64]\nBRA next\nnext:\nB0:R-:W-:-:S04 FADD R3, R2, R3\nEXIT"
     assert not find_all(view_text(text), budget).is_complete
     assert budget.is_exhausted
+
+
+def test_half_of_a_budget_is_left_for_others() -> None:
+    view = view_kernel(write_waiting_loop(50))
+    budget = WorkBudget(remaining=10_000)
+    assert not find_all(view, budget).is_complete
+    assert budget.remaining >= 5_000
 
 
 def test_only_what_was_sampled_is_asked_about() -> None:

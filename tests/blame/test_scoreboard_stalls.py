@@ -99,6 +99,12 @@ def test_without_a_table_nobody_is_ruled_out() -> None:
     assert list_shares(blame(unknown)) == [(3, 0, 5), (3, 1, 2.5), (3, 2, 2.5), (3, 0, 10), (3, 1, 5), (3, 2, 5)]
 
 
+def test_who_may_show_under_the_reason_stays() -> None:
+    """No sample at a double precision matrix instruction was ever seen on 8.6."""
+    unknown = MIXED.replace("DMUL R8, R8, R10", "DMMA.884 R8, R10, R12, R8")
+    assert list_shares(blame_text(unknown)) == [(3, 0, 5), (3, 2, 5), (3, 1, 10), (3, 2, 10)]
+
+
 def test_where_the_reason_fits_nobody_all_stay() -> None:
     contradiction = "B-:R-:W0:-:S02 LDG.E R2, [R4.64]\nB0:R-:W-:-:S04 FADD R3, R2, R3 # short_scoreboard=4"
     assert list_shares(blame_text(contradiction)) == [(1, 0, 4)]
@@ -131,10 +137,21 @@ def test_a_scoreboard_needs_no_register() -> None:
     assert (edge.category, edge.dependency, edge.resource) == (BlameCategory.MEMORY_GLOBAL, Dependency.SCOREBOARD, -1)
 
 
-def test_a_load_waited_for_in_both_ways_is_one_cause() -> None:
-    """Its result is there after its operands were read, so the first counter says nothing of its own."""
-    found = blame_text("""
-        B-:R1:W0:-:S02  LDG.E R2, [R4.64]
+def test_operands_may_be_waited_for_without_a_register_too() -> None:
+    (edge,) = blame_text("""
+        B-:R0:W1:-:S02  LDG.E R2, [R4.64]
+        B0:R-:W-:-:S05  BRA next                # long_scoreboard=8
+    next:
+        EXIT
+    """).edges
+    assert (edge.category, edge.dependency) == (BlameCategory.WRITE_AFTER_READ, Dependency.SCOREBOARD)
+
+
+@pytest.mark.parametrize("barriers", ["R1:W0", "R0:W1"])
+def test_a_load_waited_for_in_both_ways_is_one_cause(barriers: str) -> None:
+    """Its result is there after its operands were read, so the other counter says nothing of its own."""
+    found = blame_text(f"""
+        B-:{barriers}:-:S02  LDG.E R2, [R4.64]
         B01:R-:W-:-:S04 IADD3 R4, R2, R4, RZ    # long_scoreboard=8
     """)
     assert list_shares(found) == [(1, 0, 8)]
@@ -167,6 +184,36 @@ def test_a_dependency_barrier_is_suffered_by_the_next_instruction_and_caused_by_
         2: (2 + 2 + 4 + 5 + 2 + 5 + 2 + 2 + 2 + 4, 10),
         6: (2 + 5 + 2 + 2 + 2 + 4, 6),
     }
+
+
+def test_a_group_ends_where_the_one_before_was_closed() -> None:
+    found = blame_text("""
+        B-:R3:W-:-:S02  LDGSTS.E [R2], [R6.64]
+        B-:R-:W0:-:S02  LDGDEPBAR
+        B-:R3:W-:-:S02  LDGSTS.E [R4], [R6.64]
+        B-:R-:W0:-:S02  LDGDEPBAR
+        B-:R-:W-:-:S04  DEPBAR.LE SB0, 0x1
+        B-:R-:W-:-:S05  BAR.SYNC 0x0                # long_scoreboard=40
+        B-:R-:W-:-:S04  DEPBAR.LE SB0, 0x0
+        B-:R-:W-:-:S05  BAR.SYNC 0x0                # long_scoreboard=10
+    """)
+    assert list_shares(found) == [(5, 0, 40), (7, 2, 10)]
+
+
+def test_a_copy_that_two_instructions_may_have_tied_counts_once_and_from_the_nearer() -> None:
+    (edge,) = blame_text("""
+        B-:R3:W-:-:S02  LDGSTS.E [R2], [R6.64]
+        B-:R-:W-:-:S05  @P0 BRA other
+        B-:R-:W-:-:S15  NOP
+        B-:R-:W0:-:S02  LDGDEPBAR
+        B-:R-:W-:-:S05  BRA join
+    other:
+        B-:R-:W0:-:S02  LDGDEPBAR
+    join:
+        B-:R-:W-:-:S04  DEPBAR.LE SB0, 0x0
+        B-:R-:W-:-:S05  BAR.SYNC 0x0                # long_scoreboard=40
+    """).edges
+    assert (edge.def_row, edge.distance_cycles, edge.distance_instructions) == (0, 2 + 5 + 2 + 4, 4)
 
 
 def test_a_group_without_copies_is_blamed_only_alone() -> None:
