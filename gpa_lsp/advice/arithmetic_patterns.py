@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from gpa_lsp.arch.opcodes import find_longest_entry
@@ -101,7 +101,7 @@ class ArithmeticPatterns:
 
     def holds(self, chain: Chain, mnemonic: str) -> bool:
         """An opcode is in a set: it or its beginning up to a dot is listed."""
-        return find_longest_entry(self.chains[chain], mnemonic) is not None
+        return _holds(chain, mnemonic)
 
 
 @cache
@@ -130,6 +130,11 @@ def load_patterns() -> ArithmeticPatterns:
     )
     chains = {chain: {name: name for name in table["chains"][chain.value]} for chain in Chain}
     return ArithmeticPatterns(operations=operations, routines=routines, signatures=signatures, chains=chains)
+
+
+@lru_cache(maxsize=8192)
+def _holds(chain: Chain, mnemonic: str) -> bool:
+    return find_longest_entry(load_patterns().chains[chain], mnemonic) is not None
 
 
 def recognise_routine(symbol: str) -> Routine | None:

@@ -67,7 +67,7 @@ def build_regions(
     kept = (weights > 0) & (every.all_samples[edges] > 0)
     edges, weights = edges[kept], weights[kept]
     scopes = subject.scopes.innermost[every.def_row[edges]]
-    separable = _find_separable(subject)[edges]
+    separable = find_separable(subject)[edges]
     regions = []
     for scope in np.unique(scopes).tolist():
         inside = scopes == scope
@@ -90,6 +90,7 @@ def build_hotspots(
     edges: npt.NDArray[np.int64],
     weights: npt.NDArray[np.float64],
     write_note: NoteWriter | None = None,
+    separable: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[Hotspot, ...]:
     """The pairs of one region of another shape than a scope, one hotspot per def and use, most samples first.
 
@@ -98,13 +99,15 @@ def build_hotspots(
         edges: int64[m], indices into ``subject.blame.edges``.
         weights: float64[m], see :func:`build_regions`.
         write_note: what is special about a pair.
+        separable: as :func:`find_separable` says, for callers with many regions; None looks it up.
     """
     if len(edges) == 0:
         return ()
-    return _build_hotspots(subject, edges, weights, _find_separable(subject)[edges], write_note)
+    every = find_separable(subject) if separable is None else separable
+    return _build_hotspots(subject, edges, weights, every[edges], write_note)
 
 
-def _find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
+def find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
     """bool[e]: the pair's group has one cause only."""
     edges = subject.blame.edges
     if len(edges) == 0:

@@ -1,6 +1,6 @@
 """What the matchers of arithmetic patterns find in one function: an :class:`Expansion`, the code that the compiler made of one operation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -91,9 +91,9 @@ def find_divisor(flow: FunctionFlow, operand: str, row: int, place: int) -> Divi
     is_known = definition is not None and _is_only_writer(flow, resources[-1], definition, row)
     if definition is not None and is_known and is_constant_set_up(flow, definition):
         in_loop = bool(loops) and loops[0] in flow.graph.loops_around(flow.block_of(definition))
-        if in_loop or not loops or not _is_written_in_loop(flow, resources, loops[0]):
+        if in_loop or not loops or flow.written_in_loop(loops[0]).isdisjoint(resources):
             return Divisor(constancy=Constancy.CONSTANT)
-    if loops and not _is_written_in_loop(flow, resources, loops[0]):
+    if loops and flow.written_in_loop(loops[0]).isdisjoint(resources):
         return Divisor(constancy=Constancy.INVARIANT)
     return Divisor(constancy=Constancy.VARYING)
 
@@ -102,11 +102,3 @@ def _is_only_writer(flow: FunctionFlow, resource: int, definition: int, row: int
     """Nothing between the two writes the register, on whichever path; not looked at where they are far apart."""
     between = range(definition + 1, row)
     return len(between) <= LONGEST_WINDOW and not any(resource in flow.writes(other) for other in between)
-
-
-def _is_written_in_loop(flow: FunctionFlow, resources: Sequence[int], loop: int) -> bool:
-    """A register is written in the loop, be it for something else."""
-    blocks = flow.graph.blocks_of_loop(loop).tolist()
-    return any(
-        resource in flow.writes(row) for block in blocks for row in flow.rows_of_block(block) for resource in resources
-    )

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence
-from gpa_lsp.advice.blamed_stalls import build_hotspots
+from gpa_lsp.advice.blamed_stalls import build_hotspots, find_separable
 from gpa_lsp.advice.matches import EliminationRegion
 from gpa_lsp.advice.model import Scope, ScopeKind
 from gpa_lsp.advice.source_words import find_own_frame
@@ -82,6 +82,7 @@ def build_sequence_regions(
         key = (sequence.operation.title, scope.function, scope.file, scope.line, number)
         groups.setdefault(key, []).append(sequence)
     regions = []
+    separable = find_separable(subject)
     for members in groups.values():
         region = _build_region(subject, members, called, calls_of)
         if region[0] > 0:
@@ -91,11 +92,41 @@ def build_sequence_regions(
                     scope=scopes[members[0].anchor],
                     samples=samples,
                     latency_samples=latency,
-                    hotspots=build_hotspots(subject, edges, weights, _note_routine(subject, members)),
+                    hotspots=build_hotspots(subject, edges, weights, _note_routine(members), separable),
                     hint=write_hint(members),
                 )
             )
     return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
+
+
+def build_row_region(
+    subject: Subject,
+    scope: Scope,
+    rows: Sequence[int],
+    edges: npt.NDArray[np.int64],
+    separable: npt.NDArray[np.bool_],
+) -> EliminationRegion | None:
+    """The region of what is blamed on some rows, without a hint; None when that is nothing.
+
+    Args:
+        subject: the kernel.
+        scope: of the region.
+        rows: the causes.
+        edges: int64[m], indices of the blamed pairs that may count.
+        separable: bool[e], as :func:`~gpa_lsp.advice.blamed_stalls.find_separable` says.
+    """
+    causes = np.zeros(subject.row_count, dtype=np.bool_)
+    causes[list(rows)] = True
+    chosen = edges[causes[subject.blame.edges.def_row[edges]] & (subject.blame.edges.all_samples[edges] > 0)]
+    if len(chosen) == 0:
+        return None
+    hotspots = build_hotspots(subject, chosen, np.ones(len(chosen)), separable=separable)
+    return EliminationRegion(
+        scope=scope,
+        samples=sum(hotspot.samples for hotspot in hotspots),
+        latency_samples=sum(hotspot.latency_samples for hotspot in hotspots),
+        hotspots=hotspots,
+    )
 
 
 def _count_calls_by_routine(called: CalledShares, sequences: Sequence[ArithmeticSequence]) -> dict[range, float]:
@@ -137,7 +168,7 @@ def _build_region(
     return samples, latency, chosen, weights[chosen]
 
 
-def _note_routine(subject: Subject, members: Sequence[ArithmeticSequence]) -> Callable[[int, int], str]:
+def _note_routine(members: Sequence[ArithmeticSequence]) -> Callable[[int, int], str]:
     routines = {row for sequence in members for row in sequence.callee}
 
     def write(def_row: int, _: int) -> str:

@@ -45,6 +45,7 @@ class FunctionFlow:
         self._block_of: list[int] = graph.block_of_instruction.tolist()
         self._chains: list[int] = subject.kernel.functions[index].chain_index.tolist()
         self._operands: dict[int, tuple[str, ...]] = {}
+        self._written_in_loop: dict[int, frozenset[int]] = {}
 
     def __len__(self) -> int:
         return len(self._mnemonic_index)
@@ -84,6 +85,15 @@ class FunctionFlow:
     def rows_of_block(self, block: int) -> range:
         """Rows of a block."""
         return range(int(self.graph.first_instruction[block]), int(self.graph.last_instruction[block]) + 1)
+
+    def written_in_loop(self, loop: int) -> frozenset[int]:
+        """Resource numbers that some instruction of a loop writes."""
+        found = self._written_in_loop.get(loop)
+        if found is None:
+            blocks = self.graph.blocks_of_loop(loop).tolist()
+            rows = (row for block in blocks for row in self.rows_of_block(block))
+            found = self._written_in_loop[loop] = frozenset(resource for row in rows for resource in self.writes(row))
+        return found
 
     def is_same_place(self, row: int, other: int) -> bool:
         """Both come from one source line, through the same inlined calls; False where a line is not known."""

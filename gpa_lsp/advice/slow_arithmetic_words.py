@@ -1,0 +1,122 @@
+"""What to say about slow arithmetic that has a cheaper form: divisions of integers, double literals, conversions, FP64."""
+
+from collections.abc import Iterable, Sequence
+
+from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, Constancy
+from gpa_lsp.advice.arithmetic_words import describe_size, describe_slow_path, name_operations
+from gpa_lsp.advice.model import Scope
+from gpa_lsp.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
+from gpa_lsp.advice.source_words import describe_line, describe_scope, quote, read_parts
+from gpa_lsp.advice.subject import Subject
+
+_REMEDIES = {
+    SlowKind.DOUBLE_PRECISION: "use float where its accuracy does, or a pair of floats where it nearly does",
+    SlowKind.CONVERSION: "keep the value in one type, or convert it once where it does not change",
+    SlowKind.SPECIAL_FUNCTION: "compute it once where its operand does not change, and share it between lines that need the same one",
+    SlowKind.BIT_COUNT: "count once for several words, or keep the count instead of the bits",
+}
+
+
+def advise_division(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
+    """About integer divisions of one line."""
+    what = name_operations(subject, members)
+    sentences = [f"{what[0].upper()}{what[1:]} {describe_size(members)}: the hardware has no integer divider."]
+    slow_path = describe_slow_path(subject, members)
+    if slow_path:
+        sentences.append(f"{slow_path[0].upper()}{slow_path[1:]}.")
+    kinds = {one.divisor.constancy for one in members if one.divisor is not None}
+    if kinds and kinds <= {Constancy.INVARIANT, Constancy.CONSTANT}:
+        sentences.append(
+            "The divisor does not change: make it known to the compiler, use a shift and a mask if it is a power of two, or multiply by a "
+            "factor computed once on the host."
+        )
+    else:
+        sentences.append(
+            "Carry quotient and remainder along from one turn to the next, or use a shift and a mask if the divisor is a power of two."
+        )
+    if any(one.operation.bits == 64 for one in members):
+        sentences.append("Use 32-bit integers if the values fit: that is the part without a call.")
+    return " ".join(sentences)
+
+
+def advise_widened(subject: Subject, rows: Sequence[int], chains: int) -> str:
+    """About detours through double precision on one line.
+
+    Args:
+        subject: the kernel.
+        rows: of all of them, ascending.
+        chains: how many they are.
+    """
+    place = describe_line(subject, rows[0])
+    parts = read_parts(subject, rows[0])
+    doubles = parts.doubles if parts is not None else ()
+    times = f" {chains} times" if chains > 1 else ""
+    preposition = "in" if place.startswith("line") else "by"
+    detour = f"are widened to FP64, computed with, and narrowed again{times}"
+    opening = f"Single precision values {preposition} {place} {detour}"
+    slowness = _find_double_slowness(subject)
+    rate = f", at {slowness}" if slowness else ""
+    if doubles:
+        plural = "s" if len(doubles) > 1 else ""
+        fixed = quote([f"{literal}f" for literal in doubles])
+        verb = "are" if len(doubles) > 1 else "is"
+        return f"{opening}{rate}: the literal{plural} {quote(doubles)} {verb} of type double. Write {fixed}."
+    return f"{opening}{rate}. Look for a literal without an f, a double variable, or a function of double precision (`sqrt` for `sqrtf`)."
+
+
+def _find_double_slowness(subject: Subject) -> str:
+    architecture = subject.kernel.architecture
+    found = find_slowness(architecture, "DFMA") if architecture is not None else None
+    return found.words if found is not None else ""
+
+
+def advise_slow(subject: Subject, row: int, slowness: Slowness) -> str:
+    """About the slow instructions of one line; ``row`` is the one that costs most."""
+    place = describe_line(subject, row)
+    mnemonic = subject.mnemonic(row)
+    preposition = "in" if place.startswith("line") else "by"
+    where = ", in a loop" if subject.scopes.loop_of(row) >= 0 else ""
+    remedy = _REMEDIES[slowness.kind]
+    return (
+        f"The {slowness.kind.value}{_name_types(mnemonic)} {preposition} {place} ({mnemonic}{where}) is slow on this GPU: {slowness.words}. "
+        f"{remedy[0].upper()}{remedy[1:]}."
+    )
+
+
+def advise_double(subject: Subject, scope: Scope, causes: Iterable[int], slowness: Slowness) -> str:
+    """About the double precision of a loop or function.
+
+    Args:
+        subject: the kernel.
+        scope: which.
+        causes: rows of the instructions, those that cost most first.
+        slowness: of them.
+    """
+    rows = dict.fromkeys(causes)
+    doubles: dict[str, None] = {}
+    for row in rows:
+        parts = read_parts(subject, row)
+        doubles.update(dict.fromkeys(parts.doubles if parts is not None else ()))
+    literals = f" Literals such as {quote(tuple(doubles))} are of type double." if doubles else ""
+    remedy = _REMEDIES[SlowKind.DOUBLE_PRECISION]
+    many = f"{len(rows)} instructions" if len(rows) > 1 else "1 instruction"
+    return (
+        f"The FP64 arithmetic in {describe_scope(subject, scope)} ({many}) is slow on this GPU: {slowness.words}. "
+        f"{remedy[0].upper()}{remedy[1:]}.{literals}"
+    )
+
+
+def _name_types(mnemonic: str) -> str:
+    """What is converted to what; empty for anything but a conversion.
+
+    >>> _name_types("I2F.F64"), _name_types("F2F.F32.F64"), _name_types("MUFU.RCP")
+    (' from integer to FP64', ' from FP64 to FP32', '')
+    """
+    name, *modifiers = mnemonic.split(".")
+    floats = [f"FP{modifier.removeprefix('F')}" for modifier in modifiers if modifier in ("F16", "F32", "F64")]
+    if name == "F2F" and len(floats) == 2:
+        return f" from {floats[1]} to {floats[0]}"
+    if name in ("I2F", "F2I"):
+        real = floats[0] if floats else "FP32"
+        return f" from integer to {real}" if name == "I2F" else f" from {real} to integer"
+    return ""
