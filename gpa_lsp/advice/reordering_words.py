@@ -1,9 +1,10 @@
 """What to say about results that could be asked for earlier."""
 
 from gpa_lsp.advice.model import Hotspot
-from gpa_lsp.advice.slack import Hold, Slack, TurnSlack
+from gpa_lsp.advice.slack import Slack, TurnSlack
 from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.walls import Hold
 from gpa_lsp.binary.opcodes import Access
 
 

@@ -8,9 +8,8 @@ Source: GPA section V-B (Equations 4 and 5) is what this bounds; section VI-B na
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
@@ -18,21 +17,7 @@ import numpy.typing as npt
 from gpa_lsp.advice.dependences import WINDOW_STEPS
 from gpa_lsp.advice.placement import Placement, PlacementFinder, Track
 from gpa_lsp.advice.subject import Subject
-
-
-class Hold(Enum):
-    """What keeps a def from being issued still earlier."""
-
-    OPERAND = "operand"
-    """An instruction that makes one of its operands."""
-    STORE = "store"
-    """A store that may write what it reads."""
-    BARRIER = "barrier"
-    CALL = "call"
-    BRANCH = "branch"
-    """A way out: what follows may not happen."""
-    START = "start"
-    """Nothing that stands in the block, or in the loop's turn."""
+from gpa_lsp.advice.walls import Hold, find_cut, find_hold, find_order, name_wall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +113,7 @@ class SlackFinder:
         source, target = self._placements.find(def_row), self._placements.find(use_row)
         if source is None or target is None:
             return None
-        cut = _find_cut(source.track, source.step, -1)
+        cut = find_cut(source.track, source.step, -1)
         above = _list_passed(source, cut)
         if target.track is not source.track:
             below = _list_let_by(target, _list_readers(source, target))
@@ -140,7 +125,7 @@ class SlackFinder:
             below = _list_let_by(target, [])
             below = np.setdiff1d(below[below < source.step], above, assume_unique=True)
         below = self._keep_ready(target, below)
-        hold, holder = _find_hold(source.track, source.step, -1, cut)
+        hold, holder = find_hold(source.track, source.step, -1, cut)
         return Slack(
             def_track=source.track,
             above=above,
@@ -162,14 +147,14 @@ class SlackFinder:
         length = len(track.course)
         following = first + length
         use = target.step if target.step > first else target.step + length
-        cut = _find_cut(track, following, first, is_turn_ahead=True)
+        cut = find_cut(track, following, first, is_turn_ahead=True)
         first_open = max(cut, use, following - WINDOW_STEPS - 1) + 1
         steps = track.dependences.list_independent_before(following, first_open) % length
-        hold, holder = _find_hold(track, following, first, cut)
+        hold, holder = find_hold(track, following, first, cut)
         by_data = track.dependences.depends_by_data
         is_recurrent = by_data(following, first) or by_data(following, use)
         needs_use = track.dependences.depends(following, use)
-        order = None if is_recurrent else _find_order(track, following, use, cut, needs_use=needs_use)
+        order = None if is_recurrent else find_order(track, following, use, cut, needs_use=needs_use)
         return TurnSlack(
             track=track,
             steps=np.sort(steps),
@@ -177,7 +162,7 @@ class SlackFinder:
             instructions=int(track.instructions[steps].sum()),
             is_recurrent=is_recurrent,
             needs_use=needs_use,
-            order=None if order is None else _name_wall(track, order),
+            order=None if order is None else name_wall(track, order),
             order_row=None if order is None else track.store_row_of(order),
             exit_row=None if track.guessed_exit is None else track.row_of(track.guessed_exit),
             hold=hold,
@@ -201,31 +186,6 @@ class SlackFinder:
         for track, steps in parts.values():
             covered[track.rows_of(np.unique(np.concatenate(steps)))] = True
         return covered
-
-
-def _find_cut(track: Track, step: int, floor: int, *, is_turn_ahead: bool = False) -> int:
-    """The last step before ``step`` that it cannot pass together with what makes its operands; ``floor`` where there is none.
-
-    Barriers and fences stop what they order; calls stop everything. So do ways out of the code, unless a turn is to be anticipated, which
-    always means to do something that may turn out not to be needed.
-    """
-    course = track.course
-    lowest = max(floor, step - WINDOW_STEPS - 1)
-    walls = course.calls if is_turn_ahead else course.ways_out
-    cut = next(_walk_back(walls, step, lowest, len(course)), lowest)
-    for passed in _walk_back(course.orders, step, cut, len(course)):
-        if track.dependences.depends(step, passed):
-            return passed
-    return cut
-
-
-def _walk_back(places: Sequence[int], before: int, after: int, length: int) -> Iterator[int]:
-    """The ``places`` between two steps, last first; steps of a second turn are ``length`` farther on."""
-    for turn in (length, 0):
-        for number in range(bisect_left(places, before - turn) - 1, -1, -1):
-            if places[number] + turn <= after:
-                return
-            yield places[number] + turn
 
 
 def _list_passed(place: Placement, cut: int) -> npt.NDArray[np.int64]:
@@ -287,45 +247,5 @@ def _list_readers(source: Placement, target: Placement) -> list[int]:
     return found
 
 
-def _find_hold(track: Track, step: int, floor: int, cut: int) -> tuple[Hold, int | None]:
-    """What a step depends on directly and comes last after ``floor``, or what cuts it off."""
-    by_register = max((source for source in track.dependences.sources[step] if source > floor), default=-1)
-    by_memory = max((source for source in track.dependences.ordered_after[step] if source > floor), default=-1)
-    latest, steps = max(by_register, by_memory), track.course.steps
-    if cut > latest and cut > floor and (_is_wall(track, step, cut) or steps[cut % len(steps)].may_leave):
-        return _name_wall(track, cut), cut
-    if latest < 0:
-        return Hold.START, None
-    return (_name_wall(track, by_memory), by_memory) if by_memory > by_register else (Hold.OPERAND, by_register)
-
-
 def _find_holder_row(track: Track, step: int, hold: Hold) -> int:
     return track.row_of(step) if hold is Hold.OPERAND else track.store_row_of(step)
-
-
-def _find_order(track: Track, step: int, use: int, cut: int, *, needs_use: bool) -> int | None:
-    """The wall or the store after a use that keeps the next turn's def behind it."""
-    if cut > use and _is_wall(track, step, cut):
-        return cut
-    if not needs_use:
-        return None
-    steps, length = track.course.steps, len(track.course)
-    for other in range(step - 1, max(use, step - WINDOW_STEPS - 1), -1):
-        if steps[other % length].stores and track.dependences.depends(step, other):
-            return other
-    return None
-
-
-def _is_wall(track: Track, step: int, cut: int) -> bool:
-    """Whether what was looked at ends at a call or a barrier that a step cannot pass, and not just at the window's end."""
-    found = track.course.steps[cut % len(track.course)]
-    return found.is_call or (found.is_order and track.dependences.depends(step, cut))
-
-
-def _name_wall(track: Track, step: int) -> Hold:
-    found = track.course.steps[step % len(track.course)]
-    if found.is_order:
-        return Hold.BARRIER
-    if found.is_call:
-        return Hold.CALL
-    return Hold.BRANCH if found.may_leave else Hold.STORE

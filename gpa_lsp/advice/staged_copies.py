@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses, mark_rows
 from gpa_lsp.advice.placement import PlacementFinder, Track
-from gpa_lsp.advice.slack import Hold, SlackFinder
+from gpa_lsp.advice.slack import SlackFinder
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.walls import Hold
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Pipe
 from gpa_lsp.binary.operands import OperandKind, parse_operand

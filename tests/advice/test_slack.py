@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.advice.slack import Hold, Slack, SlackFinder, TurnSlack
+from gpa_lsp.advice.slack import Slack, SlackFinder, TurnSlack
+from gpa_lsp.advice.walls import Hold
 from gpa_lsp.kernel.model import Kernel
 from tests.advice.subjects import make_subject
 from tests.kernel.written import write_kernel

@@ -14,9 +14,10 @@ from gpa_lsp.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import HidingOptimizer
 from gpa_lsp.advice.reordering_words import write_advance_hint, write_reorder_hint
-from gpa_lsp.advice.slack import Hold, Slack, SlackFinder, TurnSlack
+from gpa_lsp.advice.slack import Slack, SlackFinder, TurnSlack
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.walls import Hold
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.blame.model import BlameCategory

@@ -1,13 +1,10 @@
 """Loops in which every turn waits for its own results, while other turns could be under way."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from gpa_lsp.advice.accesses import has_code
 from gpa_lsp.advice.blamed_stalls import build_hotspots
@@ -18,51 +15,17 @@ from gpa_lsp.advice.dependency_stalls import (
     find_loops,
     sum_active,
 )
-from gpa_lsp.advice.instruction_caches import find_instruction_caches
-from gpa_lsp.advice.loop_counters import TurnCount, count_turns
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import HidingOptimizer
-from gpa_lsp.advice.slack import Hold, SlackFinder, TurnSlack
+from gpa_lsp.advice.slack import SlackFinder
 from gpa_lsp.advice.source_words import describe_place, describe_scope
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.unrolling import Unrolling, find_unrolling
-from gpa_lsp.binary.model import INSTRUCTION_BYTES
-from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.advice.unroll_plans import UnrollPlan, plan_unrolling
 from gpa_lsp.sources.languages import find_language
-
-_FEWEST_ITERATIONS = 4.0
-"""A loop that makes fewer is not worth copies: bfs of the Rodinia suite, GPA's largest error, has such loops."""
-
-_MOST_COPIES = 16
-_LEAST_GAIN_RATIO = 0.001
-"""Of all samples: loops that lose less are not worth a line."""
 
 _UNROLL_OFF = ("#pragma unroll 1", "#pragma nounroll", "#pragma unroll(1)")
 _LINES_ABOVE = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """What unrolling a loop would do.
-
-    Attributes:
-        scope: number of the loop.
-        unrolling: as it is.
-        turns: as counted; None when unknown.
-        copies: as proposed.
-        kept: indices of the edges that copies can hide.
-        orders: rows of stores that a copy's load would have to pass, with their samples.
-        dropped: samples left out by reason.
-    """
-
-    scope: int
-    unrolling: Unrolling
-    turns: TurnCount | None
-    copies: int
-    kept: npt.NDArray[np.int64]
-    orders: Counter[int]
-    dropped: Counter[str]
 
 
 class LoopUnrolling(HidingOptimizer):
@@ -95,11 +58,11 @@ class LoopUnrolling(HidingOptimizer):
             return self.silent(SilenceStage.NOT_MATCHED, message)
         edges, loops = edges[inside], loops[inside]
         finder = SlackFinder(subject)
-        plans: list[_Plan] = []
+        plans: list[UnrollPlan] = []
         refusals: list[tuple[float, str]] = []
         for scope in np.unique(loops).tolist():
-            planned = _plan(subject, finder, scope, edges[loops == scope])
-            if isinstance(planned, _Plan):
+            planned = plan_unrolling(subject, finder, scope, edges[loops == scope])
+            if isinstance(planned, UnrollPlan):
                 plans.append(planned)
             else:
                 refusals.append((float(every.latency_samples[edges[loops == scope]].sum()), planned))
@@ -116,105 +79,7 @@ class LoopUnrolling(HidingOptimizer):
         )
 
 
-def _plan(subject: Subject, finder: SlackFinder, scope: int, edges: npt.NDArray[np.int64]) -> _Plan | str:
-    """What to do about a loop, or why nothing."""
-    where = describe_scope(subject, subject.scopes.scopes[scope])
-    unrolling, turns = find_unrolling(subject, scope), count_turns(subject, scope)
-    iterations = math.inf if turns is None or turns.is_least else turns.mean * unrolling.copies
-    if iterations < _FEWEST_ITERATIONS:
-        return f"{where} makes {iterations:.1f} iterations on average, too few to overlap"
-    kept, orders, dropped = _sort_out(subject, finder, edges)
-    latency = float(subject.blame.edges.latency_samples[kept].sum())
-    is_small = latency < _LEAST_GAIN_RATIO * subject.total_samples
-    if is_small and dropped:
-        reason, samples = dropped.most_common(1)[0]
-        return f"{where} loses {samples:,} samples to dependences, but {reason}"
-    size = len(subject.scopes.rows_of(scope))
-    room = find_instruction_caches(subject.kernel.architecture).first_bytes // INSTRUCTION_BYTES
-    copies = choose_copies(
-        present=unrolling.copies,
-        iterations=iterations,
-        latency_ratio=latency / max(float(subject.scopes.active_samples[scope]), 1.0),
-        most=room * unrolling.copies / size,
-    )
-    if copies <= unrolling.copies and size * 2 > room:
-        return f"{where} has {size:,} instructions already, and two copies would not fit the first instruction cache ({room:,})"
-    if copies <= unrolling.copies:
-        return f"{where} is unrolled {unrolling.copies}× already"
-    if is_small:
-        return (
-            f"{where} loses {latency:,.0f} of {subject.total_samples:,} samples to dependences that copies could hide"
-        )
-    return _Plan(
-        scope=scope, unrolling=unrolling, turns=turns, copies=copies, kept=kept, orders=orders, dropped=dropped
-    )
-
-
-def choose_copies(*, present: int, iterations: float, latency_ratio: float, most: float) -> int:
-    """How many iterations one turn should hold: a power of two, as many as fill the latency with their own instructions.
-
-    Args:
-        present: as it is.
-        iterations: of the source's loop each time it is entered; infinite when unknown.
-        latency_ratio: latency samples by samples in issuing cycles of the loop.
-        most: as many as fit the instruction cache.
-
-    Returns:
-        At most ``present`` where more copies than there are would not help, or not fit.
-
-    >>> choose_copies(present=1, iterations=64, latency_ratio=5.0, most=80)
-    8
-    >>> choose_copies(present=1, iterations=6, latency_ratio=5.0, most=80)
-    4
-    >>> choose_copies(present=4, iterations=64, latency_ratio=1.0, most=6)
-    4
-    """
-    wanted = max(present * (1.0 + latency_ratio), 2.0 * present)
-    least = min(float(_MOST_COPIES), iterations, most)
-    chosen = 1 << max(math.ceil(math.log2(wanted)), 1)
-    while chosen > least and chosen > 1:
-        chosen >>= 1
-    return chosen
-
-
-def _sort_out(
-    subject: Subject, finder: SlackFinder, edges: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], Counter[int], Counter[str]]:
-    """Edges that copies can hide; stores their loads would have to pass; samples of the others by what forbids it."""
-    every = subject.blame.edges
-    kept: list[int] = []
-    orders: Counter[int] = Counter()
-    dropped: Counter[str] = Counter()
-    for edge in edges.tolist():
-        samples = round(float(every.all_samples[edge]))
-        if every.category[edge] == BlameCategory.WRITE_AFTER_READ:
-            kept.append(edge)  # each copy has registers of its own
-            continue
-        turn = finder.find_next_turn(int(every.def_row[edge]), int(every.use_row[edge]))
-        obstacle = _find_obstacle(turn)
-        if obstacle is not None:
-            dropped[obstacle] += samples
-            continue
-        kept.append(edge)
-        if turn is not None and turn.order_row is not None:
-            orders[turn.order_row] += samples
-    return np.array(kept, dtype=np.int64), orders, dropped
-
-
-def _find_obstacle(turn: TurnSlack | None) -> str | None:
-    """Why copies would not overlap; None when they would."""
-    if turn is None:
-        return "they are in code that iterations may skip"
-    if turn.is_recurrent:
-        return "each iteration needs the result of the one before"
-    if turn.exit_row is not None:
-        return "what an iteration loads decides whether there is another"
-    if turn.order in (Hold.BARRIER, Hold.CALL):
-        return f"a {turn.order.value} keeps the iterations apart"
-    return None
-
-
-def _build_region(subject: Subject, plan: _Plan) -> HidingRegion:
+def _build_region(subject: Subject, plan: UnrollPlan) -> HidingRegion:
     edges = subject.blame.edges
     hotspots = build_hotspots(subject, plan.kept, np.ones(len(plan.kept)))
     waits_left = plan.unrolling.copies / plan.copies
@@ -228,7 +93,7 @@ def _build_region(subject: Subject, plan: _Plan) -> HidingRegion:
     )
 
 
-def _write_hint(subject: Subject, plan: _Plan, hotspots: Sequence[Hotspot]) -> str:
+def _write_hint(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot]) -> str:
     scope = subject.scopes.scopes[plan.scope]
     where = describe_scope(subject, scope)
     latency = sum(hotspot.latency_samples for hotspot in hotspots)
@@ -247,7 +112,7 @@ def _write_hint(subject: Subject, plan: _Plan, hotspots: Sequence[Hotspot]) -> s
     return " ".join(sentences)
 
 
-def _describe_turns(plan: _Plan) -> str:
+def _describe_turns(plan: UnrollPlan) -> str:
     one = f"a turn holds {plan.unrolling.copies} iterations" if plan.unrolling.copies > 1 else "a turn is one iteration"
     if plan.turns is None:
         return one
@@ -255,7 +120,7 @@ def _describe_turns(plan: _Plan) -> str:
     return f"it makes {least}{plan.turns.mean:,.0f} turns each time it is entered, {one}"
 
 
-def _write_directive(subject: Subject, plan: _Plan) -> str:
+def _write_directive(subject: Subject, plan: UnrollPlan) -> str:
     """How the source's language says it; what now forbids it, where that is to be seen."""
     scope = subject.scopes.scopes[plan.scope]
     if scope.file is None or scope.line is None or not _is_cuda(scope.file):
@@ -272,7 +137,7 @@ def _is_cuda(file: str | None) -> bool:
     return language is not None and language.name == "cuda"
 
 
-def _list_caveats(subject: Subject, plans: Sequence[_Plan], regions: Sequence[HidingRegion]) -> tuple[str, ...]:
+def _list_caveats(subject: Subject, plans: Sequence[UnrollPlan], regions: Sequence[HidingRegion]) -> tuple[str, ...]:
     best = max(range(len(plans)), key=lambda index: regions[index].latency_samples)
     caveats = [_write_registers(subject, plans[best], regions[best].hotspots)]
     if any(plan.orders for plan in plans):
@@ -289,7 +154,7 @@ def _list_caveats(subject: Subject, plans: Sequence[_Plan], regions: Sequence[Hi
     return tuple(caveats)
 
 
-def _write_registers(subject: Subject, plan: _Plan, hotspots: Sequence[Hotspot]) -> str:
+def _write_registers(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot]) -> str:
     """What the copies cost in registers, against what a thread has."""
     defs = {hotspot.def_row for hotspot in hotspots if hotspot.category in VARIABLE_LATENCY}
     each = sum(_count_results(subject, row) for row in defs)
@@ -310,7 +175,7 @@ def _count_results(subject: Subject, row: int) -> int:
     return 0 if instructions is None else len(instructions.writes.of(subject.index_of(row)))
 
 
-def _list_reasons(plans: Sequence[_Plan]) -> tuple[str, ...]:
+def _list_reasons(plans: Sequence[UnrollPlan]) -> tuple[str, ...]:
     reasons = ["latency of dependences within one turn; of N copies' waits one is left"]
     dropped: Counter[str] = Counter()
     for plan in plans:

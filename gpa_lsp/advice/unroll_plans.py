@@ -1,0 +1,153 @@
+"""How far a loop should be unrolled, which of its waits that would hide, or why it would not."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.instruction_caches import find_instruction_caches
+from gpa_lsp.advice.loop_counters import TurnCount, count_turns
+from gpa_lsp.advice.slack import SlackFinder, TurnSlack
+from gpa_lsp.advice.source_words import describe_scope
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.unrolling import Unrolling, find_unrolling
+from gpa_lsp.advice.walls import Hold
+from gpa_lsp.binary.model import INSTRUCTION_BYTES
+from gpa_lsp.blame.model import BlameCategory
+
+_FEWEST_ITERATIONS = 4.0
+"""A loop that makes fewer is not worth copies: bfs of the Rodinia suite, GPA's largest error, has such loops."""
+
+_MOST_COPIES = 16
+_LEAST_GAIN_RATIO = 0.001
+"""Of all samples: loops that lose less are not worth a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnrollPlan:
+    """What unrolling a loop would do.
+
+    Attributes:
+        scope: number of the loop.
+        unrolling: as it is.
+        turns: as counted; None when unknown.
+        copies: as proposed.
+        kept: indices of the edges that copies can hide.
+        orders: rows of stores that a copy's load would have to pass, with their samples.
+        dropped: samples left out by reason.
+    """
+
+    scope: int
+    unrolling: Unrolling
+    turns: TurnCount | None
+    copies: int
+    kept: npt.NDArray[np.int64]
+    orders: Counter[int]
+    dropped: Counter[str]
+
+
+def plan_unrolling(subject: Subject, finder: SlackFinder, scope: int, edges: npt.NDArray[np.int64]) -> UnrollPlan | str:
+    """What to do about a loop, or why nothing: one clause that begins with the loop.
+
+    Args:
+        subject: the kernel.
+        finder: of the same kernel.
+        scope: number of the loop.
+        edges: indices of the blamed pairs within it.
+    """
+    where = describe_scope(subject, subject.scopes.scopes[scope])
+    unrolling, turns = find_unrolling(subject, scope), count_turns(subject, scope)
+    iterations = math.inf if turns is None or turns.is_least else turns.mean * unrolling.copies
+    if iterations < _FEWEST_ITERATIONS:
+        return f"{where} makes {iterations:.1f} iterations on average, too few to overlap"
+    kept, orders, dropped = _sort_out(subject, finder, edges)
+    latency = float(subject.blame.edges.latency_samples[kept].sum())
+    is_small = latency < _LEAST_GAIN_RATIO * subject.total_samples
+    if is_small and dropped:
+        reason, samples = dropped.most_common(1)[0]
+        return f"{where} loses {samples:,} samples to dependences, but {reason}"
+    size = len(subject.scopes.rows_of(scope))
+    room = find_instruction_caches(subject.kernel.architecture).first_bytes // INSTRUCTION_BYTES
+    copies = choose_copies(
+        present=unrolling.copies,
+        iterations=iterations,
+        latency_ratio=latency / max(float(subject.scopes.active_samples[scope]), 1.0),
+        most=room * unrolling.copies / size,
+    )
+    if copies <= unrolling.copies and size * 2 > room:
+        return f"{where} has {size:,} instructions already, and two copies would not fit the first instruction cache ({room:,})"
+    if copies <= unrolling.copies:
+        return f"{where} is unrolled {unrolling.copies}× already"
+    if is_small:
+        return (
+            f"{where} loses {latency:,.0f} of {subject.total_samples:,} samples to dependences that copies could hide"
+        )
+    return UnrollPlan(
+        scope=scope, unrolling=unrolling, turns=turns, copies=copies, kept=kept, orders=orders, dropped=dropped
+    )
+
+
+def choose_copies(*, present: int, iterations: float, latency_ratio: float, most: float) -> int:
+    """How many iterations one turn should hold: a power of two, as many as fill the latency with their own instructions.
+
+    Args:
+        present: as it is.
+        iterations: of the source's loop each time it is entered; infinite when unknown.
+        latency_ratio: latency samples by samples in issuing cycles of the loop.
+        most: as many as fit the instruction cache.
+
+    Returns:
+        At most ``present`` where more copies than there are would not help, or not fit.
+
+    >>> choose_copies(present=1, iterations=64, latency_ratio=5.0, most=80)
+    8
+    >>> choose_copies(present=1, iterations=6, latency_ratio=5.0, most=80)
+    4
+    >>> choose_copies(present=4, iterations=64, latency_ratio=1.0, most=6)
+    4
+    """
+    wanted = max(present * (1.0 + latency_ratio), 2.0 * present)
+    least = min(float(_MOST_COPIES), iterations, most)
+    chosen = 1 << max(math.ceil(math.log2(wanted)), 1)
+    while chosen > least and chosen > 1:
+        chosen >>= 1
+    return chosen
+
+
+def _sort_out(
+    subject: Subject, finder: SlackFinder, edges: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], Counter[int], Counter[str]]:
+    """Edges that copies can hide; stores their loads would have to pass; samples of the others by what forbids it."""
+    every = subject.blame.edges
+    kept: list[int] = []
+    orders: Counter[int] = Counter()
+    dropped: Counter[str] = Counter()
+    for edge in edges.tolist():
+        samples = round(float(every.all_samples[edge]))
+        if every.category[edge] == BlameCategory.WRITE_AFTER_READ:
+            kept.append(edge)  # each copy has registers of its own
+            continue
+        turn = finder.find_next_turn(int(every.def_row[edge]), int(every.use_row[edge]))
+        obstacle = _find_obstacle(turn)
+        if obstacle is not None:
+            dropped[obstacle] += samples
+            continue
+        kept.append(edge)
+        if turn is not None and turn.order_row is not None:
+            orders[turn.order_row] += samples
+    return np.array(kept, dtype=np.int64), orders, dropped
+
+
+def _find_obstacle(turn: TurnSlack | None) -> str | None:
+    """Why copies would not overlap; None when they would."""
+    if turn is None:
+        return "they are in code that iterations may skip"
+    if turn.is_recurrent:
+        return "each iteration needs the result of the one before"
+    if turn.exit_row is not None:
+        return "what an iteration loads decides whether there is another"
+    if turn.order in (Hold.BARRIER, Hold.CALL):
+        return f"a {turn.order.value} keeps the iterations apart"
+    return None
