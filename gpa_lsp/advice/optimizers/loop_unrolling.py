@@ -142,7 +142,7 @@ def _list_caveats(subject: Subject, plans: Sequence[UnrollPlan], regions: Sequen
     caveats = [_write_registers(subject, plans[best], regions[best].hotspots)]
     if any(plan.orders for plan in plans):
         caveats.append(
-            "Whether the pointers may overlap cannot be seen here; `__restrict__` on pointers that do gives wrong results."
+            "Whether the memory may overlap cannot be seen here; telling the compiler that it does not when it does gives wrong results."
         )
     if any(reason.startswith("each iteration") for plan in plans for reason in plan.dropped):
         caveats.append(
