@@ -19,9 +19,6 @@ STEPS_PER_BLOCK = 12
 STEPS_PER_EDGE = 40
 """What finding and pruning one edge of the dependency graph costs."""
 
-STEPS_PER_MEMBER = 8
-"""What one member of a set that is kept costs: less time than that, but it takes memory."""
-
 
 class OutOfWorkError(Exception):
     """The function's budget is spent."""

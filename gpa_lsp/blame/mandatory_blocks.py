@@ -1,11 +1,11 @@
 """Blocks that every path between two blocks passes."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.blame.graph_search import STEPS_PER_BLOCK, BlockLists, charge
+from gpa_lsp.blame.graph_search import STEPS_PER_BLOCK, BlockLists, charge, find_components
 from gpa_lsp.blame.work import WorkBudget
 from gpa_lsp.program.model import FlowGraph
 
@@ -13,8 +13,8 @@ from gpa_lsp.program.model import FlowGraph
 class MandatoryBlocks:
     """Answers for one function which blocks cannot be avoided on the way from one block to another.
 
-    Dominators and post-dominators of the function decide most questions at once; where they do not (within loops, mostly), one pass over the
-    blocks around a path does.
+    Dominators and post-dominators of the function decide most questions at once. Where they do not (within loops, mostly), two searches from
+    both ends try to meet without the blocks asked for; the one that comes to its end first decides.
 
     Args:
         graph: the function.
@@ -22,14 +22,19 @@ class MandatoryBlocks:
         budget: pays for the searches.
     """
 
-    __slots__ = ("_blocks", "_budget", "_dominators", "_known", "_post_dominators")
+    __slots__ = ("_blocks", "_budget", "_dominators", "_known", "_order", "_post_dominators")
 
     def __init__(self, graph: FlowGraph, blocks: BlockLists, budget: WorkBudget) -> None:
         self._blocks = blocks
         self._budget = budget
-        self._known: dict[tuple[int, int], frozenset[int]] = {}
+        self._known: dict[tuple[int, int, frozenset[int]], bool] = {}
         self._dominators = _Tree(graph.immediate_dominator, graph.is_reachable)
         self._post_dominators = _Tree(graph.immediate_post_dominator, graph.reaches_end)
+        self._order = [0] * graph.block_count
+        parts = find_components(range(graph.block_count), blocks.successors.__getitem__)
+        for place, part in enumerate(parts):
+            for block in part:
+                self._order[block] = -place
 
     def is_separated(self, source: int, target: int, key: int, asked: Collection[int]) -> bool:
         """Whether one of some blocks dominates the target but not the source, or post-dominates the source but not the target.
@@ -59,43 +64,67 @@ class MandatoryBlocks:
         Raises:
             OutOfWorkError: the budget is spent.
         """
-        found = self._known.get((source, target))
+        candidates = frozenset(block for block in path if block in asked)
+        if not candidates or self._is_avoidable(source, target, candidates):
+            return False
+        return len(candidates) == 1 or any(
+            not self._is_avoidable(source, target, frozenset([block])) for block in candidates
+        )
+
+    def _is_avoidable(self, source: int, target: int, asked: frozenset[int]) -> bool:
+        """Whether some path avoids all of some blocks."""
+        key = (source, target, asked)
+        found = self._known.get(key)
         if found is None:
-            found = self._known[source, target] = frozenset(self._walk(source, target, path))
-        return not found.isdisjoint(asked)
+            found = self._known[key] = self._search(source, target, asked)
+        return found
 
-    def _walk(self, source: int, target: int, path: Sequence[int]) -> list[int]:
-        """The blocks of a path that no detour leads round.
+    def _search(self, source: int, target: int, asked: frozenset[int]) -> bool:
+        """Two floods that take turns. A path from one cycle of the function to another only passes those that lie between in flow order."""
+        order = self._order
+        first, last = order[source], order[target]
+        forwards = _Flood(self._blocks.successors, source, lambda block: order[block] <= last and block not in asked)
+        backwards = _Flood(
+            self._blocks.predecessors, target, lambda block: order[block] >= first and block not in asked
+        )
+        if target in self._blocks.successors[source]:
+            return True
+        while forwards.waiting and backwards.waiting:
+            charge(self._budget, 2 * STEPS_PER_BLOCK)
+            if forwards.advance(backwards.met, target) or backwards.advance(forwards.met, source):
+                return True
+        return False
 
-        A detour leaves the path at one place and comes back to it farther on, through blocks beside the path. Going along the path and
-        keeping how far any detour so far has led, a block is mandatory when none led past it.
-        """
-        place = {block: index for index, block in enumerate(path, start=1)}
-        place[target] = len(path) + 1
-        if source != target:
-            place[source] = 0
-        seen: set[int] = set()
-        mandatory = []
-        farthest = self._follow_detours(source, place, seen)
-        for index, block in enumerate(path, start=1):
-            if farthest <= index:
-                mandatory.append(block)
-            farthest = max(farthest, self._follow_detours(block, place, seen))
-        return mandatory
 
-    def _follow_detours(self, start: int, place: dict[int, int], seen: set[int]) -> int:
-        """The farthest place on the path that is reached from a block on it, through blocks not seen yet beside it."""
-        farthest = 0
-        waiting = [start]
-        while waiting:
-            charge(self._budget, STEPS_PER_BLOCK)
-            for block in self._blocks.successors[waiting.pop()]:
-                if block in place:
-                    farthest = max(farthest, place[block])
-                elif block not in seen:
-                    seen.add(block)
-                    waiting.append(block)
-        return farthest
+class _Flood:
+    """A search that spreads from a block over its neighbours, level by level, one block at a time."""
+
+    __slots__ = ("_is_allowed", "_neighbours", "_place", "_start", "met", "order")
+
+    def __init__(self, neighbours: Sequence[Sequence[int]], start: int, is_allowed: Callable[[int], bool]) -> None:
+        self._neighbours = neighbours
+        self._is_allowed = is_allowed
+        self._start = start
+        self._place = 0
+        self.met: set[int] = set()
+        self.order = [start]
+
+    @property
+    def waiting(self) -> bool:
+        """There are blocks left to look at."""
+        return self._place < len(self.order)
+
+    def advance(self, others: Collection[int], goal: int) -> bool:
+        """Look at one more block; whether the search has met another one, or its goal."""
+        block = self.order[self._place]
+        self._place += 1
+        for one in self._neighbours[block]:
+            if one == goal or one in others:
+                return True
+            if one != self._start and one not in self.met and self._is_allowed(one):
+                self.met.add(one)
+                self.order.append(one)
+        return False
 
 
 class _Tree:

@@ -134,7 +134,17 @@ class Pruner:
         budget: pays for the searches.
     """
 
-    __slots__ = ("_blocks", "_def_use", "_known_latencies", "_latencies", "_mandatory", "_paths", "_using", "_view")
+    __slots__ = (
+        "_blocks",
+        "_def_use",
+        "_known_latencies",
+        "_latencies",
+        "_mandatory",
+        "_paths",
+        "_using",
+        "_view",
+        "_writers",
+    )
 
     def __init__(
         self, view: FunctionView, blocks: BlockLists, def_use: DefUse, paths: ShortestPaths, budget: WorkBudget
@@ -147,6 +157,7 @@ class Pruner:
         self._latencies = LatencyBounds(view.architecture)
         self._known_latencies: dict[tuple[str, str, int, tuple[int, ...]], float] = {}
         self._using: dict[int, frozenset[int]] = {}
+        self._writers: dict[int, tuple[int, ...]] = {}
 
     def prune(self, edge: DependencyEdge) -> tuple[DependencyEdge, Distance] | None:
         """What is left of an edge, with the length of its shortest path; None when it is cold.
@@ -174,6 +185,15 @@ class Pruner:
             )
             bound = self._known_latencies[key] = self._latencies.find(writer, reader, kinds)
         return bound
+
+    def find_reach(self, use_row: int, resource: int) -> float:
+        """How many instructions before a use a def of a resource may lie and still cause stalls, by rule 3."""
+        mnemonics = self._writers.get(resource)
+        if mnemonics is None:
+            rows = self._def_use.definitions.get(resource, ())
+            mnemonics = self._writers[resource] = tuple({self._view.mnemonic(row): row for row in rows}.values())
+        bounds = [self.find_latency(DependencyEdge(row, use_row, (resource,))) for row in mnemonics]
+        return max(bounds, default=0)
 
     def prune_dominated(self, edge: DependencyEdge) -> DependencyEdge | None:
         """Rule 2: an edge without what another instruction on every path would have waited for; None when nothing is left.

@@ -8,31 +8,63 @@ what was collected under the later value does not cover the earlier one. A def u
 that path, and is no def of the use.
 
 Searches run within the function: calls are stepped over, entries end the path. What is found above a block is remembered per resource, so
-that many uses of one value cost little more than one.
+that many uses of one value cost little more than one. A use that can see more than :data:`MOST_SOURCES` defs of one resource is given those
+that are near enough to matter, and as many of the others.
 
 Source: GPA section IV, "Backward slicing", "Virtual barrier registers", "Predicated instructions".
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
 
+from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.blame.def_use import UNCONDITIONAL, DefUse
-from gpa_lsp.blame.graph_search import (
-    STEPS_PER_BLOCK,
-    STEPS_PER_EDGE,
-    STEPS_PER_MEMBER,
-    BlockLists,
-    charge,
-    find_components,
-)
+from gpa_lsp.blame.graph_search import STEPS_PER_BLOCK, STEPS_PER_EDGE, BlockLists, charge, find_components
+from gpa_lsp.blame.joins import Joins
 from gpa_lsp.blame.work import WorkBudget
 
-_Covered = frozenset[int]
-_Node = tuple[int, int, _Covered]
-"""A search that goes on above a block: the block, the condition still to be covered, the conditions covered so far.
+MOST_SOURCES = 16
+"""Defs of one resource that are remembered above a block."""
 
-A condition of :data:`UNCONDITIONAL` asks for all cases; so does a guard whose predicate was written since.
-"""
+_PREDICATES = (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
+_CROWD = -1
+"""Stands in a set of defs for those beyond :data:`MOST_SOURCES`."""
+
+
+class _Node(NamedTuple):
+    """A search that goes on in a block, from its end upwards, or above it.
+
+    Attributes:
+        block: the block.
+        condition: still to be covered; :data:`UNCONDITIONAL` asks for all cases, as does a guard whose predicate was written since.
+        covered: conditions that are covered so far.
+    """
+
+    block: int
+    condition: int
+    covered: frozenset[int]
+
+    @property
+    def is_plain(self) -> bool:
+        """It asks for all cases, and has met nothing."""
+        return self.condition == UNCONDITIONAL and not self.covered
+
+
+class _Places(NamedTuple):
+    """Where the defs of a resource are.
+
+    Attributes:
+        last_def: block → its last def.
+        joins: blocks where different defs can meet.
+        stops: both.
+    """
+
+    last_def: Mapping[int, int]
+    joins: frozenset[int]
+    stops: frozenset[int]
+
 
 _NOTHING: frozenset[int] = frozenset()
 
@@ -42,18 +74,34 @@ class Slicer:
 
     Args:
         blocks: of the function.
+        joins: of the function.
         def_use: of the function.
+        find_reach: (use, resource) → how many instructions before a use a def of the resource may lie and still matter.
         budget: pays for the searches.
     """
 
-    __slots__ = ("_above", "_blocks", "_budget", "_def_use", "_last_def")
+    __slots__ = ("_above", "_blocks", "_budget", "_def_use", "_find_reach", "_joins", "_places", "_writes_predicates")
 
-    def __init__(self, blocks: BlockLists, def_use: DefUse, budget: WorkBudget) -> None:
+    def __init__(
+        self,
+        blocks: BlockLists,
+        joins: Joins,
+        def_use: DefUse,
+        find_reach: Callable[[int, int], float],
+        budget: WorkBudget,
+    ) -> None:
         self._blocks = blocks
+        self._joins = joins
         self._def_use = def_use
+        self._find_reach = find_reach
         self._budget = budget
         self._above: dict[int, dict[_Node, frozenset[int]]] = {}
-        self._last_def: dict[int, Mapping[int, int]] = {}
+        self._places: dict[int, _Places] = {}
+        self._writes_predicates = [False] * len(blocks.first)
+        for resource, rows in def_use.definitions.items():
+            if resource >> 8 in _PREDICATES:
+                for row in rows:
+                    self._writes_predicates[blocks.block_of[row]] = True
 
     def find_sources(self, row: int) -> dict[int, tuple[int, ...]]:
         """The immediate sources of an instruction: def → what the instruction uses of it, in the order of ``DefUse.uses``.
@@ -86,22 +134,29 @@ class Slicer:
         definitions = self._def_use.definitions.get(resource)
         if definitions is None:
             return ()
-        block = self._blocks.block_of[row]
+        node = _Node(self._blocks.block_of[row], condition, _NOTHING)
         if resource not in self._def_use.guarded:
             place = bisect_left(definitions, row) - 1
-            if place >= 0 and definitions[place] >= self._blocks.first[block]:
+            if place >= 0 and definitions[place] >= self._blocks.first[node.block]:
                 return definitions[place : place + 1]
-            return self._find_above(resource, (block, UNCONDITIONAL, _NOTHING))
-        found, left = self._scan(resource, row, (block, condition, _NOTHING))
-        if left is None:
-            return found
-        return self._find_above(resource, left).union(found) if found else self._find_above(resource, left)
+            found = self._find_above(resource, node._replace(condition=UNCONDITIONAL))
+        else:
+            local, left = self._scan(resource, row, node)
+            found = frozenset(local) if left is None else self._find_above(resource, left).union(local)
+        return found if _CROWD not in found else found - {_CROWD} | self._find_near(row, resource, node)
 
     def _find_above(self, resource: int, start: _Node) -> frozenset[int]:
         """The defs that a search sees from the start of a block upwards."""
+        passed, node = self._pass_up(resource, start)
+        if node is None:
+            return frozenset(passed)
         known = self._above.setdefault(resource, {})
-        if start in known:
-            return known[start]
+        if node not in known:
+            self._explore(resource, node, known)
+        return known[node].union(passed) if passed else known[node]
+
+    def _explore(self, resource: int, start: _Node, known: dict[_Node, frozenset[int]]) -> None:
+        """Fill in what ``start``, and all searches it leads to, see."""
         steps: dict[_Node, tuple[Sequence[int], Sequence[_Node]]] = {}
 
         def climb(node: _Node) -> Iterator[_Node]:
@@ -109,64 +164,118 @@ class Slicer:
             return iter(steps[node][1])
 
         for component in find_components((start,), climb, known):
-            found = self._merge(component, steps, known)
+            found = _merge([steps[node] for node in component], known)
             for node in component:
                 known[node] = found
                 del steps[node]
-        return known[start]
-
-    def _merge(
-        self,
-        component: Sequence[_Node],
-        steps: Mapping[_Node, tuple[Sequence[int], Sequence[_Node]]],
-        known: Mapping[_Node, frozenset[int]],
-    ) -> frozenset[int]:
-        """What the nodes of a cycle see: all the same. Sets are shared where nothing is added, so that long chains cost no memory."""
-        local: set[int] = set()
-        inherited: dict[int, frozenset[int]] = {}
-        for node in component:
-            found, above = steps[node]
-            local.update(found)
-            inherited.update((id(known[one]), known[one]) for one in above if known.get(one))
-        sets = list(inherited.values())
-        if len(sets) == 1 and local <= sets[0]:
-            return sets[0]
-        charge(self._budget, STEPS_PER_MEMBER * sum(map(len, sets)))
-        return frozenset(local).union(*sets)
 
     def _climb(self, resource: int, node: _Node) -> tuple[Sequence[int], Sequence[_Node]]:
-        """The defs in the blocks before a block, and where the search goes on above them."""
-        block, condition, covered = node
-        before = self._blocks.predecessors[block]
-        charge(self._budget, STEPS_PER_BLOCK * (1 + len(before)))
-        if resource not in self._def_use.guarded:
-            last_def = self._find_last_defs(resource)
-            found = [last_def[one] for one in before if one in last_def]
-            return found, [(one, condition, covered) for one in before if one not in last_def]
-        found, above = [], []
+        """The defs that a search sees through the blocks before a block, up to where it has to be split again."""
+        before = self._blocks.predecessors[node.block]
+        charge(self._budget, STEPS_PER_BLOCK + 2 * len(before))
+        found: list[int] = []
+        above: list[_Node] = []
+        is_plain = node.is_plain
         for one in before:
-            in_block, left = self._scan(resource, self._blocks.last[one] + 1, (one, condition, covered))
-            found += in_block
+            if is_plain:
+                passed, left = self._pass_dominators(resource, one)
+            else:
+                passed, left = self._pass_block(resource, _Node(one, node.condition, node.covered))
+            if passed:
+                found += passed
             if left is not None:
                 above.append(left)
         return found, above
 
-    def _find_last_defs(self, resource: int) -> Mapping[int, int]:
-        """Block → its last def of a resource."""
-        found = self._last_def.get(resource)
-        if found is None:
-            rows = self._def_use.definitions[resource]
-            found = self._last_def[resource] = {self._blocks.block_of[row]: row for row in rows}
-        return found
+    def _pass_block(self, resource: int, node: _Node) -> tuple[list[int], _Node | None]:
+        """From the end of a block up to the first one where the search has to be split."""
+        block = node.block
+        if block not in self._find_places(resource).last_def and not self._writes_predicates[block]:
+            return [], node
+        found, left = self._scan(resource, self._blocks.last[block] + 1, node)
+        if left is None:
+            return found, None
+        passed, left = self._pass_up(resource, left)
+        return found + passed, left
 
-    def _scan(self, resource: int, end: int, node: _Node) -> tuple[list[int], _Node | None]:
-        """The defs in a block before instruction ``end``, and what is left to find above the block; None when all is covered."""
+    def _pass_up(self, resource: int, node: _Node) -> tuple[list[int], _Node | None]:
+        """From the start of a block up to the first one where the search has to be split: the defs on the way, and what is left to do."""
+        if not node.is_plain or node.block in self._find_places(resource).joins:
+            return [], node
+        return self._pass_dominators(resource, self._joins.dominator[node.block])
+
+    def _pass_dominators(self, resource: int, block: int) -> tuple[list[int], _Node | None]:
+        """The same from the end of a block (-1: an entry), for a search that asks for all cases and has met nothing."""
+        places = self._find_places(resource)
+        found: list[int] = []
+        while block >= 0:
+            block = self._joins.find_nearest(resource, block, places.stops)
+            if block < 0:
+                break
+            last_def = places.last_def.get(block)
+            if last_def is not None and resource not in self._def_use.guarded:
+                return [*found, last_def], None
+            left: _Node | None = _Node(block, UNCONDITIONAL, _NOTHING)
+            if last_def is not None:
+                local, left = self._scan(resource, self._blocks.last[block] + 1, _Node(block, UNCONDITIONAL, _NOTHING))
+                found += local
+            if left is None or not left.is_plain or block in places.joins:
+                return found, left
+            block = self._joins.dominator[block]
+        return found, None
+
+    def _find_places(self, resource: int) -> _Places:
+        places = self._places.get(resource)
+        if places is None:
+            rows = self._def_use.definitions[resource]
+            last_def = {self._blocks.block_of[row]: row for row in rows}
+            joins = self._joins.find(last_def)
+            charge(self._budget, len(rows) + len(joins))
+            places = self._places[resource] = _Places(last_def, joins, joins.union(last_def))
+        return places
+
+    def _find_near(self, row: int, resource: int, start: _Node) -> frozenset[int]:
+        """The defs within reach of an instruction, nearest blocks first."""
+        reach = self._find_reach(row, resource)
+        blocks = self._blocks
+        found: set[int] = set()
+        seen: set[_Node] = set()
+        heap: list[tuple[int, int, int, _Node]] = [(0, 0, row, start)]  # distance of the end, tie-break, end, node
+        while heap:
+            passed, _, end, node = heappop(heap)
+            if node in seen or passed >= reach:
+                continue
+            if passed:
+                seen.add(node)
+            first = blocks.first[node.block]
+            charge(self._budget, STEPS_PER_BLOCK)
+            local, above = self._scan(resource, end, node, end - (reach - passed))
+            found.update(local)
+            if above is None:
+                continue
+            for one in blocks.predecessors[above.block]:
+                item = (passed + end - first, len(seen) + len(heap), blocks.last[one] + 1, above._replace(block=one))
+                heappush(heap, item)
+        return frozenset(found)
+
+    def _scan(self, resource: int, end: int, node: _Node, floor: float | None = None) -> tuple[list[int], _Node | None]:
+        """The defs in a block before instruction ``end``, and what is left to find above the block; None when all is covered.
+
+        Args:
+            resource: whose defs.
+            end: the first instruction that is not looked at.
+            node: the search.
+            floor: the first instruction that is; None stops after :data:`MOST_SOURCES` defs instead, with :data:`_CROWD`.
+        """
         block, condition, covered = node
         definitions = self._def_use.definitions[resource]
         first = self._blocks.first[block]
+        lowest = first if floor is None else max(first, floor)
         place = bisect_left(definitions, end) - 1
         found: list[int] = []
-        while place >= 0 and definitions[place] >= first:
+        while place >= 0 and definitions[place] >= lowest:
+            if floor is None and len(found) == MOST_SOURCES:
+                return [*found, _CROWD], None
             row = definitions[place]
             condition, covered = self._pass_writes(row, end, condition, covered)
             of_def = self._def_use.condition[row]
@@ -178,10 +287,12 @@ class Slicer:
             charge(self._budget, 1)
             end = row
             place -= 1
+        if lowest > first:
+            return found, None
         condition, covered = self._pass_writes(first, end, condition, covered)
-        return found, (block, condition, covered)
+        return found, _Node(block, condition, covered)
 
-    def _pass_writes(self, start: int, end: int, condition: int, covered: _Covered) -> tuple[int, _Covered]:
+    def _pass_writes(self, start: int, end: int, condition: int, covered: frozenset[int]) -> tuple[int, frozenset[int]]:
         """What stays comparable above the instructions ``start..end - 1``: nothing that is about a predicate written there."""
         if condition != UNCONDITIONAL and self._is_written(condition >> 1, start, end):
             condition = UNCONDITIONAL
@@ -194,3 +305,21 @@ class Slicer:
         rows = self._def_use.definitions.get(predicate, ())
         place = bisect_left(rows, start)
         return place < len(rows) and rows[place] < end
+
+
+def _merge(
+    steps: Sequence[tuple[Sequence[int], Sequence[_Node]]], known: Mapping[_Node, frozenset[int]]
+) -> frozenset[int]:
+    """What the nodes of a cycle see: all the same. Sets are shared where nothing is added, so that long chains cost no memory."""
+    local: set[int] = set()
+    inherited: dict[int, frozenset[int]] = {}
+    for found, above in steps:
+        local.update(found)
+        inherited.update((id(known[one]), known[one]) for one in above if known.get(one))
+    sets = list(inherited.values())
+    if len(sets) == 1 and local <= sets[0]:
+        return sets[0]
+    merged = frozenset(local).union(*sets)
+    if len(merged - {_CROWD}) <= MOST_SOURCES:
+        return merged
+    return frozenset([*sorted(merged)[-MOST_SOURCES:], _CROWD])

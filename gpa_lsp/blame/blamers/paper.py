@@ -27,6 +27,7 @@ from gpa_lsp.blame.edge_columns import blame_themselves, merge_edges
 from gpa_lsp.blame.edge_list import Edge, Lost, build_edges, build_unattributed
 from gpa_lsp.blame.graph_search import OutOfWorkError, list_blocks
 from gpa_lsp.blame.halves import join_halves
+from gpa_lsp.blame.joins import Joins
 from gpa_lsp.blame.longest_paths import LongestPaths
 from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
 from gpa_lsp.blame.operands import NO_RESOURCE, Connection, RegisterUses
@@ -105,10 +106,10 @@ class _Function:
         self.after: set[tuple[int, int]] = set()
         self._view = view
         self._def_use = find_def_use(view)
-        self._slicer = Slicer(blocks, self._def_use, budget)
         self._shortest = ShortestPaths(blocks, view.stall_cycles, budget)
-        self._longest = LongestPaths(blocks, budget)
+        self._longest = LongestPaths(view.graph, blocks, budget)
         self._pruner = Pruner(view, blocks, self._def_use, self._shortest, budget)
+        self._slicer = Slicer(blocks, Joins(view.graph, blocks), self._def_use, self._pruner.find_reach, budget)
         self._uses = RegisterUses(view.instructions)
         self._pairs = PairFinder()
         self._next_group = 0
@@ -165,7 +166,8 @@ class _Function:
         if len(sources) <= 1:
             return {definition: definition for definition in sources}
         view = self._view
-        pairs = self._pairs.find(view, row)
+        used = {resource for resources in sources.values() for resource in resources}
+        pairs = self._pairs.find(view, row) if any(resource + 1 in used for resource in used) else ()
         return join_halves(sources, pairs, lambda definition: is_far_memory(view.opcode(definition)))
 
     def _prune(

@@ -60,7 +60,7 @@ def _gather_dependencies(
 
 def _list_moved(edges: BlameEdges) -> npt.NDArray[np.int64]:
     """int64[m, 2], (use, def) of the edges between two instructions that depend on each other."""
-    chosen = edges.is_moved & (edges.dependency != Dependency.ISSUE)
+    chosen: npt.NDArray[np.bool_] = edges.is_moved & np.not_equal(edges.dependency, Dependency.ISSUE)
     return np.stack([edges.use_row, edges.def_row], axis=1).astype(np.int64)[chosen]
 
 
