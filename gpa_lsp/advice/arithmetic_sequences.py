@@ -70,8 +70,20 @@ class ArithmeticSequences:
         return tuple(one for one in self.sequences if one.operation.family in families)
 
 
+_LAST: list[tuple[Subject, ArithmeticSequences]] = []
+"""The last subject and its sequences: several optimizers ask for the same ones, one after the other."""
+
+
 def find_arithmetic_sequences(subject: Subject) -> ArithmeticSequences:
     """The expansions in all functions of a kernel; the compiler's own routines are not looked into."""
+    last = _LAST[0] if _LAST else None
+    if last is None or last[0] is not subject:
+        last = (subject, _find_all(subject))
+        _LAST[:] = [last]
+    return last[1]
+
+
+def _find_all(subject: Subject) -> ArithmeticSequences:
     routine_rows = np.zeros(subject.row_count, dtype=np.bool_)
     flows = [flow for index in range(len(subject.kernel.functions)) if (flow := build_flow(subject, index)) is not None]
     calls = [(flow, *call) for flow in flows for call in _find_calls(flow, subject)]

@@ -6,6 +6,7 @@ Found from the call backwards.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from gpa_lsp.advice.arithmetic_patterns import Chain, Family, Routine, load_patterns
 from gpa_lsp.advice.expansions import Divisor, Expansion, accept, find_divisor, is_constant_set_up
@@ -20,6 +21,9 @@ _LONGEST_CALL_BLOCK = 24
 """Instructions of the block around a call; longer ones hold other code too."""
 
 _LONGEST_FAST_PATH = 80
+_LONGEST_SET_UP = 160
+"""Instructions before the branch among which constants are looked for."""
+
 _MOST_FILLERS = 4
 """Instructions at the meeting point that may stand before its BSYNC: code of sm_120 puts a NOP where a call returns to."""
 
@@ -63,7 +67,9 @@ def find_guarded_operation(flow: FunctionFlow, site: int, routine: Routine, take
     inlined |= chain
     prepares = {row for row in _find_ancestors(flow, test, before) if flow.reads(row)}
     inlined |= flow.find_feeders(
-        inlined | call_block, before, lambda row: row in prepares or _is_own_constant(flow, row, site)
+        inlined | call_block,
+        before[-_LONGEST_SET_UP:],
+        lambda row: row in prepares or _is_own_constant(flow, row, site),
     )
     return Expansion(
         operation=routine.operation,
@@ -164,13 +170,14 @@ def _find_ancestors(flow: FunctionFlow, test: set[int], window: Sequence[int]) -
     return found
 
 
-def _is_seed(flow: FunctionFlow, row: int, routine: Routine) -> bool:
-    return find_longest_entry({seed: seed for seed in routine.seeds}, flow.mnemonic(row)) is not None
+@lru_cache(maxsize=4096)
+def _is_seed(mnemonic: str, seeds: tuple[str, ...]) -> bool:
+    return find_longest_entry(dict.fromkeys(seeds, True), mnemonic) is not None
 
 
 def _find_seed(flow: FunctionFlow, guard: int, test: set[int], routine: Routine, window: Sequence[int]) -> int | None:
     """The approximation: the nearest one whose value the test depends on or whose operand it looks at; behind the branch, the first one."""
-    seeds = [position for position, row in enumerate(window) if _is_seed(flow, row, routine)]
+    seeds = [position for position, row in enumerate(window) if _is_seed(flow.mnemonic(row), routine.seeds)]
     if not seeds or window[0] > guard:
         return window[seeds[0]] if seeds else None
     before = flow.rows_before(guard)
@@ -237,7 +244,7 @@ def recognise_by_structure(flow: FunctionFlow, rows: Sequence[int]) -> Routine |
     mnemonics = {flow.mnemonic(row) for row in rows}
     operations = load_patterns().operations
     for key, seeds in _STRUCTURES:
-        if any(find_longest_entry({seed: seed for seed in seeds}, mnemonic) for mnemonic in mnemonics):
+        if any(_is_seed(mnemonic, seeds) for mnemonic in mnemonics):
             return Routine(operation=operations[key], seeds=seeds)
     return None
 

@@ -46,6 +46,7 @@ class FunctionFlow:
         self._chains: list[int] = subject.kernel.functions[index].chain_index.tolist()
         self._operands: dict[int, tuple[str, ...]] = {}
         self._written_in_loop: dict[int, frozenset[int]] = {}
+        self._before: tuple[int, int, list[int]] = (-1, 0, [])
 
     def __len__(self) -> int:
         return len(self._mnemonic_index)
@@ -103,18 +104,24 @@ class FunctionFlow:
         """A source line is known."""
         return self._chains[row] >= 0
 
-    def rows_before(self, row: int, limit: int = LONGEST_WINDOW) -> list[int]:
+    def rows_before(self, row: int, limit: int = LONGEST_WINDOW) -> Sequence[int]:
         """Up to ``limit`` rows that come before ``row`` on every path, ascending; the nearest ones."""
+        known_row, known_limit, known = self._before
+        if (known_row, known_limit) == (row, limit):
+            return known
         found: list[int] = []
         block = self._block_of[row]
         start = int(self.graph.first_instruction[block])
-        found.extend(range(row - 1, start - 1, -1))
+        found.extend(range(row - 1, max(start, row - limit) - 1, -1))
         for _ in range(_MOST_CLIMBS):
             block = int(self.graph.immediate_dominator[block])
             if block < 0 or len(found) >= limit:
                 break
-            found.extend(reversed(self.rows_of_block(block)))
-        return sorted(found[:limit])
+            found.extend(reversed(self.rows_of_block(block)[-limit:]))
+        found = sorted(found[:limit])
+        # Matchers ask again and again about the same branch.
+        self._before = (row, limit, found)
+        return found
 
     def rows_after(self, row: int, limit: int = LONGEST_WINDOW) -> list[int]:
         """The rows among the next ``limit`` addresses that ``row`` comes before on every path, ascending."""
