@@ -25,7 +25,13 @@ def advise_division(subject: Subject, members: Sequence[ArithmeticSequence]) -> 
     if slow_path:
         sentences.append(f"{slow_path[0].upper()}{slow_path[1:]}.")
     kinds = {one.divisor.constancy for one in members if one.divisor is not None}
-    if kinds and kinds <= {Constancy.INVARIANT, Constancy.CONSTANT}:
+    parts = read_parts(subject, members[0].anchor)
+    if parts is not None and parts.begins_loop and not parts.divisions:
+        sentences.append(
+            "The line only begins a loop: the compiler divides to take the index of collapsed loops apart. Collapse fewer loops, or give "
+            "each a dimension of the grid."
+        )
+    elif kinds and kinds <= {Constancy.INVARIANT, Constancy.CONSTANT}:
         sentences.append(
             "The divisor does not change: make it known to the compiler, use a shift and a mask if it is a power of two, or multiply by a "
             "factor computed once on the host."

@@ -49,6 +49,12 @@ def test_the_source_names_the_quotient() -> None:
     assert "`key / width`" in found.hint
 
 
+def test_a_line_that_only_begins_a_loop_divides_for_the_compilers_sake() -> None:
+    source = "\n\n\n\n  for (int i = 0; i < n; ++i) {\n"
+    hint = match(write_subject(INTEGER_DIVISION, {}, sources={"k.cu": source})).hint
+    assert "take the index of collapsed loops apart" in hint
+
+
 WIDENED = """
     loop:
         F2F.F64.F32 R2, R13             # k.cu:2 | short_scoreboard=10
