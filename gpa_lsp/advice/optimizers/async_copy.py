@@ -76,18 +76,24 @@ class AsyncCopy(HidingOptimizer):
         """Why there is nothing to say."""
         outside = sum(copy.loop < 0 for copy in copies)
         if copies and outside == len(copies):
-            message = f"the {outside} copies to shared memory through registers are in no loop, so there is no next tile to start"
+            message = (
+                f"{_count(outside)} to shared memory through registers in no loop, so there is no next tile to start"
+            )
             return self.silent(SilenceStage.GATED, message)
         if copies:
             return self.silent(
                 SilenceStage.NOT_MATCHED,
-                f"nobody waits for the {len(copies)} copies to shared memory through registers",
+                f"{_count(len(copies))} to shared memory through registers that nobody waits for",
             )
         if has_async:
             return self.silent(
                 SilenceStage.NOT_MATCHED, "copies to shared memory are asynchronous, and nobody waits for them"
             )
         return self.silent(SilenceStage.NOT_MATCHED, "no load from global memory is stored to shared memory as it is")
+
+
+def _count(copies: int) -> str:
+    return "there is one copy" if copies == 1 else f"there are {copies} copies"
 
 
 def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict[int, HidingRegion]:

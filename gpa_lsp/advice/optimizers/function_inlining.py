@@ -78,7 +78,8 @@ class FunctionInlining(HidingOptimizer):
         own = [routine for routine in called if not routine.is_internal]
         if not own:
             internal = f" but {len(called)} of the compiler's own routines" if called else ""
-            return self.silent(SilenceStage.NOT_MATCHED, f"the kernel calls no function of known code{internal}")
+            message = f"the kernel calls no function of known code{internal}{_count_pointer_calls(subject)}"
+            return self.silent(SilenceStage.NOT_MATCHED, message)
         routines = [routine for routine in own if _find_refusal(routine) is None]
         if not routines:
             return self.silent(
@@ -103,6 +104,15 @@ class FunctionInlining(HidingOptimizer):
                 f"instruction fetch is {100 * fetched:.0f} % of the latency",
             ),
         )
+
+
+def _count_pointer_calls(subject: Subject) -> str:
+    """A clause about calls whose callee nobody knows; empty where there are none."""
+    graphs = [function.graph for function in subject.kernel.functions if function.graph is not None]
+    count = sum(call.is_indirect for graph in graphs for call in graph.calls)
+    if not count:
+        return ""
+    return f", and {count} call{'' if count == 1 else 's'} {'goes' if count == 1 else 'go'} through a pointer"
 
 
 def _find_refusal(routine: CalledRoutine) -> str | None:
