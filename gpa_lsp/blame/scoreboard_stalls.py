@@ -123,11 +123,17 @@ class _Function:
     def _add(self, groups: Groups, pending: Iterable[Pending], further: Distance) -> None:
         for one in pending:
             group = groups.setdefault(one.scoreboard, {})
-            copies = self._copies.find(one.row)
-            for row, before in (copies or {one.row: NOWHERE}).items():
-                distance = before.then(one.distance).then(further)
-                if row not in group or distance < group[row].distance:
-                    group[row] = one._replace(row=row, distance=distance)
+            for holder in self._list_holders(one):
+                known = group.get(holder.row)
+                if known is None or holder.distance.then(further) < known.distance:
+                    group[holder.row] = holder._replace(distance=holder.distance.then(further))
+
+    def _list_holders(self, pending: Pending) -> list[Pending]:
+        """The copies that an instruction ties to the scoreboard in its place, or itself."""
+        copies = self._copies.find(pending.row)
+        if not copies:
+            return [pending]
+        return [pending._replace(row=row, distance=before.then(pending.distance)) for row, before in copies.items()]
 
     def _blame_reason(self, row: int, column: _Column, groups: Sequence[dict[int, Pending]]) -> None:
         samples, latency = float(self._all[row][column.number]), float(self._latency[row][column.number])
