@@ -44,7 +44,11 @@ class RegisterLimits:
         """Which bound to change, for that many values of 4 bytes."""
         if not self.is_bounded_by_flag:
             is_at_most = self.registers >= self.most_registers - _HIGHEST_TO_THE_LIMIT
-            limit = "there are" if is_at_most else f"blocks of {self.block_threads} threads leave, so smaller blocks could have more"
+            limit = (
+                "there are"
+                if is_at_most
+                else f"blocks of {self.block_threads} threads leave, so smaller blocks could have more"
+            )
             return f"The kernel has {self.registers} registers a thread, the most {limit}; no flag helps."
         bound = f", what a bound of {self.bound_threads} threads leaves" if self.bound_threads else ""
         wanted = min(self.registers + spilled, self.most_for_block)
