@@ -10,6 +10,9 @@ from gpa_lsp.advice.called_code import find_callee
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.program.components import find_cyclic_nodes
 
+_COMPILER_PREFIXES = ("__cuda", "__internal_", "__nv")
+"""How the names of routines begin that the compiler adds by itself, or takes from its libraries; ``__global__`` code cannot be named so."""
+
 _NAME_PART = re.compile(r"(\d+)")
 
 
@@ -24,7 +27,7 @@ class CalledRoutine:
         instructions: how many of its instructions control can reach.
         sites: rows of the instructions that call it, ascending.
         is_recursive: a chain of calls leads back to it.
-        is_internal: the compiler's own, for an operation without an instruction (a division, a root).
+        is_internal: the compiler's own, for an operation without an instruction (a division, a root, a shuffle of unknown threads).
         is_separate: it has a section of its own: it was compiled apart from its callers, or may be called from elsewhere.
     """
 
@@ -63,7 +66,7 @@ def find_called_routines(subject: Subject) -> tuple[CalledRoutine, ...]:
             instructions=_count_reachable(subject, rows),
             sites=tuple(sorted(sites[rows])),
             is_recursive=is_cyclic,
-            is_internal=recognise_routine(symbols[rows]) is not None,
+            is_internal=is_compiler_routine(symbols[rows]),
             is_separate=rows.start in subject.first_rows,
         )
         for rows, is_cyclic in zip(ordered, cyclic, strict=True)
@@ -89,6 +92,16 @@ def _count_reachable(subject: Subject, rows: range) -> int:
         return len(rows)
     blocks = function.graph.block_of_instruction[first : first + len(rows)]
     return int(np.count_nonzero(function.graph.is_reachable[blocks]))
+
+
+def is_compiler_routine(symbol: str) -> bool:
+    """Whether a routine is not the kernel author's.
+
+    >>> is_compiler_routine("$__internal_0_$__cuda_sm70_shflsync_bfly_p"), is_compiler_routine("$kernel$_Z5blendf")
+    (True, False)
+    """
+    name = symbol.rpartition("$")[2]
+    return name.startswith(_COMPILER_PREFIXES) or recognise_routine(symbol) is not None
 
 
 def read_function_name(symbol: str) -> str:

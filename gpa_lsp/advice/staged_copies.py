@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses, mark_rows
+from gpa_lsp.advice.effects import is_volatile
 from gpa_lsp.advice.placement import PlacementFinder, Track
 from gpa_lsp.advice.slack import SlackFinder
 from gpa_lsp.advice.subject import Subject
@@ -47,8 +48,8 @@ class StagedCopy:
 def find_staged_copies(subject: Subject) -> tuple[StagedCopy, ...]:
     """The copies through registers, by address of their stores.
 
-    A load counts when nothing but such stores reads its result and it has a size that can be copied asynchronously. Copies whose next turn's
-    load needs the present one, or must stay behind a barrier, are left out: they cannot be started ahead.
+    A load counts when nothing but such stores reads its result, it has a size that can be copied asynchronously, and is not volatile. Copies
+    whose next turn's load needs the present one, or must stay behind a barrier, are left out: they cannot be started ahead.
     """
     stores = mark_accesses(subject, (MemorySpace.SHARED,), (Access.STORE,))
     loads = mark_accesses(subject, GLOBAL_SPACES, (Access.LOAD,))
@@ -60,7 +61,7 @@ def find_staged_copies(subject: Subject) -> tuple[StagedCopy, ...]:
             continue
         sources = _find_data_sources(subject, place.track, place.step)
         rows = tuple(sorted({place.track.row_of(step) for step in sources}))
-        if not rows or not all(loads[source] for source in rows):
+        if not rows or not all(loads[source] and not is_volatile(subject.mnemonic(source)) for source in rows):
             continue
         sizes = [count_access_bytes(subject.mnemonic(source)) for source in rows]
         if not all(size in COPY_BYTES for size in sizes) or not _is_only_stored(subject, place.track, sources, stores):

@@ -114,6 +114,10 @@ def test_only_sizes_that_can_be_copied_count(opcodes: tuple[str, str], count: in
     assert len(find_staged_copies(make_subject(write_kernel(text)))) == count
 
 
+def test_a_volatile_load_is_no_copy() -> None:
+    assert not find_staged_copies(make_subject(write_kernel(LOOP.replace("128.CONSTANT", "128.STRONG.SYS"))))
+
+
 def test_several_loads_can_fill_one_store() -> None:
     text = LOOP.replace(
         "    LDG.E.128.CONSTANT R4, [R2.64]      #",

@@ -136,6 +136,13 @@ def test_a_list_that_is_walked_has_no_next_turn_to_load() -> None:
     assert found.stage is SilenceStage.GATED
 
 
+def test_a_volatile_load_is_not_done_a_turn_before_its_time() -> None:
+    text = LOOP.replace(".CONSTANT", ".STRONG.SYS")
+    (region,) = match(write(text, {(4, "long_scoreboard"): (1,)})).regions
+    assert region.latency_samples == 10  # the comparison, which could come first
+    assert "next turn" not in region.hint
+
+
 def test_a_barrier_before_the_next_load_is_given_as_the_reason() -> None:
     text = LOOP.replace("LDG.E.CONSTANT R0", "LDS R0").replace(
         "IADD3 R8, R8, 0x1, RZ             #", "STS [R20], R21 #"

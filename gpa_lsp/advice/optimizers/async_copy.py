@@ -12,7 +12,7 @@ from gpa_lsp.advice.dependency_stalls import find_loops, sum_active
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import HidingOptimizer
-from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope
+from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope, find_own_frame
 from gpa_lsp.advice.staged_copies import (
     StagedCopy,
     find_groups_pending,
@@ -22,6 +22,7 @@ from gpa_lsp.advice.staged_copies import (
 )
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.sources.languages import find_language
 
 _FIRST_CAPABILITY = (8, 0)
 _FIRST_WITH_TMA = (9, 0)
@@ -158,8 +159,8 @@ def _write_staged_hint(subject: Subject, loop: int, copies: Sequence[StagedCopy]
     where = describe_scope(subject, subject.scopes.scopes[loop])
     each = sum(copy.bytes_moved for copy in copies)
     sentences = [
-        f"In {where}, {place} goes through registers into shared memory ({store}), and each turn waits for it. Copy it with "
-        f"`__pipeline_memcpy_async` or `cuda::memcpy_async` into a second buffer, one turn ahead; {each} bytes a thread."
+        f"In {where}, {place} goes through registers into shared memory ({store}), and each turn waits for it. Copy it "
+        f"{_name_call(subject, longest.def_row)} into a second buffer, one turn ahead; {each} bytes a thread."
     ]
     threads = subject.launch.threads_per_block if subject.launch is not None else 0
     capability = subject.kernel.device.compute_capability
@@ -169,6 +170,15 @@ def _write_staged_hint(subject: Subject, loop: int, copies: Sequence[StagedCopy]
             f"TMA (`cuda::memcpy_async` with a barrier, or `cp.async.bulk`)."
         )
     return " ".join(sentences)
+
+
+def _name_call(subject: Subject, row: int) -> str:
+    """How the source's language says it."""
+    frame = find_own_frame(subject, row)
+    language = find_language(frame.file) if frame is not None else None
+    if language is None or language.name == "cuda":
+        return "with `__pipeline_memcpy_async` or `cuda::memcpy_async`"
+    return "asynchronously (cp.async)"
 
 
 def _write_waiting_hint(subject: Subject, loop: int, pending: int | None, longest: Hotspot) -> str:

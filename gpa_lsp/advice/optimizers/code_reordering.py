@@ -10,6 +10,7 @@ import numpy as np
 from gpa_lsp.advice.accesses import has_code
 from gpa_lsp.advice.blamed_stalls import build_hotspots
 from gpa_lsp.advice.dependency_stalls import find_dependency_edges
+from gpa_lsp.advice.effects import is_volatile
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import HidingOptimizer
@@ -120,7 +121,9 @@ def _find_room(subject: Subject, finder: SlackFinder, hotspot: Hotspot) -> _Pair
     """The pair with the slack that hides more; else what is in the way: None for the dependences themselves."""
     use_row = _use_row(hotspot)
     within = finder.find(hotspot.def_row, use_row)
-    is_load = subject.opcode(hotspot.def_row).access is Access.LOAD
+    is_load = subject.opcode(hotspot.def_row).access is Access.LOAD and not is_volatile(
+        subject.mnemonic(hotspot.def_row)
+    )
     ahead = finder.find_next_turn(hotspot.def_row, use_row) if is_load else None
     candidates: list[Slack | TurnSlack] = []
     if within is not None and hotspot.category in _UNFORESEEN:
