@@ -1,6 +1,7 @@
 """Blamed stalls that an elimination would remove, wholly or in part, as regions: one per innermost scope of the causes."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ from gpa_lsp.blame.model import BlameCategory
 
 HintWriter = Callable[[Scope, Sequence[Hotspot]], str]
 """Scope of a region and its hotspots, most samples first → what to do there."""
+
+MOST_HOTSPOTS = 100
+"""Pairs that a region of :func:`build_regions` carries: many more than are shown, few enough to say something about each."""
 
 NoteWriter = Callable[[int, int], str]
 """Def row and use row → what is special about the pair; empty when nothing is."""
@@ -61,7 +65,8 @@ def build_regions(
         write_note: what is special about a pair.
 
     Returns:
-        One region per innermost scope of the defs, most samples first; without pairs that weigh nothing.
+        One region per innermost scope of the defs, most samples first; without pairs that weigh nothing. A region carries its most sampled
+        pairs; its samples are those of all.
     """
     every = subject.blame.edges
     kept = (weights > 0) & (every.all_samples[edges] > 0)
@@ -69,15 +74,18 @@ def build_regions(
     scopes = subject.scopes.innermost[every.def_row[edges]]
     separable = find_separable(subject)[edges]
     regions = []
-    for scope in np.unique(scopes).tolist():
-        inside = scopes == scope
-        hotspots = _build_hotspots(subject, edges[inside], weights[inside], separable[inside], write_note)
-        place = subject.scopes.scopes[scope]
+    order = np.argsort(scopes, kind="stable")
+    for inside in np.split(order, np.flatnonzero(np.diff(scopes[order])) + 1):
+        if not len(inside):
+            continue
+        chosen, parts = edges[inside], weights[inside]
+        hotspots = _build_hotspots(subject, chosen, parts, separable[inside], write_note=write_note, most=MOST_HOTSPOTS)
+        place = subject.scopes.scopes[int(scopes[inside[0]])]
         regions.append(
             EliminationRegion(
                 scope=place,
-                samples=sum(hotspot.samples for hotspot in hotspots),
-                latency_samples=sum(hotspot.latency_samples for hotspot in hotspots),
+                samples=float((every.all_samples[chosen] * parts).sum()),
+                latency_samples=float((every.latency_samples[chosen] * parts).sum()),
                 hotspots=hotspots,
                 hint=write_hint(place, hotspots) if write_hint is not None else "",
             )
@@ -104,7 +112,7 @@ def build_hotspots(
     if len(edges) == 0:
         return ()
     every = find_separable(subject) if separable is None else separable
-    return _build_hotspots(subject, edges, weights, every[edges], write_note)
+    return _build_hotspots(subject, edges, weights, every[edges], write_note=write_note)
 
 
 def find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
@@ -112,9 +120,11 @@ def find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
     edges = subject.blame.edges
     if len(edges) == 0:
         return np.zeros(0, dtype=np.bool_)
-    pairs = np.unique(edges.group.astype(np.int64) * subject.row_count + edges.def_row)
-    causes = np.bincount(pairs // subject.row_count, minlength=int(edges.group.max()) + 1)
-    return np.asarray(causes[edges.group] == 1)
+    some_cause = np.zeros(int(edges.group.max()) + 1, dtype=np.int32)
+    some_cause[edges.group] = edges.def_row
+    has_several = np.zeros(len(some_cause), dtype=np.bool_)
+    has_several[edges.group[edges.def_row != some_cause[edges.group]]] = True
+    return ~has_several[edges.group]
 
 
 def _build_hotspots(
@@ -122,37 +132,49 @@ def _build_hotspots(
     edges: npt.NDArray[np.int64],
     weights: npt.NDArray[np.float64],
     separable: npt.NDArray[np.bool_],
+    *,
     write_note: NoteWriter | None,
+    most: int | None = None,
 ) -> tuple[Hotspot, ...]:
-    """One hotspot per def and use, whatever the reasons, most samples first."""
+    """One hotspot per def and use, whatever the reasons, most samples first; ``most`` of them, or all."""
     every = subject.blame.edges
     samples = every.all_samples[edges] * weights
     latency = every.latency_samples[edges] * weights
     pairs = every.def_row[edges].astype(np.int64) * subject.row_count + every.use_row[edges]
-    order = np.argsort(pairs, kind="stable")
-    starts = np.flatnonzero(np.diff(pairs[order], prepend=-1))
+    distinct, pair_of = np.unique(pairs, return_inverse=True)
+    per_pair = np.bincount(pair_of, weights=samples, minlength=len(distinct))
+    members = np.argsort(pair_of, kind="stable")
+    starts = np.searchsorted(pair_of[members], np.arange(len(distinct) + 1))
     hotspots = []
-    for members in np.split(order, starts[1:]):
-        largest = edges[members[int(np.argmax(samples[members]))]]
-        def_row, use_row = divmod(int(pairs[members[0]]), subject.row_count)
-        distance_cycles, distance_instructions, resource = (
-            int(column[largest]) for column in (every.distance_cycles, every.distance_instructions, every.resource)
-        )
+    for pair in np.lexsort((distinct, -per_pair))[:most].tolist():
+        inside = members[starts[pair] : starts[pair + 1]]
         hotspots.append(
-            Hotspot(
-                def_row=def_row,
-                use_row=None if use_row == def_row else use_row,
-                reason=subject.kernel.reasons[int(every.reason[largest])],
-                category=BlameCategory(int(every.category[largest])),
-                samples=float(samples[members].sum()),
-                latency_samples=float(latency[members].sum()),
-                distance_cycles=None if use_row == def_row or distance_cycles < 0 else distance_cycles,
-                distance_instructions=None
-                if use_row == def_row or distance_instructions < 0
-                else distance_instructions,
-                resource=None if resource < 0 else resource,
-                is_separable=bool(separable[members].all()),
-                note=write_note(def_row, use_row) if write_note is not None else "",
+            replace(
+                _build_hotspot(subject, int(edges[inside[int(np.argmax(samples[inside]))]])),
+                samples=float(samples[inside].sum()),
+                latency_samples=float(latency[inside].sum()),
+                is_separable=bool(separable[inside].all()),
+                note=write_note(*divmod(int(distinct[pair]), subject.row_count)) if write_note is not None else "",
             )
         )
-    return tuple(sorted(hotspots, key=lambda hotspot: (-hotspot.samples, hotspot.def_row, hotspot.use_row or -1)))
+    return tuple(hotspots)
+
+
+def _build_hotspot(subject: Subject, edge: int) -> Hotspot:
+    """One blamed pair as a hotspot."""
+    every = subject.blame.edges
+    use_row, def_row = int(every.use_row[edge]), int(every.def_row[edge])
+    numbers = (every.distance_cycles, every.distance_instructions, every.resource)
+    cycles, instructions, resource = (int(column[edge]) if column[edge] >= 0 else None for column in numbers)
+    is_moved = use_row != def_row
+    return Hotspot(
+        def_row=def_row,
+        use_row=use_row if is_moved else None,
+        reason=subject.kernel.reasons[int(every.reason[edge])],
+        category=BlameCategory(int(every.category[edge])),
+        samples=float(every.all_samples[edge]),
+        latency_samples=float(every.latency_samples[edge]),
+        distance_cycles=cycles if is_moved else None,
+        distance_instructions=instructions if is_moved else None,
+        resource=resource,
+    )

@@ -17,7 +17,7 @@ from gpa_lsp.binary.model import Flow
 from gpa_lsp.kernel.model import FunctionSamples
 from gpa_lsp.program.model import FlowGraph
 
-_WORK_PER_BLOCK = 64
+_WORK_PER_BLOCK = 16
 _LEAST_WORK = 20_000
 """Block visits a function may cost: real kernels have a few dozen divergent branches."""
 
@@ -103,7 +103,7 @@ def measure_block_threads(function: FunctionSamples, graph: FlowGraph) -> npt.ND
 
 def _find_regions(function: FunctionSamples, graph: FlowGraph, threads: npt.NDArray[np.float64]) -> Iterable[_Region]:
     work = max(_LEAST_WORK, _WORK_PER_BLOCK * graph.block_count)
-    for block in _list_candidates(function, graph, threads):
+    for block in _order_candidates(function, graph, threads):
         join = int(graph.immediate_post_dominator[block])
         sides = [int(side) for side in graph.successors(block) if side != join]
         blocks = _reach(graph, sides, join, work)
@@ -117,6 +117,12 @@ def _find_regions(function: FunctionSamples, graph: FlowGraph, threads: npt.NDAr
         kind = Parting.EXIT if is_exit else Parting.SIDES if entry is None else Parting.TURNS
         if reference > 0 and measured:
             yield _Region(block, blocks, kind, reference, tuple(measured))
+
+
+def _order_candidates(function: FunctionSamples, graph: FlowGraph, threads: npt.NDArray[np.float64]) -> list[int]:
+    """The candidates, those that most warps go through first, so that the bound on work hits the others."""
+    executions = function.executions[graph.last_instruction]
+    return sorted(_list_candidates(function, graph, threads), key=lambda block: (-int(executions[block]), block))
 
 
 def _list_candidates(function: FunctionSamples, graph: FlowGraph, threads: npt.NDArray[np.float64]) -> Iterable[int]:

@@ -37,4 +37,10 @@ def join_sentences(sentences: Iterable[str], most: int) -> str:
     >>> join_sentences(["A.", "", "A.", "B.", "C."], 2)
     'A. B.'
     """
-    return " ".join([sentence for sentence in dict.fromkeys(sentences) if sentence][:most])
+    found: dict[str, None] = {}
+    for sentence in sentences:
+        if sentence:
+            found.setdefault(sentence)
+        if len(found) == most:
+            break
+    return " ".join(found)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.accesses import GLOBAL_SPACES, WARP_THREADS, count_per_request, has_code, mark_accesses
-from gpa_lsp.advice.blamed_stalls import find_edges
+from gpa_lsp.advice.blamed_stalls import MOST_HOTSPOTS, find_edges
 from gpa_lsp.advice.divergent_branches import DivergentBranch, Parting, find_divergent_branches
 from gpa_lsp.advice.hint_words import locate
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
@@ -127,27 +127,28 @@ def _mark_per_thread(subject: Subject) -> npt.NDArray[np.bool_]:
 
 def _build_region(subject: Subject, work: _Work, branch: DivergentBranch) -> Iterable[EliminationRegion]:
     """The region of one branch; nothing where nothing was sampled."""
-    samples, latency = work.samples[branch.rows], work.latency_samples[branch.rows]
-    sampled = np.flatnonzero(samples.sum(axis=1) > 0).tolist()
-    if not sampled:
+    by_reason = work.samples[branch.rows]
+    samples = by_reason.sum(axis=1) * branch.loss
+    latency = work.latency_samples[branch.rows].sum(axis=1) * branch.loss
+    if not samples.any():
         return
-    hotspots = [
+    largest = [index for index in np.argsort(-samples, kind="stable")[:MOST_HOTSPOTS].tolist() if samples[index] > 0]
+    hotspots = tuple(
         Hotspot(
             def_row=branch.row,
             use_row=int(branch.rows[index]),
-            reason=subject.kernel.reasons[int(np.argmax(samples[index]))],
+            reason=subject.kernel.reasons[int(np.argmax(by_reason[index]))],
             category=None,
-            samples=float(samples[index].sum() * branch.loss[index]),
-            latency_samples=float(latency[index].sum() * branch.loss[index]),
+            samples=float(samples[index]),
+            latency_samples=float(latency[index]),
         )
-        for index in sampled
-    ]
-    hotspots.sort(key=lambda hotspot: (-hotspot.samples, hotspot.use_row or 0))
+        for index in largest
+    )
     yield EliminationRegion(
         scope=_find_scope(subject, branch.row),
-        samples=sum(hotspot.samples for hotspot in hotspots),
-        latency_samples=sum(hotspot.latency_samples for hotspot in hotspots),
-        hotspots=tuple(hotspots),
+        samples=float(samples.sum()),
+        latency_samples=float(latency.sum()),
+        hotspots=hotspots,
         hint=_describe_branch(subject, branch),
     )
 

@@ -128,6 +128,8 @@ class _Findings:
         return join_sentences((self._write_sentence(hotspot.def_row) for hotspot in hotspots), _MOST_SENTENCES)
 
     def _write_sentence(self, row: int) -> str:
+        if not (row in self._runs or row in self._invariant or self._uniform[row]):
+            return ""
         place = begin_sentence(describe_place(self._subject, row))
         if row in self._runs:
             run = self._runs[row]
@@ -139,9 +141,7 @@ class _Findings:
             load = self._invariant[row]
             why = "; stores or barriers in the loop forbid it to the compiler" if load.is_kept_by_stores else ""
             return f"{place} has the same address in every turn of its loop: load it once before the loop{why}."
-        if self._uniform[row]:
-            return f"{place} fetches the same for all threads of a warp: constant memory serves that in one step."
-        return ""
+        return f"{place} fetches the same for all threads of a warp: constant memory serves that in one step."
 
     def list_caveats(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> tuple[str, ...]:
         """What cannot be known."""
