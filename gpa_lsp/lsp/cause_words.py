@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor
-from gpa_lsp.lsp.stall_table import draw_table, find_top_reason
+from gpa_lsp.lsp.stall_table import draw_table
 from gpa_lsp.render.numbers import format_count, format_percent, format_speedup, format_whole_percent
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def name_place(place: tuple[str, int] | None, own_file: str) -> str:
 def summarise_cause(cause: CauseLine) -> str:
     """A causing line as one or two sentences, for a diagnostic: what it costs, who pays, what to do and what that would gain."""
     causes = cause.causes
-    parts = [f"{format_percent(cause.share_ratio)} of the samples of {cause.shown.name} are caused here"]
-    reason = find_caused_reason(cause) or find_own_reason(cause)
+    parts = [f"{format_percent(cause.share_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
+    reason = find_caused_reason(cause)
     if reason:
         parts[0] += f", mostly {reason}"
     victims = list_victims(cause)
@@ -52,21 +52,11 @@ def summarise_cause(cause: CauseLine) -> str:
 
 
 def find_caused_reason(cause: CauseLine) -> str | None:
-    """The stall reason of most samples blamed on a line by other instructions; None when there is none."""
-    sums: dict[str, float] = {}
+    """The stall reason of most samples that a line causes, elsewhere or itself; None when there is none."""
+    sums = dict(cause.causes.own_stalls)
     for pair in cause.causes.waiters:
         sums[pair.reason] = sums.get(pair.reason, 0.0) + pair.samples
-    if not sums or max(sums.values()) < cause.causes.blame.own_samples:
-        return None
-    return max(sums, key=lambda reason: sums[reason])
-
-
-def find_own_reason(cause: CauseLine) -> str | None:
-    """The stall reason of most samples that are the line's own matter; None when it has none with a row of its own."""
-    report = cause.shown.kernel.report
-    file, line = cause.place
-    row = next((row for row in report.lines if row.file == file and row.line == line), None)
-    return None if row is None else find_top_reason(row.inclusive_by_reason)
+    return max(sums, key=lambda reason: sums[reason], default=None)
 
 
 def list_victims(cause: CauseLine) -> list[str]:
@@ -88,8 +78,9 @@ def describe_causes(cause: CauseLine) -> str:
     if cause.causes.waiters:
         title = f"waited for by ({format_count(round(blame.causing_samples))} samples blamed on this line)"
         parts.append(_draw_pairs(title, cause.causes.waiters, cause.place[0], kernel.total_samples))
-    if blame.own_samples > 0 and parts:
-        parts.append(f"{format_count(round(blame.own_samples))} more samples are this line's own matter")
+    if cause.causes.own_stalls and parts:
+        own = ", ".join(f"{format_count(round(count))} {reason}" for reason, count in cause.causes.own_stalls.items())
+        parts.append(f"its own matter: {own}")
     if blame.unattributed_samples > 0.5:
         parts.append(f"{format_count(round(blame.unattributed_samples))} samples have no known cause")
     parts.extend(describe_remedy(advice) for advice in cause.remedies[:_MOST_REMEDIES])

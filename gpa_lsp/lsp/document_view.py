@@ -41,6 +41,16 @@ class HotLine:
         return self.row.called_samples > self.row.inclusive_samples
 
     @property
+    def unexplained_ratio(self) -> float:
+        """Of the kernel's samples, those taken on this line that have no known cause; all of the line's where nothing was blamed."""
+        kernel = self.shown.kernel
+        if not kernel.causes:
+            return self.share_ratio
+        causes = kernel.causes.get((self.row.file or "", self.row.line or 0))
+        total = kernel.report.total_samples
+        return causes.blame.unattributed_samples / total if causes is not None and total else 0.0
+
+    @property
     def hottest(self) -> tuple[int, ...]:
         """Indices of the line's hottest instructions in the kernel's columns."""
         return self.shown.kernel.hottest.get((self.row.file or "", self.row.line or 0), ())

@@ -1,7 +1,8 @@
 """Single-dependency coverage and the check of ``wait``, kernel by kernel over the corpus, for both blamers.
 
-*before* and *after* are the paper's node coverage, *group* the share of scoreboard and wait samples with exactly one group or producer, *explained* that of
-long- and short-scoreboard samples with a cause; *r* is the correlation of ``wait`` with the model (predecessor's stall count − 1) × issues.
+*before* and *after* are the paper's node coverage, *group* the share of scoreboard and wait samples with exactly one group or producer,
+*explained* that of long- and short-scoreboard samples with a cause; *r* is the correlation of ``wait`` with the model (predecessor's stall count − 1)
+× issues.
 
 Usage: ``python -m tests.bench.coverage [--least-samples N]``.
 """

@@ -58,7 +58,7 @@ def diagnostics(document: DocumentView) -> dict[int, types.Diagnostic]:
 def test_the_diagnostic_stands_on_the_causing_line() -> None:
     found = diagnostics(view())[5]
     assert found.message == (
-        "84.0 % of the samples of saxpy are caused here, mostly long_scoreboard; waited for in line 6. Move loads earlier: 1.50×"
+        "80.0 % of the samples of saxpy are stalls caused here, mostly long_scoreboard; waited for in line 6. Move loads earlier: 1.50×"
     )
     assert found.code == "long_scoreboard"
 
@@ -73,10 +73,16 @@ def test_a_line_that_only_suffers_has_none() -> None:
     assert 6 not in diagnostics(view(min_share_ratio=0.2))
 
 
-def test_a_line_that_is_its_own_cause_says_so() -> None:
-    assert diagnostics(view(min_share_ratio=0.05))[4].message.startswith(
-        "10.0 % of the samples of saxpy are caused here"
-    )
+def test_issuing_is_no_stall() -> None:
+    assert set(diagnostics(view(min_share_ratio=0.01))) == {5, 6}
+
+
+def test_stalls_without_a_cause_are_diagnosed_where_they_were_taken() -> None:
+    kernel = build_kernel(LISTING, name="saxpy", blame="2 <- ?  long_scoreboard no_producer\n3 <- 2  wait")
+    document = make_view(make_profile(kernel, texts={"saxpy.cu": SOURCE}))
+    assert document is not None
+    assert diagnostics(document)[6].message.startswith("60.0 % ")
+    assert diagnostics(document)[6].code == "long_scoreboard"
 
 
 def test_edits_move_diagnostic_and_related_lines_along() -> None:

@@ -1,5 +1,6 @@
 """``textDocument/publishDiagnostics``: the lines that cause stalls in the client's list of problems, so that its keys for "next problem" go from
-cause to cause. Where nothing was blamed, and for lines whose cost lies in functions they call, it is the hot lines themselves.
+cause to cause. Where nothing was blamed, for lines whose cost lies in functions they call, and for stalls without a known cause, it is the hot lines
+themselves.
 
 Pushed and not pulled, because results come when an analysis is done; Information by default, because nothing is wrong with the code.
 """
@@ -10,7 +11,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from gpa_lsp.lsp.cause_lines import CauseLine
-from gpa_lsp.lsp.cause_words import find_caused_reason, find_own_reason, summarise_cause
+from gpa_lsp.lsp.cause_words import find_caused_reason, summarise_cause
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
 from gpa_lsp.lsp.features import PushFeature
 from gpa_lsp.lsp.positions import span_line
@@ -34,7 +35,7 @@ def list_diagnostics(view: DocumentView) -> tuple[types.Diagnostic, ...]:
     current_lines = view.find_current_lines()
     found: dict[int, tuple[float, types.Diagnostic]] = {}
     for line, hot in view.find_hottest_lines():
-        if hot.is_mostly_called or not hot.shown.kernel.causes:
+        if hot.is_mostly_called or hot.unexplained_ratio >= view.settings.min_share_ratio:
             found[line] = (hot.share_ratio, _make_diagnostic(view, line, hot, current_lines))
     for line, cause in view.find_costliest_lines():
         if line not in found:
@@ -59,7 +60,7 @@ def _blame(
         range=view.positions.find_text(line),
         severity=_SEVERITIES[view.settings.diagnostic_severity],
         source="gpa-lsp",
-        code=find_caused_reason(cause) or find_own_reason(cause),
+        code=find_caused_reason(cause),
         message=summarise_cause(cause) + (" (measured before your edits)" if cause.is_edited else ""),
         related_information=related[:_MAX_RELATED] or None,
     )
