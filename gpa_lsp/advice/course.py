@@ -77,10 +77,11 @@ class Course:
 
 def list_instructions(graph: FlowGraph, blocks: Sequence[int]) -> npt.NDArray[np.int64]:
     """int64[k], the instruction numbers of some blocks."""
-    ranges = [
-        np.arange(int(graph.first_instruction[block]), int(graph.last_instruction[block]) + 1) for block in blocks
-    ]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *ranges])
+    chosen = np.asarray(blocks, dtype=np.int64)
+    first = graph.first_instruction[chosen].astype(np.int64)
+    sizes = graph.last_instruction[chosen] - first + 1
+    before = np.cumsum(sizes) - sizes
+    return np.repeat(first - before, sizes) + np.arange(int(sizes.sum()))
 
 
 def build_block_course(graph: FlowGraph, steps: Sequence[Step], block: int) -> Course:

@@ -95,7 +95,8 @@ class _FunctionTracks:
 
     def _track_of_loop(self, loop: int) -> Track | None:
         if loop not in self.of_loop:
-            size = len(list_instructions(self.graph, self.graph.blocks_of_loop(loop).tolist()))
+            blocks = self.graph.blocks_of_loop(loop)
+            size = int((self.graph.last_instruction[blocks] - self.graph.first_instruction[blocks] + 1).sum())
             course = None
             if size <= self.work_left:
                 self.work_left -= size
@@ -132,6 +133,19 @@ def _find_guessed_exit(course: Course, dependences: Dependences) -> int | None:
         if any(course.steps[step].is_load for step in (needed % length).tolist()):
             return place
     return None
+
+
+_LAST: "list[tuple[Subject, PlacementFinder]]" = []
+"""The last subject and its tracks: several optimizers ask for the same ones, one after the other."""
+
+
+def find_placements(subject: Subject) -> "PlacementFinder":
+    """The placements of a kernel, made once for all who ask about the same subject."""
+    last = _LAST[0] if _LAST else None
+    if last is None or last[0] is not subject:
+        last = (subject, PlacementFinder(subject))
+        _LAST[:] = [last]
+    return last[1]
 
 
 class PlacementFinder:

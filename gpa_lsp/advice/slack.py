@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.dependences import WINDOW_STEPS
-from gpa_lsp.advice.placement import Placement, PlacementFinder, Track
+from gpa_lsp.advice.placement import Placement, Track, find_placements
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.walls import Hold, find_cut, find_hold, find_order, name_wall
 
@@ -90,7 +90,7 @@ class SlackFinder:
 
     def __init__(self, subject: Subject, waits: Iterable[tuple[int, int]] = ()) -> None:
         self._row_count = subject.row_count
-        self._placements = PlacementFinder(subject)
+        self._placements = find_placements(subject)
         self._waits: dict[int, list[tuple[int, int]]] = {}
         self._ready: dict[int, npt.NDArray[np.int64]] = {}
         for def_row, use_row in waits:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses, mark_rows
 from gpa_lsp.advice.effects import is_volatile
-from gpa_lsp.advice.placement import PlacementFinder, Track
+from gpa_lsp.advice.placement import Track, find_placements
 from gpa_lsp.advice.slack import SlackFinder
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.walls import Hold
@@ -53,7 +53,8 @@ def find_staged_copies(subject: Subject) -> tuple[StagedCopy, ...]:
     """
     stores = mark_accesses(subject, (MemorySpace.SHARED,), (Access.STORE,))
     loads = mark_accesses(subject, GLOBAL_SPACES, (Access.LOAD,))
-    placements, finder = PlacementFinder(subject), SlackFinder(subject)
+    placements, finder = find_placements(subject), SlackFinder(subject)
+    used: dict[int, set[int]] = {}
     found = []
     for row in np.flatnonzero(stores).tolist():
         place = placements.find(row)
@@ -64,7 +65,11 @@ def find_staged_copies(subject: Subject) -> tuple[StagedCopy, ...]:
         if not rows or not all(loads[source] and not is_volatile(subject.mnemonic(source)) for source in rows):
             continue
         sizes = [count_access_bytes(subject.mnemonic(source)) for source in rows]
-        if not all(size in COPY_BYTES for size in sizes) or not _is_only_stored(subject, place.track, sources, stores):
+        if id(place.track) not in used:
+            used[id(place.track)] = _find_used(place.track, stores)
+        length = len(place.track.course)
+        is_used = not used[id(place.track)].isdisjoint(source % length for source in sources)
+        if is_used or not all(size in COPY_BYTES for size in sizes):
             continue
         loop = subject.scopes.loop_of(row)
         same_loop = all(subject.scopes.loop_of(source) == loop for source in rows)
@@ -101,14 +106,14 @@ def _find_data_registers(subject: Subject, row: int) -> set[int]:
     return {number for number in instruction.reads if number >> 8 == ResourceKind.REGISTER} - address
 
 
-def _is_only_stored(subject: Subject, track: Track, sources: tuple[int, ...], stores: npt.NDArray[np.bool_]) -> bool:
-    """Whether nothing but stores to shared memory reads what some steps loaded."""
+def _find_used(track: Track, stores: npt.NDArray[np.bool_]) -> set[int]:
+    """The steps whose results something else than a store to shared memory reads."""
     length = len(track.course)
-    loaded = {source % length for source in sources}
+    found: set[int] = set()
     for step, direct in enumerate(track.dependences.sources):
-        if any(source % length in loaded for source in direct) and not stores[track.row_of(step)]:
-            return False
-    return True
+        if direct and not stores[track.row_of(step)]:
+            found.update(source % length for source in direct)
+    return found
 
 
 def _can_start_ahead(finder: SlackFinder, load: int, store: int) -> bool:

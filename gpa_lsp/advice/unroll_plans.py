@@ -62,28 +62,27 @@ def plan_unrolling(subject: Subject, finder: SlackFinder, scope: int, edges: npt
     iterations = math.inf if turns is None or turns.is_least else turns.mean * unrolling.copies
     if iterations < _FEWEST_ITERATIONS:
         return f"{where} makes {iterations:.1f} iterations on average, too few to overlap"
+    size = len(subject.scopes.rows_of(scope))
+    room = find_instruction_caches(subject.kernel.architecture).first_bytes // INSTRUCTION_BYTES
+    if size * 2 > room:
+        return f"{where} has {size:,} instructions already, and two copies would not fit the first instruction cache ({room:,})"
     kept, orders, dropped = _sort_out(subject, finder, edges)
     latency = float(subject.blame.edges.latency_samples[kept].sum())
     is_small = latency < _LEAST_GAIN_RATIO * subject.total_samples
     if is_small and dropped:
         reason, samples = dropped.most_common(1)[0]
         return f"{where} loses {samples:,} samples to dependences, but {reason}"
-    size = len(subject.scopes.rows_of(scope))
-    room = find_instruction_caches(subject.kernel.architecture).first_bytes // INSTRUCTION_BYTES
     copies = choose_copies(
         present=unrolling.copies,
         iterations=iterations,
         latency_ratio=latency / max(float(subject.scopes.active_samples[scope]), 1.0),
         most=room * unrolling.copies / size,
     )
-    if copies <= unrolling.copies and size * 2 > room:
-        return f"{where} has {size:,} instructions already, and two copies would not fit the first instruction cache ({room:,})"
     if copies <= unrolling.copies:
         return f"{where} is unrolled {unrolling.copies}× already"
     if is_small:
-        return (
-            f"{where} loses {latency:,.0f} of {subject.total_samples:,} samples to dependences that copies could hide"
-        )
+        lost = f"{latency:,.0f} of {subject.total_samples:,} samples"
+        return f"{where} loses {lost} to dependences that copies could hide"
     return UnrollPlan(
         scope=scope, unrolling=unrolling, turns=turns, copies=copies, kept=kept, orders=orders, dropped=dropped
     )

@@ -1,11 +1,12 @@
 """Results asked for too late: independent instructions could run while they are under way."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.advice.accesses import has_code
 from gpa_lsp.advice.blamed_stalls import build_hotspots
@@ -15,6 +16,7 @@ from gpa_lsp.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import HidingOptimizer
 from gpa_lsp.advice.reordering_words import write_advance_hint, write_reorder_hint
+from gpa_lsp.advice.scopes import ScopeTree
 from gpa_lsp.advice.slack import Slack, SlackFinder, TurnSlack
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
@@ -145,24 +147,49 @@ def _build_regions(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair]
     by_scope: dict[int, list[_Pair]] = {}
     for pair in pairs:
         by_scope.setdefault(int(subject.scopes.innermost[pair.hotspot.def_row]), []).append(pair)
-    inside: dict[int, list[_Pair]] = {scope: [] for scope in by_scope}
-    for scope, members in by_scope.items():
-        for around in subject.scopes.around(scope):
-            if around in inside:
-                inside[around] += members
+    active = (subject.all_samples - subject.latency_samples).sum(axis=1)
+    rows = {scope: np.flatnonzero(finder.cover(pair.slack for pair in members)) for scope, members in by_scope.items()}
+    nested = _count_nested(subject.scopes, rows, active)
     regions = [
         HidingRegion(
             scope=subject.scopes.scopes[scope],
             samples=sum(pair.hotspot.samples for pair in members),
-            latency_samples=min(sum(pair.hidden_samples for pair in members), _count_active(subject, finder, members)),
-            active_samples=_count_active(subject, finder, inside[scope]),
+            latency_samples=min(sum(pair.hidden_samples for pair in members), float(active[rows[scope]].sum())),
+            active_samples=nested[scope],
             hotspots=tuple(pair.hotspot for pair in members),
-            hint=_write_region_hint(subject, members),
+            hint="",
         )
         for scope, members in by_scope.items()
     ]
     least = min(_LEAST_GAIN_RATIO * subject.total_samples, max(region.latency_samples for region in regions))
-    return tuple(region for region in regions if region.latency_samples >= least)
+    return tuple(
+        replace(region, hint=_write_region_hint(subject, members))
+        for region, members in zip(regions, by_scope.values(), strict=True)
+        if region.latency_samples >= least
+    )
+
+
+def _count_nested(
+    scopes: ScopeTree, rows: Mapping[int, npt.NDArray[np.int64]], active: npt.NDArray[np.int64]
+) -> dict[int, float]:
+    """Active samples of each scope's rows and of those of the scopes inside it, each row once.
+
+    Sets are handed outwards, the smaller one added to the larger, so that deep nests stay cheap.
+    """
+    held: dict[int, set[int]] = {}
+    counted: dict[int, float] = {}
+    for scope in sorted(rows, reverse=True):
+        own = set(rows[scope].tolist())
+        inside = held.pop(scope, set())
+        small, large = sorted((own, inside), key=len)
+        large |= small
+        counted[scope] = float(active[list(large)].sum())
+        around = next((one for one in scopes.around(scope)[1:] if one in rows), None)
+        if around is not None:
+            small, large = sorted((held.get(around, set()), large), key=len)
+            large |= small
+            held[around] = large
+    return counted
 
 
 def _count_active(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair]) -> float:
