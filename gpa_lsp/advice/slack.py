@@ -171,10 +171,12 @@ class SlackFinder:
 
     def cover(self, slacks: Iterable[Slack | TurnSlack]) -> npt.NDArray[np.bool_]:
         """bool[n] over all rows, the instructions that at least one of some slacks holds."""
-        parts: dict[int, tuple[Track, list[npt.NDArray[np.int64]]]] = {}
+        marks: dict[int, tuple[Track, npt.NDArray[np.bool_]]] = {}
 
         def add(track: Track, steps: npt.NDArray[np.int64]) -> None:
-            parts.setdefault(id(track), (track, []))[1].append(steps)
+            if id(track) not in marks:
+                marks[id(track)] = (track, np.zeros(len(track.course), dtype=np.bool_))
+            marks[id(track)][1][steps] = True
 
         for slack in slacks:
             if isinstance(slack, TurnSlack):
@@ -183,8 +185,8 @@ class SlackFinder:
                 add(slack.def_track, slack.above)
                 add(slack.use_track, slack.below)
         covered = np.zeros(self._row_count, dtype=np.bool_)
-        for track, steps in parts.values():
-            covered[track.rows_of(np.unique(np.concatenate(steps)))] = True
+        for track, marked in marks.values():
+            covered[track.rows_of(np.flatnonzero(marked))] = True
         return covered
 
 
