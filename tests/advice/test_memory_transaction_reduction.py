@@ -50,6 +50,7 @@ def test_throttled_global_accesses_match_but_for_what_the_widest_would_keep():
         "local accesses and atomics have remedies of their own"
     )
     assert not found.removes_traffic
+    assert found.hint.startswith("Have fewer memory instructions")
     assert "all that wider ones could save are counted" in found.caveats[0]
 
 
@@ -108,6 +109,7 @@ def test_three_of_four_accesses_side_by_side_would_go():
     assert region.samples == pytest.approx(160 * 3 / 4)
     assert "its 3 neighbours of 4 bytes can be one access of 16 bytes (such as float4 or uint4)." in region.hint
     assert region.hotspots[0].note == "one of 4 accesses side by side"
+    assert "one wide load or store" in found.hint
     assert found.reasons[1] == "4 narrow accesses that fewer, wider ones could make"
     assert any("multiple of its size" in caveat for caveat in found.caveats)
 
@@ -207,6 +209,7 @@ def test_a_load_whose_loop_leaves_its_address_alone_is_needed_once():
     assert region.samples == pytest.approx((20 + 200) * 0.9)
     assert "has the same address in every turn of its loop: load it once before the loop." in region.hint
     assert any("__restrict__" in caveat for caveat in found.caveats)
+    assert "once before it" in found.hint
 
 
 def test_stores_in_the_loop_explain_why_the_compiler_loads_again():
@@ -227,6 +230,17 @@ def test_other_loads_in_loops_keep_their_waits(changed):
 
 def test_loads_of_one_address_for_the_whole_warp_go_to_constant_memory():
     changing = {"between": "IADD3 R2, R2, 0x4, RZ", "counters": "global_sectors=100 thread_executions_true=3200"}
-    (region,) = match(write_loop(**changing)).regions
+    found = match(write_loop(**changing))
+    (region,) = found.regions
+    assert "in constant memory" in found.hint
     assert region.samples == 20, "constant memory takes all of them, however wide"
     assert "fetches the same for all threads of a warp: constant memory" in region.hint
+
+
+@pytest.mark.parametrize(("busiest", "removes"), [("l1tex", True), ("lts", False)])
+def test_wide_accesses_relieve_l1_and_nothing_behind_it(busiest, removes):
+    counters = "global_sectors=1600 global_sectors_ideal=400 thread_executions_true=3200"
+    percent = {"l1tex": 30.0, "lts": 30.0, busiest: 80.0}
+    metrics = {f"{unit}__throughput.avg.pct_of_peak_sustained_elapsed": value for unit, value in percent.items()}
+    found = match(write_subject(FOUR.format(scale="0x10", counters=counters), ALL_FOUR, metrics=metrics))
+    assert found.removes_traffic is removes

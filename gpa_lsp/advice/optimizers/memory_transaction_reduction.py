@@ -55,14 +55,10 @@ class MemoryTransactionReduction(EliminationOptimizer):
         matched = count_samples(subject, edges, weights)
         if matched == 0:
             return self.silent(SilenceStage.NOT_MATCHED, self._describe_absence(subject))
+        regions = build_regions(subject, edges, weights, write_hint=findings.write_hint, write_note=findings.write_note)
         return EliminationMatch(
-            regions=build_regions(
-                subject, edges, weights, write_hint=findings.write_hint, write_note=findings.write_note
-            ),
-            hint=(
-                "Have fewer memory instructions in flight: one wide access for several narrow ones (float2, float4), values kept in registers "
-                "or shared memory instead of loaded again, constant memory for what all threads read and nobody changes."
-            ),
+            regions=regions,
+            hint=findings.write_remedy(regions[0].hotspots[0].def_row),
             caveats=findings.list_caveats(edges, weights),
             reasons=(
                 f"{_THROTTLE} blamed on global accesses, without the share that coalescing would remove",
@@ -142,6 +138,19 @@ class _Findings:
             why = "; stores or barriers in the loop forbid it to the compiler" if load.is_kept_by_stores else ""
             return f"{place} has the same address in every turn of its loop: load it once before the loop{why}."
         return f"{place} fetches the same for all threads of a warp: constant memory serves that in one step."
+
+    def write_remedy(self, row: int) -> str:
+        """What to do about the access that most samples wait for."""
+        if row in self._runs:
+            return "Access neighbouring elements of a thread with one wide load or store (float2, float4) instead of one by one."
+        if row in self._invariant:
+            return "Load what a loop does not change once before it, and keep it in a register."
+        if self._uniform[row]:
+            return "Keep what all threads read and nobody changes in constant memory, or load it once a block into shared memory."
+        return (
+            "Have fewer memory instructions: let each thread take several neighbouring elements with one wide access (float2, float4), and "
+            "keep values that are needed again in registers or shared memory."
+        )
 
     def list_caveats(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> tuple[str, ...]:
         """What cannot be known."""
