@@ -10,6 +10,10 @@ from gpa_lsp.lsp.session import MeasuredFile, VisibleKernel
 
 if TYPE_CHECKING:
     from gpa_lsp.advice.model import Advice, Region
+    from gpa_lsp.report.pairs import LinePair
+
+_LEAST_VICTIM_RATIO = 0.02
+"""Of what a line causes; a place that suffers less is not worth a reader's jump."""
 
 _LENS_SCOPES = ("loop", "call")
 """Kinds of scopes that get a lens of their own."""
@@ -24,7 +28,8 @@ class CauseLine:
         place: file as compiled, and line.
         file: the measured file the line stands in.
         causes: what it waits for and who waits for it.
-        share_ratio: of the kernel's samples, those blamed on this line, with everything inlined into it.
+        called_samples: estimate of samples in functions called from this line.
+        share_ratio: of the kernel's samples, the stalls blamed on this line, with everything inlined into it, and the samples of what it calls.
         is_edited: other lines of the document changed since the measurement.
     """
 
@@ -32,8 +37,19 @@ class CauseLine:
     place: tuple[str, int]
     file: MeasuredFile
     causes: LineCauses
+    called_samples: float
     share_ratio: float
     is_edited: bool
+
+    @property
+    def victims(self) -> "tuple[LinePair, ...]":
+        """The places of other lines that wait for this one, most samples first; those that hardly do are left out."""
+        least = _LEAST_VICTIM_RATIO * self.causes.caused_samples
+        return tuple(
+            pair
+            for pair in self.causes.waiters
+            if pair.place is not None and (pair.place.file, pair.place.line) != self.place and pair.samples >= least
+        )
 
     @property
     def remedies(self) -> "tuple[Advice, ...]":
@@ -68,6 +84,7 @@ def collect_cause_lines(
     found: dict[int, list[CauseLine]] = {}
     for shown in kernels:
         total = shown.kernel.report.total_samples
+        called = {(row.file, row.line): row.called_samples for row in shown.kernel.report.lines if row.called_samples}
         for place, causes in shown.kernel.causes.items():
             file = shown.profile.files.get(place[0])
             line = finder.find(file, place[1]) if file is not None and file.local_path == local_path else None
@@ -78,7 +95,8 @@ def collect_cause_lines(
                 place=place,
                 file=file,
                 causes=causes,
-                share_ratio=min(1.0, causes.caused_samples / total) if total else 0.0,
+                called_samples=called.get(place, 0.0),
+                share_ratio=min(1.0, (causes.caused_samples + called.get(place, 0.0)) / total) if total else 0.0,
                 is_edited=finder.is_edited(file),
             )
             found.setdefault(line, []).append(cause)

@@ -40,8 +40,11 @@ def summarise_cause(cause: CauseLine) -> str:
     victims = list_victims(cause)
     if victims:
         parts.append(f"waited for in {_list_names(victims)}")
-    elif causes.blame.causing_samples > 0:
+    elif causes.blame.causing_samples > causes.caused_samples / 2:
         parts.append("waited for on this line itself")
+    if cause.called_samples >= 0.5:
+        called = cause.called_samples / cause.shown.kernel.report.total_samples
+        parts.append(f"about {format_percent(called)} in functions called from here (estimate)")
     text = "; ".join(parts)
     if cause.remedies:
         best = cause.remedies[0]
@@ -61,10 +64,8 @@ def find_caused_reason(cause: CauseLine) -> str | None:
 
 def list_victims(cause: CauseLine) -> list[str]:
     """The other lines that wait for this one, most samples first, as a reader of the file names them."""
-    own = cause.place[0]
-    others = [pair.place for pair in cause.causes.waiters]
-    places = [(place.file, place.line) for place in others if place is not None]
-    return list(dict.fromkeys(name_place(place, own) for place in places if place != cause.place))
+    places = [(pair.place.file, pair.place.line) for pair in cause.victims if pair.place is not None]
+    return list(dict.fromkeys(name_place(place, cause.place[0]) for place in places))
 
 
 def describe_causes(cause: CauseLine) -> str:

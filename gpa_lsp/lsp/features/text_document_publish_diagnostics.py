@@ -1,6 +1,5 @@
 """``textDocument/publishDiagnostics``: the lines that cause stalls in the client's list of problems, so that its keys for "next problem" go from
-cause to cause. Where nothing was blamed, for lines whose cost lies in functions they call, and for stalls without a known cause, it is the hot lines
-themselves.
+cause to cause. Where nothing was blamed, and for stalls without a known cause, it is the hot lines themselves.
 
 Pushed and not pulled, because results come when an analysis is done; Information by default, because nothing is wrong with the code.
 """
@@ -35,7 +34,7 @@ def list_diagnostics(view: DocumentView) -> tuple[types.Diagnostic, ...]:
     current_lines = view.find_current_lines()
     found: dict[int, tuple[float, types.Diagnostic]] = {}
     for line, hot in view.find_hottest_lines():
-        if hot.is_mostly_called or hot.unexplained_ratio >= view.settings.min_share_ratio:
+        if hot.unexplained_ratio >= view.settings.min_share_ratio:
             found[line] = (hot.share_ratio, _make_diagnostic(view, line, hot, current_lines))
     for line, cause in view.find_costliest_lines():
         if line not in found:
@@ -49,8 +48,8 @@ def _blame(
 ) -> types.Diagnostic:
     """On the causing line; the lines that suffer are related."""
     related: list[types.DiagnosticRelatedInformation] = []
-    for pair in cause.causes.waiters:
-        if pair.place is None or (pair.place.file, pair.place.line) == cause.place:
+    for pair in cause.victims:
+        if pair.place is None:
             continue
         location = _locate(cause.shown, (pair.place.file, pair.place.line), current_lines)
         if location is not None:
