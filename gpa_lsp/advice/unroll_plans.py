@@ -24,6 +24,9 @@ _MOST_COPIES = 16
 _LEAST_GAIN_RATIO = 0.001
 """Of all samples: loops that lose less are not worth a line."""
 
+RECURRENCE = "each iteration needs the result of the one before"
+"""Why a wait is left out: a list that is walked, a running sum."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnrollPlan:
@@ -125,28 +128,28 @@ def _sort_out(
     dropped: Counter[str] = Counter()
     for edge in edges.tolist():
         samples = round(float(every.all_samples[edge]))
-        if every.category[edge] == BlameCategory.WRITE_AFTER_READ:
-            kept.append(edge)  # each copy has registers of its own
-            continue
         turn = finder.find_next_turn(int(every.def_row[edge]), int(every.use_row[edge]))
-        obstacle = _find_obstacle(turn)
+        is_reuse = every.category[edge] == BlameCategory.WRITE_AFTER_READ
+        obstacle = _find_obstacle(turn, is_reuse=is_reuse)
         if obstacle is not None:
             dropped[obstacle] += samples
             continue
         kept.append(edge)
-        if turn is not None and turn.order_row is not None:
+        if turn is not None and turn.order_row is not None and not is_reuse:
             orders[turn.order_row] += samples
     return np.array(kept, dtype=np.int64), orders, dropped
 
 
-def _find_obstacle(turn: TurnSlack | None) -> str | None:
-    """Why copies would not overlap; None when they would."""
+def _find_obstacle(turn: TurnSlack | None, *, is_reuse: bool) -> str | None:
+    """Why copies would not overlap; None when they would. A register that is reused is no obstacle: each copy has its own."""
     if turn is None:
         return "they are in code that iterations may skip"
-    if turn.is_recurrent:
-        return "each iteration needs the result of the one before"
     if turn.exit_row is not None:
         return "what an iteration loads decides whether there is another"
+    if is_reuse:
+        return None
+    if turn.is_recurrent:
+        return RECURRENCE
     if turn.order in (Hold.BARRIER, Hold.CALL):
         return f"a {turn.order.value} keeps the iterations apart"
     return None

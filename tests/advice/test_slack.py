@@ -428,3 +428,78 @@ def test_large_functions_take_time_in_proportion() -> None:
     last = slacks[-1]
     assert last is not None
     assert max(mask.bit_length() for mask in last.def_track.dependences.ancestors) <= 512
+
+
+DIVISION = """
+loop:
+    LDG.E.CONSTANT R0, [R4.64]
+    IADD3 R4, R4, 0x4, RZ
+    FADD R1, R0, R2
+    @!P1 BRA over
+    CALL.REL.NOINC `($kernel${name})
+over:
+    FADD R9, R1, R3
+    @!P0 BRA loop
+    EXIT
+$kernel${name}:
+    FMUL R3, R1, R1
+    RET.REL.NODEC R20 `(kernel)
+"""
+
+
+def test_the_compilers_own_routines_are_passed_like_the_operations_they_stand_for() -> None:
+    turn = find_next_turn(DIVISION.replace("{name}", "__cuda_sm20_div_rn_f64_full"), 0, 2)
+    assert turn is not None
+    assert turn.order is None
+    assert turn.track.rows_of(turn.steps).tolist() == [3, 4, 5, 6]
+    other = find_next_turn(DIVISION.replace("{name}", "_Z5blendf"), 0, 2)
+    assert other is not None
+    assert (other.order, other.order_row) == (Hold.CALL, 4)
+
+
+def test_what_such_a_routine_writes_makes_the_address_wait_for_it() -> None:
+    text = DIVISION.replace("{name}", "__cuda_sm20_div_rn_f64_full").replace("    IADD3 R4, R4, 0x4, RZ\n", "")
+    text = text.replace("over:\n", "over:\n    IADD3 R4, R3, 0x4, RZ\n")
+    turn = find_next_turn(text, 0, 1)
+    assert turn is not None
+    assert turn.is_recurrent  # R0 to R1 to R3, by way of the routine, to the address
+
+
+def test_a_loop_that_goes_on_as_a_loaded_value_says_is_a_guess() -> None:
+    counted = find_next_turn(TURN, 1, 4)
+    assert counted is not None
+    assert counted.exit_row is None
+    searching = find_next_turn(TURN.replace("ISETP.GE.AND P0, PT, R8, R9, PT", "ISETP.GE.AND P0, PT, R0, R9, PT"), 1, 4)
+    assert searching is not None
+    assert searching.exit_row == 7
+
+
+def test_what_waits_for_a_later_result_cannot_fill_an_earlier_wait() -> None:
+    text = """
+        LDG.E R2, [R4]
+        LDG.E R3, [R6]
+        FADD R10, R2, R1
+        FADD R11, R3, R1
+        FADD R12, R11, R1
+        FADD R13, R1, R1
+        EXIT
+    """
+    subject = make_subject(write_kernel(text))
+    alone = SlackFinder(subject).find(0, 2)
+    assert alone is not None
+    assert rows(alone)[1] == [3, 4, 5]
+    among_others = SlackFinder(subject, [(0, 2), (1, 3)]).find(0, 2)
+    assert among_others is not None
+    assert rows(among_others)[1] == [5]
+
+
+def test_deep_nests_are_looked_at_block_by_block() -> None:
+    depth = 60
+    opened = "".join(f"l{level}:\n    FADD R{level}, R100, R101\n    LDG.E R102, [R104]\n" for level in range(depth))
+    closed = "".join(f"    FADD R103, R102, R101\n    @P0 BRA l{level}\n" for level in reversed(range(depth)))
+    finder = SlackFinder(make_subject(write_kernel(f"{opened}{closed}    EXIT")))
+    pairs = [(2 * level + 1, 4 * depth - 2 * level - 2) for level in range(depth)]
+    found = [finder.find_next_turn(*pair) for pair in pairs]
+    # Each level holds all the levels inside it; only so many are looked at as a whole.
+    assert 0 < sum(turn is not None for turn in found) < depth
+    assert all(finder.find(*pair) is not None for pair in pairs)

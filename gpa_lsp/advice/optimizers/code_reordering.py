@@ -83,7 +83,7 @@ class CodeReordering(HidingOptimizer):
         edges = edges[np.array(addressed, dtype=np.bool_)]
         hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
         if not hotspots:
-            message = "no warp was seen waiting for a load, a shuffle or another result of variable latency"
+            message = "no warp was seen waiting for a load from a computed address"
             return self.silent(SilenceStage.NOT_MATCHED, message)
         finder = SlackFinder(subject, [(one.def_row, _use_row(one)) for one in hotspots])
         pairs: list[_Pair] = []

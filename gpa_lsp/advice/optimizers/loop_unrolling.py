@@ -21,11 +21,13 @@ from gpa_lsp.advice.optimizers import HidingOptimizer
 from gpa_lsp.advice.slack import SlackFinder
 from gpa_lsp.advice.source_words import describe_place, describe_scope
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.unroll_plans import UnrollPlan, plan_unrolling
+from gpa_lsp.advice.unroll_plans import RECURRENCE, UnrollPlan, plan_unrolling
 from gpa_lsp.sources.languages import find_language
 
 _UNROLL_OFF = ("#pragma unroll 1", "#pragma nounroll", "#pragma unroll(1)")
 _LINES_ABOVE = 3
+_TELLING_RATIO = 0.01
+"""Of all samples: from here on a chain from turn to turn is worth a word."""
 
 
 class LoopUnrolling(HidingOptimizer):
@@ -144,7 +146,7 @@ def _list_caveats(subject: Subject, plans: Sequence[UnrollPlan], regions: Sequen
         caveats.append(
             "Whether the memory may overlap cannot be seen here; telling the compiler that it does not when it does gives wrong results."
         )
-    if any(reason.startswith("each iteration") for plan in plans for reason in plan.dropped):
+    if sum(plan.dropped[RECURRENCE] for plan in plans) >= _TELLING_RATIO * subject.total_samples:
         caveats.append(
             "A sum that every iteration adds to stays a chain; several partial sums break it, and change the order in which floats are added."
         )
@@ -162,7 +164,7 @@ def _write_registers(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hots
     architecture = subject.kernel.architecture
     limit = architecture.occupancy.max_registers_per_thread.value if architecture is not None else 255
     present = subject.launch.registers_per_thread if subject.launch is not None else None
-    cost = f"{plan.copies} copies keep about {more} more registers alive"
+    cost = f"{plan.copies} copies keep {f'about {more} more' if more else 'more'} registers alive"
     if present is None:
         return f"{cost}."
     if present + more > limit:

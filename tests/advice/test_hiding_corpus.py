@@ -1,0 +1,97 @@
+"""The optimizers that hide latency, on real reports: what they match stays within what was sampled, and known kernels get what they should."""
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+
+from gpa_lsp.advice.model import Advice, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import HidingOptimizer
+from gpa_lsp.advice.optimizers.async_copy import OPTIMIZER as ASYNC_COPY
+from gpa_lsp.advice.optimizers.code_reordering import OPTIMIZER as CODE_REORDERING
+from gpa_lsp.advice.optimizers.function_inlining import OPTIMIZER as FUNCTION_INLINING
+from gpa_lsp.advice.optimizers.loop_unrolling import OPTIMIZER as LOOP_UNROLLING
+from gpa_lsp.advice.subject import Subject, build_subject
+from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.profile.read import read_profile
+from tests.conftest import find_corpus
+
+CORPUS = find_corpus()
+REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
+OPTIMIZERS = (LOOP_UNROLLING, CODE_REORDERING, FUNCTION_INLINING, ASYNC_COPY)
+
+pytestmark = [
+    pytest.mark.corpus,
+    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
+]
+
+
+@cache
+def build_subjects(report: str) -> dict[str, Subject]:
+    assert CORPUS is not None
+    kernels, _ = join_profile(read_profile(CORPUS / "ncu" / report))
+    return {kernel.mangled_name: build_subject(kernel, blame_kernel(kernel)) for kernel in kernels}
+
+
+def ask(optimizer: HidingOptimizer, report: str, kernel: str) -> Advice | Silence:
+    (subject,) = [subject for name, subject in build_subjects(report).items() if kernel in name]
+    return optimizer.advise(subject)
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_matches_stay_within_the_samples(report: str) -> None:
+    for subject in build_subjects(report).values():
+        latency = float(subject.latency_samples.sum())
+        active = float((subject.all_samples - subject.latency_samples).sum())
+        for optimizer in OPTIMIZERS:
+            found = optimizer.match(subject)
+            if isinstance(found, Silence):
+                assert found.message
+                continue
+            assert found.active_samples <= active + 1e-6
+            assert sum(region.samples for region in found.regions) <= subject.total_samples + 1e-6
+            assert sum(region.latency_samples for region in found.regions) <= latency + 1e-6
+            for region in found.regions:
+                assert 0 <= region.latency_samples <= region.samples + 1e-6
+                assert region.active_samples <= active + 1e-6
+                assert region.hint
+                assert np.isclose(sum(spot.samples for spot in region.hotspots), region.samples)
+
+
+def test_a_rolled_reduction_is_unrolled() -> None:
+    found = ask(LOOP_UNROLLING, "h100_rmsnorm_2025.1.ncu-rep", "rms_norm")
+    assert isinstance(found, Advice)
+    assert found.speedup.uncapped > 1.3
+    assert "by 4" in found.regions[0].hint
+
+
+@pytest.mark.parametrize(
+    ("report", "kernel", "message"),
+    [
+        ("rtx3090_mergesort_2023.1.ncu-rep", "testSortedSegments", "decides whether there is another"),
+        ("a100_cutlass_s8_2024.1.ncu-rep", "ReferenceGemm", "is unrolled 16× already"),
+        ("rtx3090_mergesort_2023.1.ncu-rep", "squareSort", "would not fit the first instruction cache"),
+        ("v100_miniweather_baseline_2022.2.ncu-rep", "set_halo_values_x_396", "1.0 iterations on average"),
+    ],
+)
+def test_loops_that_copies_would_not_help_are_left_alone(report: str, kernel: str, message: str) -> None:
+    found = ask(LOOP_UNROLLING, report, kernel)
+    assert isinstance(found, Silence)
+    assert found.stage is SilenceStage.GATED
+    assert message in found.message
+
+
+def test_a_sorting_network_in_straight_code_is_the_compilers_business() -> None:
+    found = ask(CODE_REORDERING, "rtx3090_mergesort_2023.1.ncu-rep", "squareSort")
+    assert isinstance(found, Silence) or found.speedup.estimate < 1.05
+
+
+def test_a_pipeline_of_asynchronous_copies_is_offered_another_stage() -> None:
+    for subject in build_subjects("a100_cutlass_sm80_2024.1.ncu-rep").values():
+        found = ASYNC_COPY.advise(subject)
+        if isinstance(found, Advice):
+            assert "3 buffers would leave 2" in found.regions[0].hint
+            return
+    pytest.fail("no kernel of the report waits for its copies")
