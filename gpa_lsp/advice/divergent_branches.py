@@ -85,7 +85,7 @@ def find_divergent_branches(subject: Subject) -> tuple[DivergentBranch, ...]:
 def measure_block_threads(function: FunctionSamples, graph: FlowGraph) -> npt.NDArray[np.float64]:
     """float64[b]: threads of a warp that execute each block, on average; NaN where unknown.
 
-    Profilers before 2021.2 count only the threads whose guard held; there, instructions with a guard say nothing.
+    Nsight Compute 2020.3 counts only the threads whose guard held; there, instructions with a guard say nothing.
     """
     counted = function.counters.get("thread_executions")
     usable = function.executions > 0
