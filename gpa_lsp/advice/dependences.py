@@ -17,6 +17,9 @@ from gpa_lsp.advice.effects import SPACE_COUNT, Step
 WINDOW_STEPS = 512
 """How far a dependence is followed; more instructions than a scheduler of the compiler looks at."""
 
+_MOST_WRITERS = 8
+"""Conditional writers of one register that are kept apart."""
+
 _MASK = (1 << WINDOW_STEPS) - 1
 
 
@@ -93,17 +96,20 @@ def find_dependences(course: Course) -> Dependences:
 
 
 def _link_registers(steps: Sequence[Step]) -> list[tuple[int, ...]]:
-    """A step that may leave a register as it was also depends on who wrote it before; so the last writer stands for all."""
-    writer: dict[int, int] = {}
+    """A read needs every step that may have written the register last: the last one that surely did, and those since that may have."""
+    writers: dict[int, tuple[int, ...]] = {}
     found = []
     for place, step in enumerate(steps):
-        needed = {writer[resource] for resource in step.reads if resource in writer}
-        if step.is_partial:
-            needed.update(writer[resource] for resource in step.writes if resource in writer)
+        needed = {writer for resource in step.reads for writer in writers.get(resource, ())}
         if step.blocks and place:
             needed.add(place - 1)  # the branch that decides about side code
         for resource in step.writes:
-            writer[resource] = place
+            if not step.is_partial:
+                writers[resource] = (place,)
+                continue
+            before = writers.get(resource, ())
+            needed.update(before[:-_MOST_WRITERS])  # the new one stands for the oldest of very many
+            writers[resource] = (*before[-_MOST_WRITERS:], place)
         found.append(tuple(sorted(needed)))
     return found
 

@@ -186,6 +186,23 @@ def test_asynchronous_copies_that_are_waited_for_get_more_stages(pending: str, a
     assert region.hint.endswith(advice)
 
 
+def test_bulk_copies_are_waited_for_at_a_barrier_object() -> None:
+    text = """
+    loop:
+        UBLKCP.S.G [UR8], [UR4], UR6                  # k.cu:3 | selected=10
+        SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [R20], R21 # k.cu:4 | selected=10
+        @!P1 BRA again                                # k.cu:4 | long_scoreboard=200 selected=10
+    again:
+        LDS R8, [R21]                                 # k.cu:5 | selected=10
+        @!P0 BRA loop                                 # k.cu:2 | selected=10
+        EXIT                                          # k.cu:8
+    """
+    found = match(write(text, {(2, "long_scoreboard"): (1,)}, compute_capability=(9, 0)))
+    (region,) = found.regions
+    assert region.latency_samples == 200
+    assert region.hint.endswith("Start them a turn earlier: give the pipeline another stage.")
+
+
 def test_the_fewest_pending_groups_of_a_loop_count() -> None:
     text = ASYNC.format(pending="0x2").replace("    IADD3 R2, R2, 0x1000, RZ            #", "    DEPBAR.LE SB0, 0x1 #")
     subject = make_subject(write_kernel(text))

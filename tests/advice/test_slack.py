@@ -190,6 +190,19 @@ def test_a_guarded_write_keeps_what_was_there_before() -> None:
     assert rows(find(text, 3, 4)) == ([2], [])
 
 
+def test_a_guarded_load_does_not_need_the_one_of_the_turn_before() -> None:
+    turn = find_next_turn(TURN.replace("LDG.E", "@P3 LDG.E"), 1, 4)
+    assert turn is not None
+    assert not turn.is_recurrent
+    assert turn.track.rows_of(turn.steps).tolist() == [5, 6, 7]
+
+
+def test_many_conditional_writers_are_all_needed() -> None:
+    guarded = "\n".join("@P0 FADD R4, R9, R12" for _ in range(12))
+    text = f"FADD R4, R9, R11\n{guarded}\nFADD R13, R9, R11\nLDG.E R2, [R4]\nFADD R3, R2, R1\nEXIT"
+    assert rows(find(text, 14, 15)) == ([13], [])
+
+
 def test_a_use_in_another_block_can_let_pass_what_needs_neither_it_nor_the_def() -> None:
     slack = find(
         """
