@@ -18,7 +18,7 @@ from gpa_lsp.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.blame.model import BlameCategory
 
 _FEWEST_ITERATIONS = 4.0
-"""A loop that makes fewer is not worth copies: bfs of the Rodinia suite, GPA's largest error, has such loops."""
+"""A loop that makes fewer is not worth copies. GPA does not look at turns; its largest over-estimate (bfs, 1.59 for 1.12) is of this optimizer."""
 
 _MOST_COPIES = 16
 _LEAST_GAIN_RATIO = 0.001
