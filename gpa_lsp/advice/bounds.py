@@ -1,9 +1,9 @@
 """What an estimate cannot exceed, and what sets it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from gpa_lsp.advice.model import Speedup
+from gpa_lsp.advice.model import MemoryLevel, Speedup
 from gpa_lsp.advice.roofs import measure_roofs, measure_sm_use
 from gpa_lsp.advice.subject import Subject
 
@@ -21,9 +21,18 @@ class Bound:
     reason: str
 
 
-def find_roof(subject: Subject) -> tuple[Bound, ...]:
-    """The bound that the memory sets on a kernel with unchanged traffic; empty where the profile measures no level of it."""
-    use = measure_roofs(subject).binding
+def find_roof(subject: Subject, relieved: Collection[MemoryLevel] = ()) -> tuple[Bound, ...]:
+    """The bound that the memory sets on a kernel with unchanged traffic; empty where the profile measures no level of it.
+
+    Args:
+        subject: the kernel.
+        relieved: levels whose traffic lessens with the time, and which set no bound. Memory measured only as a whole is relieved when all
+            its levels are.
+    """
+    is_all_relieved = set(relieved) >= set(MemoryLevel) - {MemoryLevel.ANY}
+    spared = {*relieved, MemoryLevel.ANY} if is_all_relieved else {*relieved}
+    uses = [use for use in measure_roofs(subject).levels if use.level not in spared]
+    use = min(uses, key=lambda one: one.largest_speedup, default=None)
     if use is None:
         return ()
     reason = (

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpa_lsp.advice.model import Hotspot, Scope
+from gpa_lsp.advice.model import Hotspot, MemoryLevel, Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +33,14 @@ class EliminationMatch:
         hint: what to do.
         caveats: see :class:`~gpa_lsp.advice.model.Advice`.
         reasons: what the match rests on.
-        removes_traffic: the change lessens memory traffic in proportion, so the roof the traffic would hit does not cap the gain.
+        relieves: levels of memory whose traffic the change lessens in proportion, so that their roofs do not cap the gain.
     """
 
     regions: tuple[EliminationRegion, ...]
     hint: str
     caveats: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
-    removes_traffic: bool = False
+    relieves: tuple[MemoryLevel, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,16 @@ class Category(StrEnum):
     """Compiler flags and bounds; the source stays as it is."""
 
 
+class MemoryLevel(StrEnum):
+    """A level of the memory; the values are its name for people."""
+
+    DRAM = "DRAM"
+    L2 = "L2"
+    L1 = "L1"
+    ANY = "memory"
+    """The busiest level, where the profile names it only as a whole."""
+
+
 class ScopeKind(StrEnum):
     """What part of the kernel a piece of advice is about."""
 

@@ -56,7 +56,7 @@ class _Estimate:
 def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -> Advice | Silence:
     """Price stalls that a change would remove: GPA Equation 2, below the memory roof."""
     total = subject.total_samples
-    roof = () if match.removes_traffic else find_roof(subject)
+    roof = find_roof(subject, match.relieves)
 
     def price(samples: float) -> Speedup:
         found = measure_range(samples, total)

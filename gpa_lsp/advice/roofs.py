@@ -6,23 +6,12 @@ long, so each level has a *ceiling* below its peak.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from gpa_lsp.advice.estimators import bound_by_traffic
+from gpa_lsp.advice.model import MemoryLevel
 from gpa_lsp.advice.residency import measure_active_part
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.profile.model import MetricScalar
-
-
-class MemoryLevel(StrEnum):
-    """A level of the memory; the values are its name for people."""
-
-    DRAM = "DRAM"
-    L2 = "L2"
-    L1 = "L1"
-    ANY = "memory"
-    """The busiest level, where the profile names it only as a whole."""
-
 
 HBM_CEILING = 0.85
 """Stacked memory (HBM). STREAM triad on a GH200 moved 3.31 of 4.02 TB/s, 0.82 (UoB-HPC/BabelStream, issue 194); Jia et al., "Dissecting the

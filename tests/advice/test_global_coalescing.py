@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, MemoryLevel, ScopeKind, Silence, SilenceStage
 from gpa_lsp.advice.optimizers.global_coalescing import OPTIMIZER
 from gpa_lsp.profile.model import RuleResult, RuleSpeedup
 from tests.advice.blamed_by_hand import blame_by_hand, forget_code, write_subject
@@ -52,7 +52,7 @@ def test_the_share_beyond_the_least_of_each_blamed_stall_is_matched():
         True,
     )
     assert waiting.note == "32.0 sectors a request where 4.0 would do"
-    assert found.removes_traffic
+    assert found.relieves == (MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM)
     assert "4.50× the least sectors: 3,600 where 800 would do" in found.reasons[1]
 
 
@@ -94,9 +94,9 @@ def test_without_executions_nothing_is_said_of_requests():
 def test_sectors_that_l1_answers_are_no_traffic():
     absorbed = match(write(ROWS_APART, metrics={"lts__t_sectors_srcunit_tex.sum": 700.0}))
     passed_on = match(write(ROWS_APART, metrics={"lts__t_sectors_srcunit_tex.sum": 3500.0}))
-    assert not absorbed.removes_traffic
+    assert absorbed.relieves == (MemoryLevel.L1,)
     assert "L1 answers" in absorbed.caveats[1]
-    assert passed_on.removes_traffic
+    assert MemoryLevel.DRAM in passed_on.relieves
     assert len(passed_on.caveats) == 1
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpa_lsp.advice.bounds import find_roof
 from gpa_lsp.advice.estimators import MOST_HIDING
 from gpa_lsp.advice.matches import (
     EliminationMatch,
@@ -15,7 +16,17 @@ from gpa_lsp.advice.matches import (
     IdleMatch,
     ParallelMatch,
 )
-from gpa_lsp.advice.model import MOST_REGIONS, Advice, Category, Hotspot, Scope, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import (
+    MOST_REGIONS,
+    Advice,
+    Category,
+    Hotspot,
+    MemoryLevel,
+    Scope,
+    ScopeKind,
+    Silence,
+    SilenceStage,
+)
 from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
 from gpa_lsp.advice.subject import Subject
 from tests.advice.subjects import make_subject
@@ -37,6 +48,8 @@ inner:
 """
 """T = 1,000; A = 140, of which the inner loop has 100 and the outer one 120."""
 
+EVERY_LEVEL = (MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.L1)
+
 
 def nest(dram: float | None = None) -> Subject:
     return make_subject(write_kernel(NEST, metrics={} if dram is None else {DRAM: dram}))
@@ -54,8 +67,10 @@ def line(
     return EliminationRegion(scope=scope, samples=samples, latency_samples=latency, hotspots=spots)
 
 
-def eliminate(subject: Subject, *regions: EliminationRegion, removes_traffic: bool = False) -> Advice | Silence:
-    match = EliminationMatch(regions=regions, hint="do it", removes_traffic=removes_traffic, caveats=("careful",))
+def eliminate(
+    subject: Subject, *regions: EliminationRegion, relieves: tuple[MemoryLevel, ...] = ()
+) -> Advice | Silence:
+    match = EliminationMatch(regions=regions, hint="do it", relieves=relieves, caveats=("careful",))
     return price_elimination(subject, LABEL, match)
 
 
@@ -97,7 +112,7 @@ def test_the_memory_roof_caps_elimination():
 
 
 def test_a_change_that_lessens_the_traffic_is_not_capped_by_it():
-    advice = priced(eliminate(nest(80.0), line(1, 500.0), removes_traffic=True))
+    advice = priced(eliminate(nest(80.0), line(1, 500.0), relieves=EVERY_LEVEL))
     assert advice.speedup.estimate == 2.0
 
 
@@ -281,7 +296,7 @@ def check_speedup(answer: Advice | Silence) -> None:
 def test_elimination_holds_its_order(percent: float | None, parts: list[float], removes: bool):
     subject = nest(percent)
     regions = [line(row % 6, part / len(parts)) for row, part in enumerate(parts)]
-    check_speedup(eliminate(subject, *regions, removes_traffic=removes))
+    check_speedup(eliminate(subject, *regions, relieves=EVERY_LEVEL if removes else ()))
 
 
 @settings(max_examples=60)
@@ -327,3 +342,16 @@ def test_more_matched_samples_never_gain_less(percent: float | None, one: float,
     if isinstance(fewer, Advice) and isinstance(more, Advice):
         assert fewer.speedup.estimate <= more.speedup.estimate
         assert fewer.speedup.low <= more.speedup.low
+
+
+def test_a_remedy_that_relieves_one_level_is_capped_by_the_next():
+    metrics = {
+        DRAM: 60.0,
+        "l1tex__throughput.avg.pct_of_peak_sustained_elapsed": 90.0,
+    }
+    subject = make_subject(write_kernel(NEST, metrics=metrics))
+    unrelieved, relieved = (find_roof(subject, levels)[0] for levels in ((), (MemoryLevel.L1,)))
+    assert unrelieved.reason.startswith("L1 ")
+    assert relieved.reason.startswith("DRAM ")
+    assert unrelieved.speedup < relieved.speedup
+    assert find_roof(subject, EVERY_LEVEL) == ()

@@ -20,9 +20,8 @@ from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edge
 from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
 from gpa_lsp.advice.launch_facts import find_longest_launch
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Scope, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.roofs import MemoryLevel, measure_roofs
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.opcodes import Access
@@ -85,7 +84,7 @@ class GlobalCoalescing(EliminationOptimizer):
                 f"global accesses move {moved / least:.2f}× the least sectors: {moved:,} where {least:,} would do",
                 *_quote_vendor(subject),
             ),
-            removes_traffic=_relieves_busiest(subject, reaches_l2=reaches_l2),
+            relieves=(MemoryLevel.L1,) if reaches_l2 is False else (MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM),
         )
 
     @staticmethod
@@ -188,12 +187,6 @@ def _reaches_l2(subject: Subject, least: int) -> bool | None:
     ]
     known = [count for count in counts if count is not None]
     return sum(known) > least if known and len(known) == len(counts) else None
-
-
-def _relieves_busiest(subject: Subject, *, reaches_l2: bool | None) -> bool:
-    """Whether the level of memory that would limit a faster kernel sees less traffic: L1 always does, the others when the excess reaches L2."""
-    busiest = measure_roofs(subject).binding
-    return reaches_l2 is not False or (busiest is not None and busiest.level is MemoryLevel.L1)
 
 
 def _list_caveats(reaches_l2: bool | None) -> tuple[str, ...]:

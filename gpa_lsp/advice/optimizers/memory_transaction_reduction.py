@@ -11,10 +11,9 @@ from gpa_lsp.advice.adjacent_accesses import WIDEST_ACCESS_BYTES, AccessRun, fin
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
 from gpa_lsp.advice.hint_words import begin_sentence, count_things, join_sentences
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Scope, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.repeated_loads import InvariantLoad, find_invariant_loads, find_uniform_loads
-from gpa_lsp.advice.roofs import MemoryLevel, measure_roofs
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.opcodes import Access
@@ -64,7 +63,7 @@ class MemoryTransactionReduction(EliminationOptimizer):
                 f"{_THROTTLE} blamed on global accesses, without the share that coalescing would remove",
                 *findings.list_reasons(),
             ),
-            removes_traffic=findings.relieves_busiest(edges, weights),
+            relieves=(MemoryLevel.L1,) if findings.saves_passes(edges, weights) else (),
         )
 
     def _describe_absence(self, subject: Subject) -> str:
@@ -170,15 +169,13 @@ class _Findings:
             )
         return tuple(caveats)
 
-    def relieves_busiest(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> bool:
-        """Whether most of the gain is passes through L1 saved, and L1 is what would limit a faster kernel."""
+    def saves_passes(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> bool:
+        """Whether most of the gain is passes through L1 saved."""
         merged, kept = self._weigh_rows()
         saves_passes = (np.minimum(merged, self._excess) > 0) | (kept > 0)
         chosen = saves_passes[self._subject.blame.edges.def_row[edges]]
         saved = count_samples(self._subject, edges[chosen], weights[chosen])
-        busiest = measure_roofs(self._subject).binding
-        is_most = 2 * saved > count_samples(self._subject, edges, weights)
-        return is_most and busiest is not None and busiest.level is MemoryLevel.L1
+        return 2 * saved > count_samples(self._subject, edges, weights)
 
     def list_reasons(self) -> tuple[str, ...]:
         """How many accesses of each kind there are."""

@@ -11,7 +11,7 @@ from gpa_lsp.advice.accesses import count_access_bytes, has_code, mark_rows, mea
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
 from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Scope, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
@@ -83,6 +83,7 @@ class SharedBankConflicts(EliminationOptimizer):
                 "Padding takes shared memory and may cost occupancy; swizzling (the column index xor the row index) does not.",
                 "Where latency and not throughput is waited for, the gain is less than the share of passes.",
             ),
+            relieves=(MemoryLevel.L1,),
             reasons=(
                 "stalls blamed on each access, times its share of passes beyond the least",
                 f"shared accesses take {made / least:.2f}× the least passes: {made:,} where {least:,} would do",
