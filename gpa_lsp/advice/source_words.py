@@ -55,9 +55,10 @@ def describe_place(subject: Subject, row: int) -> str:
 
     A load or store is named by the expression when its line has one or a few of them; anything else by its opcode.
     """
-    where = describe_line(subject, row)
-    preposition = "in" if where.startswith("line") else "by"
-    return f"{_name_deed(subject, row)} {preposition} {where}"
+    deed = _name_deed(subject, row)
+    if find_own_frame(subject, row) is not None:
+        return f"{deed} in {describe_line(subject, row)}"
+    return f"{deed} {describe_line(subject, row).removeprefix('the instruction ')}"
 
 
 def describe_scope(subject: Subject, scope: Scope) -> str:
@@ -90,15 +91,20 @@ def quote(expressions: Sequence[str]) -> str:
 def _name_deed(subject: Subject, row: int) -> str:
     opcode = subject.opcode(row)
     parts = read_parts(subject, row)
-    if opcode.access in (Access.LOAD, Access.COPY, Access.ATOMIC):
-        deed = "the atomic on" if opcode.access is Access.ATOMIC else "the load of"
-        return _name_expression(deed, "a load", parts.loads if parts else ())
-    if opcode.access in (Access.STORE, Access.REDUCTION):
-        return _name_expression("the store to", "a store", parts.stores if parts else ())
+    loads, stores = (parts.loads, parts.stores) if parts else ((), ())
+    if opcode.access in (Access.ATOMIC, Access.REDUCTION):
+        return _name_expression("atomic", "on", loads)
+    if opcode.access in (Access.LOAD, Access.COPY):
+        return _name_expression("load", "of", loads)
+    if opcode.access is Access.STORE:
+        return _name_expression("store", "to", stores)
     return f"the {opcode.name}" if opcode.name else "the instruction"
 
 
-def _name_expression(deed: str, some: str, expressions: Sequence[str]) -> str:
+def _name_expression(deed: str, preposition: str, expressions: Sequence[str]) -> str:
     if not expressions:
-        return f"the {some.removeprefix('a ')}"
-    return f"{deed} {quote(expressions)}" if len(expressions) == 1 else f"{some} ({quote(expressions)})"
+        return f"the {deed}"
+    if len(expressions) == 1:
+        return f"the {deed} {preposition} {quote(expressions)}"
+    article = "an" if deed.startswith("a") else "a"
+    return f"{article} {deed} ({quote(expressions)})"

@@ -24,6 +24,8 @@ TEXT = """
     FFMA R2, R2, R3, R6      # src/k.cu:3
     LDG.E R2, [R4.64]
     EXIT                     # other.cu:9
+    RED.E.ADD [R6.64], R3    # src/k.cu:4
+    ATOMG.E.ADD PT, R2, [R6.64], R3
 """
 
 
@@ -61,12 +63,17 @@ def test_other_instructions_go_by_their_opcode() -> None:
 
 
 def test_without_a_line_the_offset_is_the_place() -> None:
-    assert describe_place(SUBJECT, 4) == "the load by the instruction at 0x40"
+    assert describe_place(SUBJECT, 4) == "the load at 0x40"
 
 
 def test_without_the_source_only_the_line_is_named() -> None:
     assert describe_place(SUBJECT, 5) == "the EXIT in line 9 of other.cu"
     assert describe_line(SUBJECT, 5) == "line 9 of other.cu"
+
+
+def test_atomics_are_atomics() -> None:
+    assert describe_place(SUBJECT, 6) == "the atomic on `h[b]` in line 4 of k.cu"
+    assert describe_place(SUBJECT, 7) == "the atomic at 0x70"
 
 
 def test_scopes() -> None:
