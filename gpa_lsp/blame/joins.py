@@ -6,7 +6,7 @@ Source: R. Cytron et al., "Efficiently computing static single assignment form a
 meeting places are the iterated dominance frontier of the blocks with defs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -35,11 +35,13 @@ class Joins:
         self.dominator: list[int] = graph.immediate_dominator.tolist()
         self._nearest: dict[int, dict[int, int]] = {}
         lost = set(np.flatnonzero(~graph.is_reachable).tolist())
-        self._always = lost | {after for block in lost for after in blocks.successors[block]}
+        always = lost.union(*(blocks.successors[block] for block in lost))
         frontier = self._find_frontier(blocks)
         if frontier is None:
-            self._always |= {block for block, before in enumerate(blocks.predecessors) if len(before) > 1}
+            always.update(block for block, before in enumerate(blocks.predecessors) if self._is_split(block, before))
         self._frontier = frontier or {}
+        self._always = frozenset(always)
+        self._always = self.find(always)
 
     def find(self, definitions: Iterable[int]) -> frozenset[int]:
         """The meeting places of defs.
@@ -77,18 +79,23 @@ class Joins:
         known.update(dict.fromkeys(passed, known[block]))
         return known[block]
 
+    def _is_split(self, block: int, before: Sequence[int]) -> bool:
+        """Whether a block can be entered in several ways; an entry can from outside."""
+        return len(before) > 1 or self.dominator[block] < 0
+
     def _find_frontier(self, blocks: BlockLists) -> dict[int, list[int]] | None:
         """Block → the blocks where its dominance ends; None when that takes too long."""
         left = MOST_FRONTIER_STEPS_PER_BLOCK * len(blocks.first)
         frontier: dict[int, list[int]] = {}
         for block, before in enumerate(blocks.predecessors):
-            if len(before) < 2 and self.dominator[block] >= 0:
+            if not self._is_split(block, before):
                 continue
             top = self.dominator[block]
             for one in before:
-                while one not in (top, -1):
-                    frontier.setdefault(one, []).append(block)
-                    one = self.dominator[one]  # noqa: PLW2901 - the way up
+                above = one
+                while above not in (top, -1):
+                    frontier.setdefault(above, []).append(block)
+                    above = self.dominator[above]
                     left -= 1
                 if left < 0:
                     return None

@@ -172,10 +172,10 @@ class Slicer:
     def _climb(self, resource: int, node: _Node) -> tuple[Sequence[int], Sequence[_Node]]:
         """The defs that a search sees through the blocks before a block, up to where it has to be split again."""
         before = self._blocks.predecessors[node.block]
-        charge(self._budget, STEPS_PER_BLOCK + 2 * len(before))
+        is_plain = node.is_plain
+        charge(self._budget, (STEPS_PER_BLOCK + 2 * len(before)) * (1 if is_plain else 2))
         found: list[int] = []
         above: list[_Node] = []
-        is_plain = node.is_plain
         for one in before:
             if is_plain:
                 passed, left = self._pass_dominators(resource, one)
@@ -230,8 +230,8 @@ class Slicer:
             rows = self._def_use.definitions[resource]
             last_def = {self._blocks.block_of[row]: row for row in rows}
             joins = self._joins.find(last_def)
-            charge(self._budget, len(rows) + len(joins))
             places = self._places[resource] = _Places(last_def, joins, joins.union(last_def))
+            charge(self._budget, len(rows) + len(joins))  # paid behind, so that it is not done again for nothing
         return places
 
     def _find_near(self, row: int, resource: int, start: _Node) -> frozenset[int]:

@@ -1,0 +1,144 @@
+"""Single-dependency coverage: the published count of nodes, and the shares of samples with one cause."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.blame.blamers import DependencyGraph
+from gpa_lsp.blame.coverage import measure_coverage
+from gpa_lsp.blame.edge_list import Edge, Lost, build_edges, build_unattributed
+from gpa_lsp.blame.model import BlameCategory, Dependency, SingleDependencyCoverage, UnattributedCause
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.profile.read import read_profile
+from tests.conftest import find_corpus
+from tests.kernel.written import write_kernel
+
+KERNEL = write_kernel("""
+    LDG.E R0, [R2.64]
+    LDG.E R1, [R4.64]
+    LDS R6, [R7]
+    MOV R8, R9
+    IADD3 R10, R0, R1, R6   # long_scoreboard=10 short_scoreboard=4 wait=2 selected=3
+    MOV R11, R10            # wait=6
+    EXIT                    # selected=1
+""")
+REASONS = {reason: number for number, reason in enumerate(KERNEL.reasons)}
+
+
+def edge(use: int, definition: int, reason: str, samples: float, group: int) -> Edge:
+    dependency = Dependency.ITSELF if use == definition else Dependency.READ_AFTER_WRITE
+    return Edge(
+        use_row=use, def_row=definition, reason=REASONS[reason], category=BlameCategory.MISC, dependency=dependency,
+        resource=-1, group=group, all_samples=samples, latency_samples=0.0, distance_cycles=1, distance_instructions=1,
+    )  # fmt: skip
+
+
+def measure(
+    edges: list[Edge], before: list[tuple[int, int]], after: list[tuple[int, int]], lost: list[Lost] | None = None
+) -> SingleDependencyCoverage:
+    graph = DependencyGraph(before=tuple(before), after=tuple(after))
+    return measure_coverage(KERNEL, build_edges(edges), build_unattributed(lost or []), [(graph, 0)])
+
+
+def test_a_node_is_single_with_one_source_of_each_class():
+    pairs = [(4, 0), (4, 2), (5, 4)]
+    found = measure([], pairs, pairs)
+    assert found.nodes == 5  # three sampled instructions, and two defs nobody sampled
+    assert found.before_ratio == found.after_ratio == 1
+
+
+def test_two_memory_sources_or_two_others_make_a_node_multiple():
+    assert measure([], [(4, 0), (4, 1)], [(4, 0)]).before_ratio == pytest.approx(4 / 5)
+    assert measure([], [(4, 0), (4, 1)], [(4, 0)]).after_ratio == 1
+    assert measure([], [(4, 2), (4, 3)], []).before_ratio == pytest.approx(
+        4 / 5
+    )  # shared memory counts with the others
+
+
+def test_functions_are_laid_one_after_the_other():
+    graph = DependencyGraph(before=((2, 0), (2, 1)), after=())
+    found = measure_coverage(KERNEL, build_edges([]), build_unattributed([]), [(graph, 2)])
+    assert found.before_ratio == pytest.approx(4 / 5)  # the pairs are (4, 2) and (4, 3)
+    assert found.nodes == 5
+
+
+def test_samples_with_one_group_of_causes_count_as_grouped():
+    edges = [
+        edge(4, 0, "long_scoreboard", 5, 1),
+        edge(4, 1, "long_scoreboard", 5, 1),
+        edge(4, 2, "short_scoreboard", 3, 2),
+        edge(4, 3, "short_scoreboard", 1, 3),
+        edge(4, 4, "wait", 2, 4),
+        edge(5, 4, "wait", 6, 5),
+        edge(4, 4, "selected", 3, 6),
+    ]
+    found = measure(edges, [], [])
+    assert found.group_samples == 22
+    assert found.group_ratio == pytest.approx(18 / 22)
+    assert found.explained_ratio == 1
+
+
+def test_staying_with_the_instruction_or_getting_lost_explains_nothing():
+    lost = Lost(
+        row=4,
+        reason=REASONS["long_scoreboard"],
+        cause=UnattributedCause.NO_PRODUCER,
+        all_samples=10.0,
+        latency_samples=9.0,
+    )
+    found = measure([edge(4, 4, "short_scoreboard", 4, 0)], [], [], [lost])
+    assert found.explained_ratio == 0
+    assert found.group_ratio == pytest.approx(4 / 14)
+
+
+def test_without_anything_to_count_there_is_no_ratio():
+    kernel = write_kernel("EXIT  # selected=1")
+    found = measure_coverage(kernel, build_edges([]), build_unattributed([]), [])
+    assert (found.before_ratio, found.nodes) == (1, 1)
+    assert (found.group_ratio, found.explained_ratio, found.group_samples) == (None, None, 0)
+    silent = measure_coverage(write_kernel("EXIT"), build_edges([]), build_unattributed([]), [])
+    assert silent.before_ratio is silent.after_ratio is None
+
+
+CORPUS = find_corpus()
+FEWEST_SAMPLES = 500
+
+
+@cache
+def measure_corpus(blamer: str) -> tuple[SingleDependencyCoverage, ...]:
+    """Kernels with enough samples; the one that two reports hold counts once."""
+    assert CORPUS is not None
+    found = {}
+    for path in sorted(Path(CORPUS / "ncu").glob("*.ncu-rep")):
+        for kernel in join_profile(read_profile(path))[0]:
+            if kernel.total_samples >= FEWEST_SAMPLES:
+                found[kernel.mangled_name, kernel.total_samples] = blame_kernel(kernel, blamer).coverage
+    return tuple(found.values())
+
+
+def list_ratios(blamer: str, name: str) -> np.ndarray:
+    ratios = [getattr(coverage, name) for coverage in measure_corpus(blamer)]
+    return np.array([ratio for ratio in ratios if ratio is not None])
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
+def test_the_published_rules_reach_on_real_reports_what_was_published():
+    before, after = list_ratios("paper", "before_ratio"), list_ratios("paper", "after_ratio")
+    assert len(after) >= 20
+    assert np.median(before) == pytest.approx(0.63, abs=0.03)
+    assert np.median(after) == pytest.approx(0.90, abs=0.02)
+    assert after.min() >= 0.78
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
+def test_the_scoreboards_reach_more():
+    after = list_ratios("scoreboard", "after_ratio")
+    assert np.median(after) >= 0.98
+    assert after.min() >= 0.85
+    assert list_ratios("scoreboard", "group_ratio").min() >= 0.95
+    assert list_ratios("scoreboard", "explained_ratio").min() >= 0.99

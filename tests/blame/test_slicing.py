@@ -1,0 +1,220 @@
+"""Slices: what a use sees through guards, scoreboards, joins and loops; against a walk of one instruction at a time."""
+
+from collections.abc import Collection
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpa_lsp.blame.def_use import UNCONDITIONAL, find_def_use, find_pairs, number_scoreboard
+from gpa_lsp.blame.graph_search import OutOfWorkError, list_blocks
+from gpa_lsp.blame.halves import join_halves
+from gpa_lsp.blame.joins import Joins
+from gpa_lsp.blame.slicing import MOST_SOURCES, Slicer
+from gpa_lsp.blame.view import FunctionView
+from gpa_lsp.blame.work import WorkBudget
+from tests.blame.programs import programs, view_program
+from tests.blame.written_views import view_text
+
+P0, P1, UP0, UR4 = 512, 513, 768, 260
+
+
+def make_slicer(view: FunctionView, *, reach: float = float("inf"), work: int = 10**9) -> Slicer:
+    blocks = list_blocks(view.graph)
+    budget = WorkBudget(remaining=work)
+    return Slicer(blocks, Joins(view.graph, blocks), find_def_use(view), lambda row, resource: reach, budget)
+
+
+def slice_row(text: str, row: int) -> dict[int, tuple[int, ...]]:
+    return make_slicer(view_text(text)).find_sources(row)
+
+
+def test_the_last_def_hides_the_ones_before():
+    assert slice_row("MOV R2, R3\nMOV R2, R4\nIADD3 R6, R2, R2, RZ", 2) == {1: (2,)}
+
+
+def test_a_guarded_def_lets_the_one_before_it_through_to_an_unguarded_use():
+    text = "MOV R0, R9\n@!P0 LDC R0, c[0x0][R4]\n@P0 LDG.E R0, [R2.64]\nIADD3 R6, R0, R7, RZ"
+    assert slice_row(text, 3) == {1: (0,), 2: (0,)}
+
+
+def test_the_search_goes_on_until_the_conditions_cover_the_use():
+    text = "MOV R0, R9\n@P1 MOV R0, R8\n@P0 MOV R0, R7\nIADD3 R6, R0, R5, RZ"
+    assert set(slice_row(text, 3)) == {0, 1, 2}
+
+
+def test_a_def_under_the_condition_of_the_use_ends_the_search():
+    text = "MOV R0, R9\n@P0 MOV R0, R8\n@P0 IADD3 R6, R0, R5, RZ"
+    assert slice_row(text, 2) == {1: (0,)}
+
+
+def test_a_def_under_another_condition_does_not():
+    text = "MOV R0, R9\n@!P0 MOV R0, R8\n@P0 IADD3 R6, R0, R5, RZ"
+    assert slice_row(text, 2) == {0: (0,), 1: (0,)}
+
+
+def test_a_predicate_written_in_between_is_another_condition():
+    text = "MOV R0, R9\n@P0 MOV R0, R8\nISETP.LT.AND P0, PT, R4, R5, PT\n@P0 IADD3 R6, R0, R5, RZ"
+    assert slice_row(text, 3) == {0: (0,), 1: (0,), 2: (P0,)}
+    complementary = "MOV R0, R9\n@P0 MOV R0, R8\nISETP.LT.AND P0, PT, R4, R5, PT\n@!P0 MOV R0, R7\nMOV R6, R0"
+    assert set(slice_row(complementary, 4)) == {0, 1, 3}
+
+
+def test_a_def_that_rewrites_its_own_guard_was_guarded_by_the_value_before():
+    text = "ISETP.LT.AND P0, PT, R4, R5, PT\n@P0 ISETP.LT.AND P0, PT, R6, R7, PT\n@P0 MOV R0, R8"
+    assert slice_row(text, 2) == {0: (P0,), 1: (P0,)}
+
+
+def test_a_def_overwritten_under_its_own_condition_is_not_seen():
+    text = "MOV R0, R9\n@P0 MOV R0, R8\n@P0 MOV R0, R7\nIADD3 R6, R0, R5, RZ"
+    assert slice_row(text, 3) == {0: (0,), 2: (0,)}
+
+
+def test_guards_uniform_registers_and_uniform_predicates_are_used_like_registers():
+    text = """
+        UISETP.LT.AND UP0, UPT, UR6, UR7, UPT
+        UIADD3 UR4, UR6, 0x1, URZ
+        ISETP.LT.AND P0, PT, R4, R5, PT
+        @P0 IADD3 R6, R2, UR4, RZ
+        @UP0 UIADD3 UR4, UR4, 0x1, URZ
+    """
+    assert slice_row(text, 3) == {1: (UR4,), 2: (P0,)}
+    assert slice_row(text, 4) == {0: (UP0,), 1: (UR4,)}
+
+
+def test_one_instruction_can_write_many_predicates():
+    text = "R2P PR, R4, 0x3\n@P0 MOV R6, R7\n@!P1 MOV R6, R7"
+    assert slice_row(text, 1) == {0: (P0,)}
+    assert slice_row(text, 2) == {0: (P1,)}
+
+
+def test_both_halves_of_a_load_are_one_source():
+    assert slice_row("LDG.E.64 R2, [R4.64]\nDADD R6, R2, R8", 1) == {0: (2, 3)}
+
+
+def test_a_scoreboard_is_a_register_that_setting_defines_and_waiting_uses():
+    text = """
+        B-:R-:W0:-:S02  LDG.E R0, [R2.64]
+        B-:R1:W-:-:S02  STG.E [R4.64], R8
+        B01:R-:W-:-:S05 BRA 0x0
+    """
+    assert slice_row(text, 2) == {0: (number_scoreboard(0),), 1: (number_scoreboard(1),)}
+
+
+def test_depbar_waits_for_the_scoreboard_it_names():
+    assert slice_row("B-:R-:W3:-:S02 LDGDEPBAR\nDEPBAR.LE SB3, 0x1", 1) == {0: (number_scoreboard(3),)}
+
+
+def test_defs_of_both_arms_reach_the_join():
+    text = "@P0 BRA other\nMOV R0, R8\nBRA join\nother:\nMOV R0, R7\njoin:\nMOV R6, R0"
+    assert slice_row(text, 4) == {1: (0,), 3: (0,)}
+
+
+def test_a_loop_carries_a_value_round_to_the_instruction_itself():
+    text = "MOV R0, RZ\ntop:\nIADD3 R0, R0, 0x1, RZ\n@P0 BRA top\nEXIT"
+    assert slice_row(text, 1) == {0: (0,), 1: (0,)}
+
+
+def test_calls_are_stepped_over_and_entries_end_the_search():
+    text = """
+        MOV R0, R9
+        CALL.REL.NOINC `($kernel$helper)
+        MOV R6, R0
+        EXIT
+        $kernel$helper:
+        MOV R5, R0
+        RET.REL.NODEC R20 `(kernel)
+    """
+    assert slice_row(text, 2) == {0: (0,)}
+    assert slice_row(text, 4) == {}
+
+
+def test_what_many_defs_reach_is_cut_but_for_the_near_ones():
+    arms = "\n".join(f"@P0 BRA a{row}\nMOV R0, R9\na{row}:" for row in range(3 * MOST_SOURCES))
+    view = view_text(f"{arms}\nMOV R6, R0")
+    use = len(view) - 1
+    every = [2 * row + 1 for row in range(3 * MOST_SOURCES)]
+    assert sorted(make_slicer(view).find_sources(use)) == every
+    near = make_slicer(view, reach=5).find_sources(use)
+    assert {use - 1, use - 3} <= set(near) <= set(every)
+    assert len(near) <= MOST_SOURCES + 2
+    straight = view_text("\n".join(["@P0 MOV R0, R9\nISETP.LT.AND P0, PT, R4, R5, PT"] * 60 + ["MOV R6, R0"]))
+    assert sorted(make_slicer(straight).find_sources(120)) == list(range(0, 120, 2))
+    assert sorted(make_slicer(straight, reach=30).find_sources(120))[-15:] == list(range(90, 120, 2))
+
+
+def test_a_spent_budget_stops_the_search():
+    view = view_text("MOV R0, RZ\ntop:\nIADD3 R0, R0, 0x1, RZ\n@P0 BRA top\nEXIT")
+    with pytest.raises(OutOfWorkError):
+        make_slicer(view, work=10).find_sources(1)
+
+
+def walk_back(view: FunctionView, row: int, resource: int, condition: int) -> set[int]:
+    """The defs a use sees, by the rules, one instruction and one path state at a time."""
+    def_use = find_def_use(view)
+    writes = [set(view.instructions.writes.of(one)) for one in range(len(view))]
+    found: set[int] = set()
+    start = frozenset[int]()
+    waiting = [(before, condition, start) for before in view.graph.previous_instructions(row)]
+    seen = set(waiting)
+    while waiting:
+        at, asked, covered = waiting.pop()
+        asked = UNCONDITIONAL if asked >> 1 in writes[at] and asked != UNCONDITIONAL else asked
+        covered = frozenset(one for one in covered if one >> 1 not in writes[at])
+        if at in def_use.definitions.get(resource, ()):
+            own = def_use.condition[at]
+            if own not in covered:
+                found.add(at)
+            if own in (UNCONDITIONAL, asked) or own ^ 1 in covered:
+                continue
+            covered |= {own}
+        for before in view.graph.previous_instructions(at):
+            if (before, asked, covered) not in seen:
+                seen.add((before, asked, covered))
+                waiting.append((before, asked, covered))
+    return found
+
+
+@given(programs(longest=14), st.booleans())
+def test_slices_are_those_of_a_walk_over_single_instructions(text: str, with_frontiers: bool):
+    view = view_program(text)
+    with pytest.MonkeyPatch.context() as patch:
+        if not with_frontiers:
+            patch.setattr("gpa_lsp.blame.joins.MOST_FRONTIER_STEPS_PER_BLOCK", 0)
+        compare_slices(view)
+
+
+def compare_slices(view: FunctionView) -> None:
+    def_use = find_def_use(view)
+    slicer = make_slicer(view)
+    for row in range(len(view)):
+        expected: dict[int, set[int]] = {}
+        for resource in def_use.uses[row]:
+            asked = UNCONDITIONAL if resource == def_use.guard[row] else def_use.condition[row]
+            for definition in walk_back(view, row, resource, asked):
+                expected.setdefault(definition, set()).add(resource)
+        found: dict[int, Collection[int]] = {one: set(used) for one, used in slicer.find_sources(row).items()}
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("DFMA R2, R4, R6, R2", ((2, 3), (4, 5), (6, 7))),
+        ("IADD3 R6, R2, R3, RZ", ()),
+        ("LDG.E R3, [R2.64]", ((2, 3),)),
+        ("STG.E.128 [R2.64], R4", ((2, 3),)),
+        ("STG.E.64 [R2.64+0x10], R4", ((2, 3), (4, 5))),
+        ("IMAD.WIDE R4, R3, R5, R8", ((8, 9),)),
+        ("LDG.E R3, desc[UR4][R6.64]", ((6, 7), (UR4, UR4 + 1))),
+    ],
+)
+def test_the_second_half_of_a_value_is_read_without_being_named(text, pairs):
+    assert find_pairs(view_text(text).instructions, 0) == pairs
+
+
+def test_halves_are_joined_path_by_path():
+    sources = {1: (2,), 2: (3,), 7: (2,), 9: (3,), 12: (8,)}
+    assert join_halves(sources, [(2, 3)], lambda row: False) == {1: 2, 2: 2, 7: 9, 9: 9, 12: 12}
+    assert join_halves(sources, [(2, 3)], lambda row: row == 1) == {1: 1, 2: 2, 7: 9, 9: 9, 12: 12}
+    assert join_halves({1: (2, 3), 4: (3,)}, [(2, 3)], lambda row: False) == {1: 1, 4: 4}
