@@ -62,15 +62,23 @@ def test_everything_that_waits_for_an_atomic_is_matched_without_counters(atomic)
     ids=["one address", "some", "reduced in the warp"],
 )
 def test_what_adding_up_first_would_save(counters, saved, words):
-    (region,) = match(write(FORGETS, counters, block=(128, 1, 1))).regions
+    (region,) = match(write(FORGETS, counters, grid=(25, 1, 1), block=(128, 1, 1))).regions
     assert region.samples == pytest.approx(300 * saved)
     assert words in region.hint
+
+
+def test_one_atomic_a_block_is_the_least():
+    """100 blocks of 4 warps make it 100 times: somebody has added up in the block before."""
+    counters = "global_sectors=100 thread_executions_true=100"
+    found = silence(write(FORGETS, counters, grid=(100, 1, 1), block=(128, 1, 1)))
+    assert found.stage is SilenceStage.NOT_MATCHED
+    assert found.message.endswith("or a block makes only one")
 
 
 @pytest.mark.parametrize("sectors", [3200, 400], ids=["scattered", "neighbouring words"])
 def test_threads_with_addresses_of_their_own_do_not_contend(sectors):
     found = silence(write(FORGETS, f"global_sectors={sectors} thread_executions_true=3200"))
-    assert found.message == "300 samples wait for atomics, but the threads of each warp have addresses of their own"
+    assert found.message.startswith("300 samples wait for atomics, but threads have addresses of their own")
 
 
 def test_shared_atomics_count_by_their_passes():

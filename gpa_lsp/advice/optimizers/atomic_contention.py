@@ -1,6 +1,7 @@
 """Atomics that many threads make on few addresses."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -52,10 +53,10 @@ class AtomicContention(EliminationOptimizer):
     """Stalls for atomics and reductions in memory.
 
     Matched: all stalls blamed on an atomic (for its result, for room in the queue, for its end) times the part of atomics that adding up
-    first would save: 1 − sectors / threads where a warp's threads share sectors, 1 − 1 / warps of a block where one thread a warp is left,
-    everything where nobody counted; of shared memory the share of passes beyond the least; of compare-and-swap loops at least 1 − 1 / turns.
-    Atomics whose threads have sectors or neighbouring words of their own do not match. Approximation: threads in one sector are taken for
-    threads at one address.
+    first would save: 1 − sectors / threads where a warp's threads share sectors, 1 − 1 / warps of a block that make it where one thread a warp
+    is left, everything where nobody counted; of shared memory the share of passes beyond the least; of compare-and-swap loops at least
+    1 − 1 / turns. Atomics whose threads have sectors or neighbouring words of their own do not match, nor do those that one thread of each block
+    makes. Approximation: threads in one sector are taken for threads at one address.
 
     Source: published practice (aggregation in warps and blocks); counters as in Nsight Compute's source view.
     """
@@ -81,9 +82,7 @@ class AtomicContention(EliminationOptimizer):
         weights = finding.saved[subject.blame.edges.def_row[edges]]
         regions = build_regions(subject, edges, weights, write_hint=finding.write_hint, write_note=finding.write_note)
         if not regions:
-            message = (
-                f"{waiting:,.0f} samples wait for atomics, but the threads of each warp have addresses of their own"
-            )
+            message = f"{waiting:,.0f} samples wait for atomics, but threads have addresses of their own, or a block makes only one"
             return self.silent(SilenceStage.NOT_MATCHED, message)
         return EliminationMatch(
             regions=regions,
@@ -123,6 +122,7 @@ class _Finding:
         self.saved = np.zeros(subject.row_count)
         launch = subject.launch
         self._warps = launch.warps_per_block if launch is not None else None
+        self._blocks = sum(prod(launch.grid) for launch in subject.kernel.launches if launch.failure is None)
         passes, ideal = subject.counter("shared_wavefronts"), subject.counter("shared_wavefronts_ideal")
         excess = None if passes is None or ideal is None else measure_excess(passes, ideal)
         for row in np.flatnonzero(self.is_global | self.is_shared).tolist():
@@ -136,11 +136,18 @@ class _Finding:
         if np.isnan(self._sectors[row]):
             return 1.0
         if self._threads[row] < _LEAST_THREADS:
-            return 1.0 if self._warps is None else 1.0 - 1.0 / max(self._warps, 1)
+            return self._find_saved_in_block(row)
         spread = float(self._sectors[row] / self._threads[row])
         each = count_access_bytes(self._subject.mnemonic(row)) / SECTOR_BYTES
         are_neighbours = abs(spread - each) <= _TOLERANCE * each and self._threads[row] * each >= _LEAST_SECTORS
         return 0.0 if spread >= _SCATTERED or are_neighbours else 1.0 - spread
+
+    def _find_saved_in_block(self, row: int) -> float:
+        """Of the warps of a block that make an atomic with one thread each, all but one."""
+        if self._warps is None or self._blocks == 0:
+            return 1.0
+        making = min(float(self._warps), float(self._subject.executions[row]) / self._blocks)
+        return 1.0 - 1.0 / max(making, 1.0)
 
     def _find_saved_turns(self, row: int) -> float:
         """Of a compare-and-swap that is tried until it succeeds, the tries after the first; 0 for other atomics."""
