@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from gpa_lsp.advice.arithmetic_patterns import Family
 from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, Constancy
-from gpa_lsp.advice.source_words import describe_line, find_own_frame, quote, read_parts, shorten_file
+from gpa_lsp.advice.hint_words import locate, spell_number
+from gpa_lsp.advice.source_words import find_own_frame, quote, read_parts, shorten_file
 from gpa_lsp.advice.subject import Subject
 
 _FEWEST_INSTRUCTIONS = 3
@@ -19,19 +20,18 @@ def name_operations(subject: Subject, members: Sequence[ArithmeticSequence]) -> 
     """``the FP64 division in line 288 of k.cu``, ``the 4 FP64 divisions …``; all members are of one place and operation."""
     first = members[0]
     title = first.operation.title
-    place = _describe_lines(subject, first)
-    preposition = "in" if place.startswith("line") else "by"
+    place = _locate_lines(subject, first)
     expressions = _quote_expressions(subject, first)
     if len(members) == 1:
-        return f"the {title}{expressions} {preposition} {place}"
+        return f"the {title}{expressions} {place}"
     plural = title if first.operation.family is Family.FUNCTION else f"{title}s"
-    times = f"the {len(members)} {plural}" if plural != title else f"the {title} ({len(members)} times)"
-    return f"{times}{expressions} {preposition} {place}"
+    times = f"the {spell_number(len(members))} {plural}" if plural != title else f"the {title} ({len(members)} times)"
+    return f"{times}{expressions} {place}"
 
 
-def _describe_lines(subject: Subject, sequence: ArithmeticSequence) -> str:
-    """The line of an operation, or the lines: one reciprocal of an integer can serve quotients and remainders of several."""
-    place = describe_line(subject, sequence.anchor)
+def _locate_lines(subject: Subject, sequence: ArithmeticSequence) -> str:
+    """In which line an operation is, or in which lines: one reciprocal of an integer can serve quotients and remainders of several."""
+    place = locate(subject, sequence.anchor)
     own = find_own_frame(subject, sequence.anchor)
     if sequence.operation.family is not Family.INTEGER_DIVISION or sequence.site is not None or own is None:
         return place
@@ -40,7 +40,7 @@ def _describe_lines(subject: Subject, sequence: ArithmeticSequence) -> str:
     lines = sorted(line for line, count in counts.items() if count >= _FEWEST_INSTRUCTIONS)
     if len(lines) < 2:
         return place
-    return f"lines {', '.join(str(line) for line in lines[:-1])} and {lines[-1]} of {shorten_file(own.file)}"
+    return f"in lines {', '.join(str(line) for line in lines[:-1])} and {lines[-1]} of {shorten_file(own.file)}"
 
 
 def _quote_expressions(subject: Subject, sequence: ArithmeticSequence) -> str:
@@ -108,5 +108,7 @@ def describe_divisor_remedy(subject: Subject, members: Sequence[ArithmeticSequen
         number = written or (texts.pop() if len(texts) == 1 and all(texts) else "")
         name = f"the divisor {number} is a constant" if number else "the divisor is a constant"
         return f"{name}: multiply by its reciprocal, written out or computed once, instead"
-    name = f"the divisor {written} does not change" if written else "the divisor does not change"
-    return f"{name} in the loop: compute its reciprocal once before it, or on the host, and multiply"
+    name = f"the divisor {written}" if written else "the divisor"
+    if all(subject.scopes.loop_of(one.anchor) < 0 for one in members):
+        return f"{name} is the same for all threads: compute its reciprocal once on the host, and multiply"
+    return f"{name} does not change in the loop: compute its reciprocal once before it, or on the host, and multiply"

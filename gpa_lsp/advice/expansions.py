@@ -9,6 +9,7 @@ from gpa_lsp.advice.value_flow import LONGEST_WINDOW, FunctionFlow
 from gpa_lsp.binary.operands import OperandKind, parse_operand
 
 _SIGNS = "-|~!"
+_ABSOLUTE = "IABS"
 
 
 class Constancy(Enum):
@@ -81,21 +82,35 @@ def find_divisor(flow: FunctionFlow, operand: str, row: int, place: int) -> Divi
         row: the instruction that reads it.
         place: the instruction whose loop counts.
     """
-    text = operand.lstrip(_SIGNS).rstrip("|")
+    text = _strip_signs(operand)
     resources = parse_operand(text).expand(1)
     if not resources:
-        is_argument = parse_operand(text).kind is OperandKind.INDIRECT and text.startswith("c[0x0]")
-        return Divisor(constancy=Constancy.INVARIANT if is_argument else Constancy.CONSTANT, text=text)
+        return Divisor(constancy=_find_constancy(text), text=text)
     loops = flow.graph.loops_around(flow.block_of(place))
     definition = flow.find_def(row, resources[-1], flow.rows_before(row))
     is_known = definition is not None and _is_only_writer(flow, resources[-1], definition, row)
-    if definition is not None and is_known and is_constant_set_up(flow, definition):
+    if definition is not None and is_known and _is_copied_constant(flow, definition):
         in_loop = bool(loops) and loops[0] in flow.graph.loops_around(flow.block_of(definition))
         if in_loop or not loops or flow.written_in_loop(loops[0]).isdisjoint(resources):
-            return Divisor(constancy=Constancy.CONSTANT)
+            return Divisor(constancy=_find_constancy(_strip_signs(flow.operands(definition)[-1])))
     if loops and flow.written_in_loop(loops[0]).isdisjoint(resources):
         return Divisor(constancy=Constancy.INVARIANT)
     return Divisor(constancy=Constancy.VARYING)
+
+
+def _strip_signs(operand: str) -> str:
+    return operand.lstrip(_SIGNS).rstrip("|")
+
+
+def _find_constancy(text: str) -> Constancy:
+    """Of an operand without registers: arguments are known at the launch, everything else when the code is compiled."""
+    is_argument = parse_operand(text).kind is OperandKind.INDIRECT and text.startswith("c[0x0]")
+    return Constancy.INVARIANT if is_argument else Constancy.CONSTANT
+
+
+def _is_copied_constant(flow: FunctionFlow, row: int) -> bool:
+    """A copy of an immediate or a constant, or the absolute value of one, which is how signed divisors begin."""
+    return is_constant_set_up(flow, row) or (flow.opcode(row).name == _ABSOLUTE and not flow.reads(row))
 
 
 def _is_only_writer(flow: FunctionFlow, resource: int, definition: int, row: int) -> bool:

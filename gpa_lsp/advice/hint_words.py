@@ -5,6 +5,22 @@ from collections.abc import Iterable
 from gpa_lsp.advice.source_words import describe_line, find_own_frame
 from gpa_lsp.advice.subject import Subject
 
+_SMALL_NUMBERS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
+
 
 def locate(subject: Subject, row: int) -> str:
     """Where an instruction is, as the end of a phrase: ``in line 12 of k.cu``, or ``at 0x1e0`` without a line."""
@@ -29,6 +45,29 @@ def count_things(number: int, thing: str) -> str:
     ('1 byte', '16 bytes')
     """
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def list_counts(counts: Iterable[tuple[int, str, str]]) -> str:
+    """How many there are of each of several things, those there are none of left out.
+
+    Args:
+        counts: number, singular and plural of each.
+
+    >>> list_counts([(1, "integer division", "integer divisions"), (0, "detour", "detours"), (84, "conversion", "conversions")])
+    '1 integer division, 84 conversions'
+    """
+    return ", ".join(
+        f"{number:,} {singular if number == 1 else plural}" for number, singular, plural in counts if number
+    )
+
+
+def spell_number(number: int) -> str:
+    """A small number as a word, so that it does not stand beside another figure.
+
+    >>> spell_number(2), spell_number(16)
+    ('two', '16')
+    """
+    return _SMALL_NUMBERS[number] if 0 <= number < len(_SMALL_NUMBERS) else f"{number:,}"
 
 
 def join_sentences(sentences: Iterable[str], most: int) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, Constancy
 from gpa_lsp.advice.arithmetic_words import describe_size, describe_slow_path, name_operations
+from gpa_lsp.advice.hint_words import locate
 from gpa_lsp.advice.model import Scope
 from gpa_lsp.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
-from gpa_lsp.advice.source_words import describe_line, describe_scope, quote, read_parts
+from gpa_lsp.advice.source_words import describe_scope, quote, read_parts
 from gpa_lsp.advice.subject import Subject
 
 _REMEDIES = {
@@ -36,10 +37,12 @@ def advise_division(subject: Subject, members: Sequence[ArithmeticSequence]) -> 
             "The divisor does not change: make it known to the compiler, use a shift and a mask if it is a power of two, or multiply by a "
             "factor computed once on the host."
         )
-    else:
+    elif any(subject.scopes.loop_of(one.anchor) >= 0 for one in members):
         sentences.append(
             "Carry quotient and remainder along from one turn to the next, or use a shift and a mask if the divisor is a power of two."
         )
+    else:
+        sentences.append("Use a shift and a mask if the divisor is a power of two.")
     if any(one.operation.bits == 64 for one in members):
         sentences.append("Use 32-bit integers if the values fit: that is the part without a call.")
     return " ".join(sentences)
@@ -53,13 +56,11 @@ def advise_widened(subject: Subject, rows: Sequence[int], chains: int) -> str:
         rows: of all of them, ascending.
         chains: how many they are.
     """
-    place = describe_line(subject, rows[0])
     parts = read_parts(subject, rows[0])
     doubles = parts.doubles if parts is not None else ()
     times = f" {chains} times" if chains > 1 else ""
-    preposition = "in" if place.startswith("line") else "by"
     detour = f"are widened to FP64, computed with, and narrowed again{times}"
-    opening = f"Single precision values {preposition} {place} {detour}"
+    opening = f"Single precision values {locate(subject, rows[0])} {detour}"
     slowness = _find_double_slowness(subject)
     rate = f", at {slowness}" if slowness else ""
     if doubles:
@@ -78,13 +79,11 @@ def _find_double_slowness(subject: Subject) -> str:
 
 def advise_slow(subject: Subject, row: int, slowness: Slowness) -> str:
     """About the slow instructions of one line; ``row`` is the one that costs most."""
-    place = describe_line(subject, row)
     mnemonic = subject.mnemonic(row)
-    preposition = "in" if place.startswith("line") else "by"
     where = ", in a loop" if subject.scopes.loop_of(row) >= 0 else ""
     remedy = _REMEDIES[slowness.kind]
     return (
-        f"The {slowness.kind.value}{_name_types(mnemonic)} {preposition} {place} ({mnemonic}{where}) is slow on this GPU: {slowness.words}. "
+        f"The {slowness.kind.value}{_name_types(mnemonic)} {locate(subject, row)} ({mnemonic}{where}) is slow on this GPU: {slowness.words}. "
         f"{remedy[0].upper()}{remedy[1:]}."
     )
 

@@ -43,6 +43,30 @@ def test_a_divisor_of_each_turns_own_cannot_be_prepared() -> None:
     assert "shift and a mask" in found.hint
 
 
+ONE_QUOTIENT = INTEGER_DIVISION.replace("    loop:\n", "").replace("@P3 BRA loop ", "NOP ")
+SIGNED_ARGUMENT = ONE_QUOTIENT.replace(
+    "        B-:R-:W0:-:S01  I2F.U32.RP R8, R20 ",
+    "        B-:R-:W-:-:S05  IABS R20, c[0x0][0x180]   # k.cu:4 | selected=1\n        B-:R-:W0:-:S01  I2F.RP R8, R20 ",
+)
+
+
+def test_outside_loops_there_is_nothing_to_carry_along() -> None:
+    hint = match(write_subject(ONE_QUOTIENT, {})).hint
+    assert "Use a shift and a mask if the divisor is a power of two." in hint
+    assert "from one turn to the next" not in hint
+
+
+def test_a_signed_argument_does_not_change() -> None:
+    assert "The divisor does not change" in match(write_subject(SIGNED_ARGUMENT, {})).hint
+
+
+def test_without_lines_a_division_is_somewhere_not_divided_by_an_instruction() -> None:
+    nowhere = INTEGER_DIVISION.replace("# k.cu:4 |", "# - |").replace("# k.cu:5 |", "# - |")
+    found = match(write_subject(nowhere, {}))
+    assert found.hint.startswith("The integer division at 0x90 takes 18 instructions")
+    assert found.reasons == ("1 integer division",)
+
+
 def test_the_source_names_the_quotient() -> None:
     source = "\n\n\n\n  int q = key / width;\n"
     found = match(write_subject(INTEGER_DIVISION, {}, sources={"k.cu": source}))

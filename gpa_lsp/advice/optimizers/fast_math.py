@@ -11,6 +11,7 @@ from gpa_lsp.advice.arithmetic_words import (
     describe_slow_path,
     name_operations,
 )
+from gpa_lsp.advice.hint_words import list_counts
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
@@ -62,10 +63,12 @@ class FastMath(EliminationOptimizer):
             regions=regions,
             hint=regions[0].hint,
             caveats=_list_caveats(sequences),
-            reasons=(
-                f"{len(sequences)} expansions of operations the hardware does not have, and the routines they call",
-            ),
+            reasons=(f"{_count_expansions(len(sequences))} the hardware does not have, and the routines called",),
         )
+
+
+def _count_expansions(count: int) -> str:
+    return list_counts([(count, "expansion of an operation", "expansions of operations")])
 
 
 def _write_hint(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:

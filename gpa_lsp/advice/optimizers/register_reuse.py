@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.hint_words import list_counts, locate
 from gpa_lsp.advice.local_accesses import LocalAccess, LocalUse, find_local_accesses
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Advice, Category, Hotspot, Scope, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.pricing import price_elimination
 from gpa_lsp.advice.register_limits import RegisterLimits, find_register_limits
-from gpa_lsp.advice.source_words import describe_line, quote, read_parts
+from gpa_lsp.advice.source_words import quote, read_parts
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.blame.model import BlameCategory
 
@@ -153,12 +154,11 @@ def _list_slots(subject: Subject, access: LocalAccess) -> list[tuple[int, int]]:
 
 def _name_value(subject: Subject, row: int) -> str:
     parts = read_parts(subject, row)
-    place = describe_line(subject, row)
-    preposition = "in" if place.startswith("line") else "by"
+    place = locate(subject, row)
     name = subject.opcode(row).name
     if parts is not None and len(parts.assigned) == 1:
-        return f"`{parts.assigned[0]}`, computed {preposition} {place} ({name})"
-    return f"the result of {name} {preposition} {place}"
+        return f"`{parts.assigned[0]}`, computed {place} ({name})"
+    return f"the result of {name} {place}"
 
 
 def _advise_arrays(subject: Subject, waited: Sequence[LocalAccess], accesses: Sequence[LocalAccess]) -> str:
@@ -171,24 +171,26 @@ def _advise_arrays(subject: Subject, waited: Sequence[LocalAccess], accesses: Se
     parts = read_parts(subject, shown.row)
     names = tuple(dict.fromkeys([*parts.loads, *parts.stores])) if parts is not None else ()
     what = f" ({quote(names)})" if names else ""
-    place = describe_line(subject, shown.row)
-    preposition = "in" if place.startswith("line") else "by"
+    place = locate(subject, shown.row)
     if indexed is None:
         return (
-            f"The variable accessed {preposition} {place}{what} lives in local memory because something takes its address. "
+            f"The variable accessed {place}{what} lives in local memory because something takes its address. "
             "Pass it by value, or let the function that takes the address be inlined."
         )
     return (
-        f"The array accessed {preposition} {place}{what} lives in local memory because its index is not known when the code is compiled. "
+        f"The array accessed {place}{what} lives in local memory because its index is not known when the code is compiled. "
         "Unroll the loops that index it completely, so that it fits into registers, or give each thread a column of shared memory."
     )
 
 
 def _count_uses(accesses: Sequence[LocalAccess]) -> str:
-    counts = {use: sum(one.use is use for one in accesses) for use in LocalUse}
-    return (
-        f"{counts[LocalUse.SPILL]} stores and reloads of spilled values, {counts[LocalUse.ARRAY]} accesses to arrays, "
-        f"{counts[LocalUse.SAVED_REGISTER]} of registers saved for callers"
+    return list_counts(
+        (sum(one.use is use for one in accesses), singular, plural)
+        for use, singular, plural in (
+            (LocalUse.SPILL, "store or reload of a spilled value", "stores and reloads of spilled values"),
+            (LocalUse.ARRAY, "access to an array", "accesses to arrays"),
+            (LocalUse.SAVED_REGISTER, "of a register saved for callers", "of registers saved for callers"),
+        )
     )
 
 

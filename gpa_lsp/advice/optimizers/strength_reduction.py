@@ -12,6 +12,7 @@ from gpa_lsp.advice.arithmetic_sequences import (
     find_arithmetic_sequences,
 )
 from gpa_lsp.advice.blamed_stalls import find_separable
+from gpa_lsp.advice.hint_words import list_counts
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Scope, ScopeKind, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
@@ -74,8 +75,17 @@ class StrengthReduction(EliminationOptimizer):
             hint=regions[0].hint,
             caveats=_list_caveats(bool(found.widened), {slowness.kind for slowness in slow.values()}),
             reasons=(
-                f"{len(divisions)} integer divisions, {len(found.widened)} detours through double precision, "
-                f"{len(slow)} other instructions that are slow on this architecture",
+                list_counts(
+                    (
+                        (len(divisions), "integer division", "integer divisions"),
+                        (len(found.widened), "detour through double precision", "detours through double precision"),
+                        (
+                            len(slow),
+                            "instruction that is slow on this architecture",
+                            "instructions that are slow on this architecture",
+                        ),
+                    )
+                ),
             ),
         )
 
