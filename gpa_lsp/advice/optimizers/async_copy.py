@@ -1,6 +1,7 @@
 """Tiles that go from global to shared memory through registers, and asynchronous copies that are started too late."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,8 +11,9 @@ from gpa_lsp.advice.accesses import has_code, mark_rows
 from gpa_lsp.advice.blamed_stalls import build_hotspots
 from gpa_lsp.advice.dependency_stalls import find_loops, sum_active
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
-from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import HidingOptimizer
+from gpa_lsp.advice.pricing import price_hiding
 from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope, find_own_frame
 from gpa_lsp.advice.staged_copies import (
     StagedCopy,
@@ -30,6 +32,14 @@ _TMA_TILE_BYTES = 2048
 """From this size of a block's tile on, one bulk copy is worth setting up."""
 
 _MOST_STAGES = 4
+
+_COPY_ASYNCHRONOUSLY = (
+    "Keep two or more tiles in shared memory and copy the next one asynchronously while this one is used."
+)
+_START_EARLIER = (
+    "Start each asynchronous copy earlier, so that more of them are under way: give the pipeline another stage."
+)
+_EARLIER_TITLE = "Start copies of tiles earlier"
 
 _BARRIER_OBJECT = "SYNCS"
 """Opcode that works on a barrier object in shared memory, and waits at it."""
@@ -50,6 +60,14 @@ class AsyncCopy(HidingOptimizer):
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "latency"
 
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price; copies that are asynchronous already have to start earlier."""
+        found = self.match(subject)
+        if isinstance(found, Silence):
+            return found
+        is_early = found.hint == _START_EARLIER
+        return price_hiding(subject, replace(self.label, title=_EARLIER_TITLE) if is_early else self.label, found)
+
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find copies through registers, and waits for copies."""
         if not has_code(subject):
@@ -60,14 +78,15 @@ class AsyncCopy(HidingOptimizer):
             message = f"asynchronous copies need compute capability 8.0; this {present}"
             return self.silent(SilenceStage.NOT_MATCHED, message)
         copies = find_staged_copies(subject)
-        found = {**_find_waiting_regions(subject), **_find_staged_regions(subject, copies)}
+        staged = _find_staged_regions(subject, copies)
+        found = {**_find_waiting_regions(subject), **staged}
         if not found:
             return self._explain(copies, has_async=bool(mark_async_copies(subject).any()))
         return HidingMatch(
             regions=tuple(found.values()),
             active_samples=sum_active(subject.scopes, list(found)),
-            hint="Keep two or more tiles in shared memory and copy the next one asynchronously while this one is used.",
-            caveats=_list_caveats(subject, copies),
+            hint=_COPY_ASYNCHRONOUSLY if staged else _START_EARLIER,
+            caveats=_list_caveats(subject, has_staged=bool(staged)),
             reasons=(
                 "waits of stores to shared memory for what they store, all of those stores, and waits for copies",
             ),
@@ -183,32 +202,34 @@ def _name_call(subject: Subject, row: int) -> str:
 
 def _write_waiting_hint(subject: Subject, loop: int, pending: int | None, longest: Hotspot) -> str:
     where = describe_scope(subject, subject.scopes.scopes[loop])
-    distance = longest.distance_cycles
+    # The distance is that of the copies started last, and those are not waited for while groups may stay under way.
+    distance = None if pending else longest.distance_cycles
     soon = f" about {distance:,} cycles of instructions after they were started" if distance is not None else ""
     line = describe_line(subject, longest.def_row if longest.use_row is None else longest.use_row)
     head = f"{where[0].upper()}{where[1:]} waits for its asynchronous copies in {line}{soon}, which is too soon."
     if pending is None:
         return f"{head} Start them a turn earlier: give the pipeline another stage."
-    stages = min(pending + 2, _MOST_STAGES)
     if pending + 2 > _MOST_STAGES:
         return (
             f"{head} It keeps {pending} groups under way already; larger tiles or more work per tile would cover more."
         )
     groups = "no group" if pending == 0 else f"{pending} group{'' if pending == 1 else 's'}"
     return (
-        f"{head} It leaves {groups} under way while it waits; {stages} buffers would leave {stages - 1} "
-        f"(`__pipeline_wait_prior({stages - 1})`)."
+        f"{head} It leaves {groups} under way while it waits; one more buffer would leave {pending + 1} "
+        f"(`__pipeline_wait_prior({pending + 1})`)."
     )
 
 
-def _list_caveats(subject: Subject, copies: Sequence[StagedCopy]) -> tuple[str, ...]:
+def _list_caveats(subject: Subject, *, has_staged: bool) -> tuple[str, ...]:
     launch = subject.launch
     more = "Each buffer more takes shared memory"
-    caveats = ["Source and destination must be aligned to the size of each copy (4, 8 or 16 bytes)."]
+    caveats = (
+        ["Source and destination must be aligned to the size of each copy (4, 8 or 16 bytes)."] if has_staged else []
+    )
     if launch is not None and launch.shared_static_bytes is not None and launch.shared_dynamic_bytes is not None:
         more += f", of which a block has {launch.shared_static_bytes + launch.shared_dynamic_bytes:,} bytes now"
     caveats.append(f"{more}; fewer blocks may fit on a multiprocessor.")
-    if copies:
+    if has_staged:
         caveats.append(
             "The first tile has to be started before the loop, and a barrier has to stand before a buffer is filled again."
         )
