@@ -45,8 +45,14 @@ def advise_kernel(
             silences.append(optimizer.silent(SilenceStage.TOO_SMALL, message))
         else:
             found.append(answer)
-    found.sort(key=lambda advice: (-advice.speedup.estimate, -advice.matched_samples, advice.optimizer))
+    found.sort(key=_rank)
     return KernelAdvice(advice=tuple(found), silences=tuple(silences)), tuple(problems)
+
+
+def _rank(advice: Advice) -> tuple[float, float, float, str]:
+    """Largest estimate first. Below one roof remedies gain alike, and the published value still tells them apart."""
+    speedup = advice.speedup
+    return -speedup.estimate, -speedup.uncapped, -advice.matched_samples, advice.optimizer
 
 
 def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:

@@ -7,21 +7,20 @@ import pytest
 
 from gpa_lsp.advice import advise as module
 from gpa_lsp.advice.advise import advise_kernel, list_optimizers
-from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
+from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion, HidingMatch, HidingRegion
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Category, Hotspot, Scope, ScopeKind, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer, Optimizer
+from gpa_lsp.advice.optimizers import EliminationOptimizer, HidingOptimizer, Optimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.kernel.counters import COUNTERS
 from tests.kernel.written import write_kernel
 
-KERNEL = write_kernel(
-    """
+SOURCE = """
     B-:R-:W0:-:S02  LDG.E R2, [R4.64]        # k.cu:3 | selected=10
     B0:R-:W-:-:S04  FFMA R2, R2, R3, R6      # k.cu:4 | long_scoreboard=80/70 selected=5
     B-:R-:W-:-:S05  EXIT                     # k.cu:5 | wait=5
-    """
-)
+"""
+KERNEL = write_kernel(SOURCE)
 
 
 class Eliminate(EliminationOptimizer):
@@ -50,6 +49,23 @@ class Eliminate(EliminationOptimizer):
             scope=scope, samples=self.samples, latency_samples=self.samples / 2, hotspots=(hotspot,)
         )
         return EliminationMatch(regions=(region,), hint="Do it.")
+
+
+class Hide(HidingOptimizer):
+    """Matches most of the samples, of which few can be hidden."""
+
+    name: ClassVar[str] = "hide"
+    title: ClassVar[str] = "Hide"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "test"
+
+    def match(self, subject: Subject) -> HidingMatch | Silence:
+        scope = Scope(kind=ScopeKind.LINE, function="kernel", row=0, file="k.cu", line=3)
+        hotspot = Hotspot(def_row=0, use_row=1, reason="long_scoreboard", category=None, samples=80, latency_samples=70)
+        region = HidingRegion(
+            scope=scope, samples=80, latency_samples=20, active_samples=20, hotspots=(hotspot,), hint="Do it."
+        )
+        return HidingMatch(regions=(region,), active_samples=20, hint="Do it.")
 
 
 class Fail(Eliminate):
@@ -81,6 +97,16 @@ def test_the_largest_estimate_comes_first(chosen: dict[str, Optimizer]) -> None:
     advice, problems = advise_kernel(KERNEL, blame_kernel(KERNEL))
     assert [one.optimizer for one in advice.advice] == ["b", "a"]
     assert not problems
+
+
+def test_below_one_roof_the_larger_published_estimate_comes_first(chosen: dict[str, Optimizer]) -> None:
+    roof = {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
+    kernel = write_kernel(SOURCE, metrics=roof)
+    chosen.update(hide=Hide(), eliminate=Eliminate(50))
+    found, _ = advise_kernel(kernel, blame_kernel(kernel))
+    assert [advice.optimizer for advice in found.advice] == ["eliminate", "hide"]
+    assert found.advice[0].matched_samples < found.advice[1].matched_samples
+    assert len({advice.speedup.estimate for advice in found.advice}) == 1
 
 
 def test_what_gains_next_to_nothing_is_silent(chosen: dict[str, Optimizer]) -> None:
