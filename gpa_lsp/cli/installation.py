@@ -26,6 +26,11 @@ _LIBRARIES = (
     ("rich", "colours and progress bars"),
     ("zstandard", "compressed Nsight Compute reports (.ncu-repz)"),
     ("pycxxfilt", "readable names of C++ functions"),
+    ("tree-sitter", "hints that name the expressions of a source line"),
+    ("tree-sitter-cuda", "the same for CUDA C++"),
+    ("tree-sitter-python", "the same for Python"),
+    ("tree-sitter-fortran", "the same for Fortran"),
+    ("tree-sitter-julia", "the same for Julia"),
 )
 
 _DRIVER_PROBE = """

@@ -1,6 +1,7 @@
 """The source languages, as data (``languages.toml``), with their grammars loaded when first needed."""
 
 import importlib
+import logging
 import re
 import tomllib
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tree_sitter import Parser
+
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +72,19 @@ def find_language(file: str) -> Language | None:
 
 
 @cache
-def load_parser(language: Language) -> "Parser":
-    """A parser of the language. The grammar is imported here, not at start: most runs show no hint that needs one."""
-    from tree_sitter import Language as Grammar  # see above
-    from tree_sitter import Parser
+def load_parser(language: Language) -> "Parser | None":
+    """A parser of the language; None where its grammar is not installed, or does not fit the parser's version: hints then name lines only.
 
-    module = importlib.import_module(language.module)
-    return Parser(Grammar(module.language()))
+    The grammar is imported here, not at start: most runs show no hint that needs one.
+    """
+    try:
+        from tree_sitter import Language as Grammar  # see above
+        from tree_sitter import Parser
+
+        return Parser(Grammar(importlib.import_module(language.module).language()))
+    except (ImportError, ValueError) as error:
+        logger.warning("sources in %s are not parsed: %s", language.name, error)
+        return None
 
 
 @cache

@@ -55,7 +55,7 @@ def read_line_parts(file: str, text: str, line: int) -> LineParts | None:
         line: 1-based.
 
     Returns:
-        None for a language without a grammar here, a text that is too large, or a line the text does not have. Text that does not parse is no
+        None for a language without a grammar (installed) here, a text that is too large, or a line the text does not have. Text that does not parse is no
         error: what could be recognised on the line is returned.
 
     >>> parts = read_line_parts("k.cu", "void f() {\\n  float a = x[i] / 2.0 + s->y[j];\\n}", 2)
@@ -66,6 +66,8 @@ def read_line_parts(file: str, text: str, line: int) -> LineParts | None:
     if language is None or len(text) > LARGEST_SOURCE_BYTES:
         return None
     tree = _parse(language, text)
+    if tree is None:
+        return None
     source_lines = tree.root_node.end_point[0] + 1
     if not 0 < line <= source_lines:
         return None
@@ -199,13 +201,16 @@ _TREES: OrderedDict[tuple[str, str], "Tree"] = OrderedDict()
 _LOCK = Lock()
 
 
-def _parse(language: Language, text: str) -> "Tree":
-    """The tree of a text; the last few are kept, because hints ask for many lines of one file."""
+def _parse(language: Language, text: str) -> "Tree | None":
+    """The tree of a text; the last few are kept, because hints ask for many lines of one file. None without the grammar."""
+    parser = load_parser(language)
+    if parser is None:
+        return None
     key = (language.name, text)
     with _LOCK:
         tree = _TREES.get(key)
         if tree is None:
-            tree = load_parser(language).parse(text.encode("utf-8", "replace"))
+            tree = parser.parse(text.encode("utf-8", "replace"))
             _TREES[key] = tree
         _TREES.move_to_end(key)
         while len(_TREES) > _KEPT_TREES:

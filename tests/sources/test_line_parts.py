@@ -1,5 +1,7 @@
 """Lines of source taken apart, in each language a kernel can be written in."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,8 +130,17 @@ def test_every_grammar_loads_and_knows_the_names_of_the_table() -> None:
     for suffix in (".cu", ".py", ".f90", ".jl"):
         language = find_language("a" + suffix)
         assert language is not None
-        grammar = load_parser(language).language
+        parser = load_parser(language)
+        assert parser is not None
+        grammar = parser.language
         assert grammar is not None
         named = language.subscripts | language.assignments | language.binary | language.calls | language.loops
         unknown = {name for name in named if grammar.id_for_node_kind(name, True) is None}
         assert not unknown
+
+
+def test_a_grammar_that_is_not_installed_only_costs_the_words(caplog: pytest.LogCaptureFixture) -> None:
+    language = find_language("a.cu")
+    assert language is not None
+    assert load_parser(replace(language, module="tree_sitter_of_nobody")) is None
+    assert "tree_sitter_of_nobody" in caplog.text
