@@ -67,6 +67,19 @@ def test_what_adding_up_first_would_save(counters, saved, words):
     assert words in region.hint
 
 
+def test_an_old_value_that_is_used_has_to_reach_each_thread():
+    counters = "global_sectors=100 thread_executions_true=3200"
+    assert "The old value is used" in match(write(RETURNS, counters)).hint
+    assert "The old value is used" in match(write(RETURNS, "global_sectors=100 thread_executions_true=100")).hint
+    assert match(write(FORGETS, counters)).hint.startswith("Add up before going to global memory")
+
+
+def test_only_sums_of_floats_change_with_their_order():
+    assert not any("floating-point" in caveat for caveat in match(write(FORGETS)).caveats)
+    floats = match(write("RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R4.64], R7"))
+    assert any("floating-point" in caveat for caveat in floats.caveats)
+
+
 def test_one_atomic_a_block_is_the_least():
     """100 blocks of 4 warps make it 100 times: somebody has added up in the block before."""
     counters = "global_sectors=100 thread_executions_true=100"

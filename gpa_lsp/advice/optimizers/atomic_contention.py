@@ -25,7 +25,9 @@ from gpa_lsp.advice.repeated_loads import count_turns
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.lookup import load_opcode_classes
 from gpa_lsp.arch.opcodes import ProducerGroup
+from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import Opcode
+from gpa_lsp.binary.sass import instruction_at
 
 _SHARED = (ProducerGroup.SHARED_ATOMIC,)
 _GLOBAL = (ProducerGroup.GLOBAL_ATOMIC, ProducerGroup.GLOBAL_REDUCTION)
@@ -38,7 +40,13 @@ _TOLERANCE = 0.05
 _LEAST_SECTORS = 2
 """From so many sectors on, sectors as dense as can be mean that each thread has a neighbouring word of its own."""
 _LEAST_TURNS = 1.1
+_FLOATS = ("F16", "F32", "F64", "BF16")
 _MOST_SENTENCES = 2
+_RESERVE_PLACES = (
+    "The old value is used, so reserve for many at once: one thread of the warp adds what all its active threads need (`__activemask()`, "
+    "`__popc`), shuffles the old value to them, and each counts on by its number among them (`cooperative_groups::coalesced_threads()`). "
+    "A scan over the block leaves one atomic a block."
+)
 
 
 def _is_global_atomic(opcode: Opcode) -> bool:
@@ -89,7 +97,7 @@ class AtomicContention(EliminationOptimizer):
             hint=finding.write_remedy(regions[0].hotspots[0].def_row),
             caveats=(
                 "Adding up first helps as far as addresses repeat, which counters do not show.",
-                "Sums of floating-point numbers change in the last digits with their order.",
+                *_list_caveats(subject, [hotspot.def_row for region in regions for hotspot in region.hotspots]),
             ),
             reasons=(
                 f"{waiting:,.0f} samples blamed on atomics, times the part of them that adding up first would save",
@@ -102,6 +110,12 @@ class AtomicContention(EliminationOptimizer):
         names = ("selected", "not_selected")
         numbers = [index for index, reason in enumerate(subject.kernel.reasons) if reason in names]
         return np.isin(subject.blame.edges.reason[edges], numbers)
+
+
+def _list_caveats(subject: Subject, rows: Sequence[int]) -> tuple[str, ...]:
+    modifiers = {modifier for row in rows for modifier in read_modifiers(subject.mnemonic(row))}
+    adds_floats = any(modifier.startswith(_FLOATS) for modifier in modifiers)
+    return ("Sums of floating-point numbers change in the last digits with their order.",) if adds_floats else ()
 
 
 class _Finding:
@@ -195,12 +209,22 @@ class _Finding:
             return "Use an atomic the hardware has for this operation and type instead of a compare-and-swap loop; add up in the warp or block first."
         if self.is_shared[row]:
             return "Add up in the warp first (`__match_any_sync`, shuffles), or give each warp counters of its own and add those up at the end."
+        if self._returns_value(row):
+            return _RESERVE_PLACES
         if self._threads[row] < _LEAST_THREADS:
             return "Add up in shared memory first, so that each block makes one global atomic an address instead of one a warp."
         return (
             "Add up before going to global memory: in the warp (`__reduce_add_sync`, shuffles) where all threads mean one address, in counters "
             "in shared memory where they mean a few; then make one global atomic an address and block."
         )
+
+    def _returns_value(self, row: int) -> bool:
+        """Whether the old value goes to a register: each thread needs its own, so a sum alone does not do."""
+        instructions = self._subject.function_of(row).instructions
+        if instructions is None:
+            return False
+        writes = instruction_at(instructions, self._subject.index_of(row)).writes
+        return any(resource >> 8 == ResourceKind.REGISTER for resource in writes)
 
 
 OPTIMIZER = AtomicContention()
