@@ -3,8 +3,8 @@
 The longest *simple* path of a graph with cycles cannot be found in reasonable time, and the longest path of all is endless. So the loop nest
 decides:
 
-* A path stays in the innermost loop around both instructions. Where the use comes before the def in it, the path goes once over the loop's
-  back edge, the turn on which the value travels.
+* A path stays in the innermost loop around both instructions, and in one turn of it. Only where the use comes before the def does it go over
+  the loop's back edge, once: the turn on which the value travels.
 * A loop inside that the path passes, leaves or enters counts each of its instructions once, as if its body ran one time from its first to
   its last instruction; so does a cycle with several entries.
 
