@@ -82,9 +82,8 @@ class PaperBlamer:
         function = _Function(view, budget)
         samples = view.all_samples[:, moving].sum(axis=1)
         sampled = np.flatnonzero(view.all_samples.any(axis=1))
-        for row in sampled[
-            np.argsort(-samples[sampled], kind="stable")
-        ].tolist():  # the budget serves the hottest first
+        hottest_first = sampled[np.argsort(-samples[sampled], kind="stable")]  # the budget serves them best
+        for row in hottest_first.tolist():
             function.blame_row(row)
         edges = merge_edges(build_edges(function.edges), blame_themselves(view, staying))
         graph = DependencyGraph(before=tuple(sorted(function.before)), after=tuple(sorted(function.after)))

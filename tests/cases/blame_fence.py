@@ -1,0 +1,82 @@
+"""Fences ``blame``: one line per edge, and per row and reason without a cause, of the blamers the fence names::
+
+    BLAMER  USE <- DEF|itself|nobody  REASON=ALL/LATENCY  CATEGORY  DEPENDENCY RESOURCE  N instructions, N cycles  [together]
+
+The lines of a blamer are all it says about the kernel, but for samples that are no stalls (issued, not selected). ``[together]`` marks causes that
+share a group. Rows are offsets with their opcode; those of other functions than the first have its name in front (``helper+0x0010``).
+"""
+
+from collections import Counter
+
+from gpa_lsp.binary.model import name_resource
+from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.blame.model import BlameCategory, Dependency, KernelBlame, UnattributedCause
+from gpa_lsp.kernel.model import Kernel
+
+_NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
+
+
+def check_blame(kernel: Kernel, blame: KernelBlame, text: str) -> None:
+    """Compare what the blamers named in a fence say about a kernel with the fence.
+
+    Raises:
+        AssertionError: anything differs; the message is the fence as it would be right.
+    """
+    expected = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    found: list[str] = []
+    for name in dict.fromkeys(line.split()[0] for line in expected):
+        found += describe_blame(kernel, blame if blame.blamer == name else blame_kernel(kernel, name))
+    assert sorted(found) == sorted(expected), "\n".join(["this is what they say:", *found])
+
+
+def describe_blame(kernel: Kernel, blame: KernelBlame) -> list[str]:
+    """The lines of one blamer, by use, reason and def."""
+    blamer = blame.blamer
+    names = name_rows(kernel)
+    edges, lost = blame.edges, blame.unattributed
+    members = Counter(zip(edges.use_row.tolist(), edges.reason.tolist(), edges.group.tolist(), strict=True))
+    lines = []
+    for number in range(len(edges)):
+        category = BlameCategory(edges.category[number])
+        if category in _NO_STALLS:
+            continue
+        use, definition, reason = int(edges.use_row[number]), int(edges.def_row[number]), int(edges.reason[number])
+        samples = f"{edges.all_samples[number]:g}/{edges.latency_samples[number]:g}"
+        words = [blamer, names[use], "<-"]
+        dependency = Dependency(edges.dependency[number])
+        if dependency is Dependency.ITSELF:
+            words += ["itself", f"{kernel.reasons[reason]}={samples}", category.name]
+        else:
+            resource = int(edges.resource[number])
+            words += [names[definition], f"{kernel.reasons[reason]}={samples}", category.name, dependency.name]
+            words += [name_resource(resource)] if resource >= 0 else []
+            words += [_count(int(edges.distance_instructions[number]), "instruction") + ","]
+            words += [_count(int(edges.distance_cycles[number]), "cycle")]
+        if members[use, reason, int(edges.group[number])] > 1:
+            words.append("[together]")
+        lines.append(" ".join(words))
+    for number in range(len(lost)):
+        samples = f"{lost.all_samples[number]:g}/{lost.latency_samples[number]:g}"
+        cause = UnattributedCause(lost.cause[number]).name
+        reason = kernel.reasons[lost.reason[number]]
+        lines.append(f"{blamer} {names[int(lost.row[number])]} <- nobody {reason}={samples} {cause}")
+    return lines
+
+
+def name_rows(kernel: Kernel) -> list[str]:
+    """What each row of the kernel is called in a case."""
+    names = []
+    for function in kernel.functions:
+        assert function.instructions is not None
+        prefix = "" if function is kernel.functions[0] else f"{function.name}+"
+        texts = (text.split() for text in function.instructions.texts)
+        opcodes = (words[1] if words[0].startswith("@") else words[0] for words in texts)
+        offsets = function.instructions.pc_offsets.tolist()
+        names += [
+            f"{prefix}{offset:#06x} {opcode.partition('.')[0]}" for offset, opcode in zip(offsets, opcodes, strict=True)
+        ]
+    return names
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
