@@ -31,7 +31,7 @@ class LateCode:
 
     Attributes:
         barrier_row: kernel row of the barrier.
-        row: its most sampled instruction, a kernel row.
+        row: its instruction that most of its samples are blamed on, a kernel row.
         warps_ratio: part of the warps that goes through it, 0..1, weighted by samples.
         samples: taken in it, waiting at barriers left out.
     """
@@ -68,8 +68,21 @@ def find_late_code(subject: Subject, barriers: Iterable[int]) -> dict[int, LateC
             for row in rows:
                 late = search.find(row - first)
                 if late is not None:
-                    found[row] = LateCode(barrier_row=row, row=first + late[0], warps_ratio=late[1], samples=late[2])
+                    rows_of_late = first + late[0]
+                    cause = _find_main_cause(subject, rows_of_late, working[rows_of_late])
+                    found[row] = LateCode(barrier_row=row, row=cause, warps_ratio=late[1], samples=late[2])
     return found
+
+
+def _find_main_cause(subject: Subject, rows: npt.NDArray[np.int64], working: npt.NDArray[np.int64]) -> int:
+    """The row, of some, that most of what they wait for is blamed on; the most sampled one where all causes are elsewhere."""
+    edges = subject.blame.edges
+    inside = np.zeros(subject.row_count, dtype=np.bool_)
+    inside[rows] = True
+    waiting = np.array([reason == _WAITING for reason in subject.kernel.reasons], dtype=np.bool_)
+    chosen = inside[edges.use_row] & inside[edges.def_row] & ~waiting[edges.reason]
+    blamed = np.bincount(edges.def_row[chosen], weights=edges.all_samples[chosen], minlength=subject.row_count)[rows]
+    return int(rows[int(np.argmax(blamed if blamed.any() else working))])
 
 
 class _Search:
@@ -85,8 +98,11 @@ class _Search:
             marks = np.array(waits, dtype=np.bool_)[instructions.mnemonic_index]
         self._barriers = np.flatnonzero(marks)
 
-    def find(self, barrier: int) -> tuple[int, float, int] | None:
-        """Most sampled late instruction, part of the warps, samples; None when there are none or nobody counted executions."""
+    def find(self, barrier: int) -> tuple[npt.NDArray[np.int64], float, int] | None:
+        """Late instructions, part of the warps, samples; None when there are none or nobody counted executions.
+
+        The instructions are int64 and numbered from the function's first.
+        """
         arrivals = int(self._function.executions[barrier])
         if arrivals <= 0:
             return None
@@ -98,7 +114,7 @@ class _Search:
         if total == 0:
             return None
         ratios = np.concatenate([np.full(spans[block][1] - spans[block][0], ratio) for block, ratio in blocks.items()])
-        return rows[int(np.argmax(samples))], float((ratios * samples).sum() / total), total
+        return np.array(rows, dtype=np.int64), float((ratios * samples).sum() / total), total
 
     def _walk_back(self, barrier: int) -> dict[int, tuple[int, int]]:
         """Block → first and one past the last instruction of its part in the barrier's interval."""

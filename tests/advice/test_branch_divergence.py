@@ -173,7 +173,7 @@ def test_the_profilers_closed_form_is_told():
         "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio": 20.0,
         "sm__throughput.avg.pct_of_peak_sustained_elapsed": 40.0,
     }
-    assert "37.5% idle threads × 40 % busy SMs = 15.0 % of the run time" in match(write(metrics=metrics)).reasons[-1]
+    assert "37.5 % idle threads × 40 % busy SMs = 15.0 % of the run time" in match(write(metrics=metrics)).reasons[-1]
 
 
 def test_without_executions_or_code_it_is_silent():

@@ -37,7 +37,7 @@ def test_misses_and_waits_for_loaded_constants_are_matched():
     assert (before.scope.kind, before.samples) == (ScopeKind.FUNCTION, 27)
     assert match().reasons == (
         "71 samples at operands that missed, 120 blamed on loads of constants",
-        "outside loops 90% of them count: the first blocks on an SM miss in any case",
+        "outside loops that turn 90 % of them count: the first blocks on an SM miss in any case",
     )
 
 
@@ -46,6 +46,28 @@ def test_first_constants_of_a_single_wave_are_nobodys_fault():
     assert isinstance(found, Silence)
     assert found.stage is SilenceStage.GATED
     assert found.message == "30 samples wait for the first constants of the kernel, as they do in every launch"
+
+
+ONE_TURN = """
+MOV R2, c[0x0][0x160]       # k.cu:4 | selected=2 | x=100
+loop:
+FADD R7, R7, c[0x0][0x168]  # k.cu:9 | imc_miss=40/40 selected=10 | x={times}
+@P0 BRA loop                # k.cu:8 | selected=10 | x={times}
+EXIT                        # k.cu:12 | selected=2 | x=100
+"""
+
+
+def test_a_loop_that_never_turns_fetches_its_constants_once():
+    again = OPTIMIZER.match(write(ONE_TURN.format(times=1600), waves=0.5))
+    assert isinstance(again, EliminationMatch)
+    assert "in every turn of the loop" in again.regions[0].hint
+    once = OPTIMIZER.match(write(ONE_TURN.format(times=100), waves=0.5))
+    assert isinstance(once, Silence)
+    assert once.stage is SilenceStage.GATED
+    several_waves = OPTIMIZER.match(write(ONE_TURN.format(times=100), waves=2.0))
+    assert isinstance(several_waves, EliminationMatch)
+    assert several_waves.regions[0].samples == 20
+    assert "warps wait for the first fetch" in several_waves.regions[0].hint
 
 
 def test_each_pair_says_which_constants_and_how_they_are_addressed():

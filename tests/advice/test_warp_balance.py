@@ -53,6 +53,13 @@ def test_warps_that_get_to_late_code_are_counted_before_the_loop_inside_it():
     assert late[6].explained_samples == pytest.approx(101 * 7)
 
 
+@pytest.mark.parametrize(("cause", "named"), [(2, 2), (0, 3)], ids=["in the late code", "before it"])
+def test_late_code_is_named_by_what_it_waits_for(cause, named):
+    text = ONE_OF_EIGHT.format(work=80)
+    late = find_late_code(write_subject(text, {**AT_BARRIERS, (3, "wait"): (cause,)}), [6])
+    assert (late[6].row, late[6].samples) == (named, 101)
+
+
 def test_all_waiting_is_matched_and_its_cause_named():
     found = match(write())
     (region,) = found.regions
@@ -60,12 +67,12 @@ def test_all_waiting_is_matched_and_its_cause_named():
     # 101 samples of one warp in eight explain 707 of waiting: all 700 at the first barrier.
     cause, other = region.hotspots
     assert (cause.def_row, cause.use_row, cause.samples) == (3, 6, 700)
-    assert cause.note == "12% of the warps go through it before the barrier"
+    assert cause.note == "12 % of the warps go through it before the barrier"
     assert (other.def_row, other.use_row, other.samples) == (9, 10, 40)
-    assert "line 24 of b.cu waits for 12% of the warps, which alone go through" in region.hint
+    assert "line 24 of b.cu waits for 12 % of the warps, which alone go through" in region.hint
     assert "line 9 of b.cu" in region.hint
     assert found.hint.startswith("Share the work that few warps do before the barrier among all of them")
-    assert "101 samples of 12% of the warps before the barrier in line 24 of b.cu" in found.reasons[1]
+    assert "101 samples of 12 % of the warps before the barrier in line 24 of b.cu" in found.reasons[1]
 
 
 def test_late_code_takes_no_more_than_it_explains():

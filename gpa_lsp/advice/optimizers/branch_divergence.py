@@ -196,7 +196,7 @@ def _list_closed_form(subject: Subject) -> tuple[str, ...]:
         return ()
     idle = 1.0 - min(known) / WARP_THREADS
     return (
-        f"the profiler's closed form, for the kernel: {idle:.1%} idle threads × {busy:.0f} % busy SMs = {idle * busy:.1f} % of the run time",
+        f"the profiler's closed form, for the kernel: {100 * idle:.1f} % idle threads × {busy:.0f} % busy SMs = {idle * busy:.1f} % of the run time",
     )
 
 

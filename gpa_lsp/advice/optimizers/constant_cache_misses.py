@@ -13,6 +13,7 @@ from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.repeated_loads import count_turns
 from gpa_lsp.advice.source_words import describe_line, describe_scope
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.model import ResourceKind
@@ -26,13 +27,16 @@ _BANKS = {"0x0": "kernel parameters", "0x3": "`__constant__` variables"}
 _OTHER_BANK = "constants of the compiler"
 _WAVES = "launch__waves_per_multiprocessor"
 _MOST_SENTENCES = 2
+_LEAST_TURNS = 1.5
+"""A loop with fewer turns is code that runs once, and fetches its constants once."""
 
 
 class ConstantCacheMisses(EliminationOptimizer):
     """Stalls for constants.
 
     Matched: stalls of constant operands that missed (``imc_miss``), and stalls blamed on instructions that load constants: all of them in loops
-    and where each thread has an index of its own, elsewhere the part 1 − 1 / waves, because the first blocks on an SM miss whatever one does.
+    that turn and where each thread has an index of its own, elsewhere the part 1 − 1 / waves, because the first blocks on an SM miss whatever one
+    does.
     Approximation: a load from shared memory or a register instead is taken to be free.
 
     Source: stall reasons of Nsight Compute; that constant memory serves one address a step is in the CUDA C++ Programming Guide.
@@ -67,7 +71,7 @@ class ConstantCacheMisses(EliminationOptimizer):
             caveats=("The first use of a constant on an SM misses whatever one does.",),
             reasons=(
                 f"{misses:,.0f} samples at operands that missed, {loads:,.0f} blamed on loads of constants",
-                f"outside loops {words.describe_recurring()} of them count: the first blocks on an SM miss in any case",
+                f"outside loops that turn {words.describe_recurring()} of them count: the first blocks on an SM miss in any case",
             ),
         )
 
@@ -82,7 +86,7 @@ class _Words:
     def weigh(self, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
         """float64[m]: the part of each pair that could go, by the rows of the defs."""
         weights = {
-            row: 1.0 if self._subject.scopes.loop_of(row) >= 0 or self._is_indexed_by_thread(row) else self._recurring
+            row: 1.0 if self._is_repeated(row) or self._is_indexed_by_thread(row) else self._recurring
             for row in np.unique(rows).tolist()
         }
         return np.array([weights[row] for row in rows.tolist()], dtype=np.float64)
@@ -94,7 +98,7 @@ class _Words:
 
     def describe_recurring(self) -> str:
         """The part of cold misses that counts."""
-        return f"{self._recurring:.0%}"
+        return f"{100 * self._recurring:.0f} %"
 
     def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> str:
         """The constants a region waits for most."""
@@ -106,7 +110,7 @@ class _Words:
         if self._is_indexed_by_thread(row):
             return f"{line} reads {self._find_bank(row)} at an index of each thread's own: every distinct address of a warp takes a step."
         where = describe_scope(self._subject, scope)
-        if self._subject.scopes.loop_of(row) < 0:
+        if not self._is_repeated(row):
             return f"{line} uses {self._find_bank(row)} once in {where}: warps wait for the first fetch."
         if self._is_load(row):
             return f"{line} loads {self._find_bank(row)} anew in every turn of {where}: keep them in registers."
@@ -119,11 +123,20 @@ class _Words:
                 "Put a table that threads index differently into shared memory, or read it as global memory through the read-only path "
                 "(`const __restrict__`, `__ldg`); constant memory is for values the whole warp reads at once."
             )
-        if self._subject.scopes.loop_of(row) < 0:
+        if not self._is_repeated(row):
             return "Let each block do more (a grid-stride loop), so that fewer of them begin with a cold constant cache; pass fewer parameters."
         if self._is_load(row):
             return "Copy what the loop needs of them (parameters, blockDim, gridDim, constants) to variables before the loop."
         return "Keep the constants of the hot loop few and close together, or copy them to registers or shared memory before it."
+
+    def _is_repeated(self, row: int) -> bool:
+        """A warp comes here several times: in a loop, and that loop or one around it turns more than once as far as anybody counted."""
+        function, index = self._subject.function_of(row), self._subject.index_of(row)
+        graph = function.graph
+        if graph is None:
+            return False
+        loops = graph.loops_around(int(graph.block_of_instruction[index]))
+        return any(count_turns(function, graph, loop, index) >= _LEAST_TURNS for loop in loops)
 
     def _is_load(self, row: int) -> bool:
         """The constant is loaded to a register, not an operand of its user."""

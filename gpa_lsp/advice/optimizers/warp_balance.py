@@ -101,7 +101,7 @@ def _blame_late_code(region: EliminationRegion, late: Mapping[int, LateCode]) ->
                 use_row=code.barrier_row,
                 distance_cycles=None,
                 distance_instructions=None,
-                note=f"{code.warps_ratio:.0%} of the warps go through it before the barrier",
+                note=f"{_format_part(code)} of the warps go through it before the barrier",
             )
             moved[hotspot.def_row] = part if found is None else _add(found, part)
     every = sorted([*moved.values(), *hotspots], key=lambda hotspot: (-hotspot.samples, hotspot.def_row))
@@ -121,9 +121,13 @@ def _add(one: Hotspot, other: Hotspot) -> Hotspot:
 def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[str, ...]:
     if not late:
         return ("no code before the barriers is left to part of the warps, as far as executions tell",)
-    parts = [f"{code.samples:,} samples of {code.warps_ratio:.0%} of the warps before the barrier {locate(subject, row)}"
+    parts = [f"{code.samples:,} samples of {_format_part(code)} of the warps before the barrier {locate(subject, row)}"
              for row, code in sorted(late.items(), key=lambda item: -item[1].explained_samples)[:_MOST_SENTENCES]]  # fmt: skip
     return (f"who comes late: {'; '.join(parts)}",)
+
+
+def _format_part(code: LateCode) -> str:
+    return f"{100 * code.warps_ratio:.0f} %"
 
 
 class _Words:
@@ -150,7 +154,7 @@ class _Words:
         if row in self._late:
             code = self._late[row]
             busy = locate(subject, code.row)
-            return f"{place} waits for {code.warps_ratio:.0%} of the warps, which alone go through the code {busy} before it."
+            return f"{place} waits for {_format_part(code)} of the warps, which alone go through the code {busy} before it."
         if self._is_tree_step(row):
             return f"{place} ends a step of shared-memory exchange in {describe_scope(subject, scope)}: within a warp, shuffles need no barrier."
         return f"All warps go through the code before the barrier {where}; the slowest one decides."
