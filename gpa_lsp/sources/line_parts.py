@@ -55,8 +55,8 @@ def read_line_parts(file: str, text: str, line: int) -> LineParts | None:
         line: 1-based.
 
     Returns:
-        None for a language without a grammar (installed) here, a text that is too large, or a line the text does not have. Text that does not parse is no
-        error: what could be recognised on the line is returned.
+        None for a language without a grammar here, or whose grammar is not installed, for a text that is too large, and for a line the text
+        does not have. Text that does not parse is no error: what could be recognised on the line is returned.
 
     >>> parts = read_line_parts("k.cu", "void f() {\\n  float a = x[i] / 2.0 + s->y[j];\\n}", 2)
     >>> parts.loads, parts.divisors, parts.doubles, parts.assigned
