@@ -31,7 +31,7 @@ class LateCode:
 
     Attributes:
         barrier_row: kernel row of the barrier.
-        row: its instruction that most of its samples are blamed on, a kernel row.
+        row: what its most sampled instruction waits for, or that instruction itself; a kernel row.
         warps_ratio: part of the warps that goes through it, 0..1, weighted by samples.
         samples: taken in it, waiting at barriers left out.
     """
@@ -75,14 +75,15 @@ def find_late_code(subject: Subject, barriers: Iterable[int]) -> dict[int, LateC
 
 
 def _find_main_cause(subject: Subject, rows: npt.NDArray[np.int64], working: npt.NDArray[np.int64]) -> int:
-    """The row, of some, that most of what they wait for is blamed on; the most sampled one where all causes are elsewhere."""
+    """What the most sampled of some rows waits for most, where that is one of them, too; otherwise that row itself."""
     edges = subject.blame.edges
-    inside = np.zeros(subject.row_count, dtype=np.bool_)
-    inside[rows] = True
+    most_sampled = int(rows[int(np.argmax(working))])
     waiting = np.array([reason == _WAITING for reason in subject.kernel.reasons], dtype=np.bool_)
-    chosen = inside[edges.use_row] & inside[edges.def_row] & ~waiting[edges.reason]
-    blamed = np.bincount(edges.def_row[chosen], weights=edges.all_samples[chosen], minlength=subject.row_count)[rows]
-    return int(rows[int(np.argmax(blamed if blamed.any() else working))])
+    chosen = np.flatnonzero((edges.use_row == most_sampled) & ~waiting[edges.reason])
+    if not len(chosen):
+        return most_sampled
+    cause = int(edges.def_row[chosen[int(np.argmax(edges.all_samples[chosen]))]])
+    return cause if cause in rows else most_sampled
 
 
 class _Search:
