@@ -64,7 +64,7 @@ def _read_profile(profile: Path, locator: "SourceLocator", send: Callable[[Messa
         send(Progress(profile=profile, step=step, done=done, total=total))
 
     modified_ns = profile.stat().st_mtime_ns
-    report = analyse([profile], progress=tell)
+    report = analyse([profile], locator=locator, progress=tell)
     failures = [problem for problem in report.problems if problem.severity is ProblemSeverity.ERROR]
     if failures and not report.kernels:
         send(ProfileFailed(profile=profile, reason=str(failures[0])))
