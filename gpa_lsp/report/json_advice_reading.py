@@ -66,7 +66,7 @@ def _read_silence(at: JsonCursor) -> Silence:
 
 
 def _read_speedup(at: JsonCursor) -> Speedup:
-    return Speedup(
+    speedup = Speedup(
         estimate=at.at("estimate").positive(),
         low=at.at("low").positive(),
         high=_read_limit(at.at("high")),
@@ -74,6 +74,9 @@ def _read_speedup(at: JsonCursor) -> Speedup:
         bound_reason=at.at("bound_reason").text(),
         uncapped=_read_limit(at.at("uncapped")),
     )
+    if not speedup.low <= speedup.estimate <= speedup.high <= speedup.bound:
+        at.fail("has low, estimate, high and bound in another order")
+    return speedup
 
 
 def _read_limit(at: JsonCursor) -> float:

@@ -153,6 +153,8 @@ def test_silences_may_be_missing(tmp_path: Path) -> None:
         ("/advice/0/category", "magic", "/advice/0/category", "not one of code, parallel, binary"),
         ("/advice/0/speedup/estimate", None, "/advice/0/speedup/estimate", "is null, not a number"),
         ("/advice/0/speedup/low", -1, "/advice/0/speedup/low", "is negative"),
+        ("/advice/0/speedup/estimate", 50, "/advice/0/speedup", "has low, estimate, high and bound in another order"),
+        ("/advice/0/speedup/low", 1e308, "/advice/0/speedup", "has low, estimate, high and bound in another order"),
         ("/advice/0/speedup/bound_reason", ..., "/advice/0/speedup", "lacks the property 'bound_reason'"),
         ("/advice/0/share/part_samples", 101, "/advice/0/share/part_samples", "is 101, outside 0 to 100"),
         ("/advice/0/share/ratio", 1.1, "/advice/0/share/ratio", "is 1.1, outside 0 to 1"),
@@ -192,14 +194,13 @@ _rows = st.integers(0, 2)
 _shares = st.integers(1, 1 << 40).flatmap(lambda whole: st.builds(measure_share, st.integers(0, whole), st.just(whole)))
 _limits = st.floats(0, allow_nan=False)
 _distances = st.none() | st.integers(0, 1 << 40)
-_speedups = st.builds(
-    Speedup,
-    estimate=st.floats(0, 1e9),
-    low=st.floats(0, 1e9),
-    high=_limits,
-    bound=_limits,
-    bound_reason=_texts,
-    uncapped=_limits,
+_speedups = st.tuples(st.floats(0, 1e9), st.floats(0, 1e9), _limits, _limits).flatmap(
+    lambda numbers: st.builds(
+        Speedup,
+        **dict(zip(("low", "estimate", "high", "bound"), map(st.just, sorted(numbers)), strict=True)),
+        bound_reason=_texts,
+        uncapped=_limits,
+    )
 )
 _scopes = st.builds(
     Scope,
