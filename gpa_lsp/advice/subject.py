@@ -17,6 +17,9 @@ from gpa_lsp.profile.model import Launch
 SourceReader = Callable[[str], str | None]
 """Path as compiled → the text of that source, None when it is not at hand."""
 
+_MOST_PERCENT = 200.0
+"""Counters taken in several passes can exceed 100 % of a peak by a little; what is far above it is damaged or made up."""
+
 UNKNOWN_OPCODE = Opcode(name="", description="", is_known=False)
 
 
@@ -110,8 +113,10 @@ class Subject:
         return np.concatenate(parts)
 
     def metric(self, name: str) -> float | None:
-        """An aggregate of the longest launch; None when not collected."""
-        return None if self._longest is None else self._longest.read_number(name)
+        """An aggregate of the longest launch; None when not collected, and where no counter can have that value."""
+        value = None if self._longest is None else self._longest.read_number(name)
+        is_percent = "pct_of_peak" in name
+        return None if value is None or value < 0 or (is_percent and value > _MOST_PERCENT) else value
 
     def source_line(self, file: str, line: int) -> str | None:
         """The text of one source line, stripped; None when the source is not at hand or has no such line."""

@@ -159,6 +159,11 @@ def test_a_serial_kernel_is_told_that_all_other_sms_are_idle():
     assert found.speedup.estimate == pytest.approx(80.0)
     assert found.speedup.low == 1.0
     assert "With 1 block of 1 thread, 79 of 80 SMs have nothing to do." in found.hint
+    assert "whole warps (1 of 32 lanes are used)" in found.hint
+    assert "whole warps would gain more" in found.speedup.bound_reason
+    whole = advice(SMALL_GRID, subject(blocks=1, threads=32))
+    assert "Let each thread do less" in whole.hint
+    assert whole.speedup.bound_reason == "80 SMs do at most 80× the work of 1"
 
 
 def test_time_in_which_no_sm_works_cannot_be_won():

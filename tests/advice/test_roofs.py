@@ -46,6 +46,13 @@ def test_the_level_that_would_be_full_first_binds():
     assert roofs.words == "DRAM runs at 60.0 % of its peak"
 
 
+@pytest.mark.parametrize("percent", [-5.0, 1e300])
+def test_what_no_counter_can_say_was_not_measured(percent: float):
+    found = make_subject({DRAM: percent, "sm__throughput.avg.pct_of_peak_sustained_elapsed": percent})
+    assert measure_roofs(found).levels == ()
+    assert measure_sm_use(found) is None
+
+
 def test_a_level_that_is_full_leaves_nothing():
     roofs = measure_roofs(make_subject({DRAM: 95.7, L2: 30.8}))
     assert roofs.largest_speedup == 1.0

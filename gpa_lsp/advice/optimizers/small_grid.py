@@ -18,6 +18,8 @@ from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import find_occupancy
 
+_LANES = 32
+
 SMALL_WAVE = 0.5
 """A grid of less than this part of the blocks that fit at once leaves room for twice as many."""
 
@@ -95,17 +97,23 @@ def _spread_over_sms(subject: Subject, launch: LaunchFacts, sm_count: int) -> Id
     idle = 1 - launch.blocks / sm_count
     saved = idle if busy is None else idle * busy
     blocks = say_count(launch.blocks, "block")
+    threads = launch.threads_per_block
+    is_part_of_a_warp = threads < _LANES
+    bound_reason = f"{sm_count} SMs do at most {sm_count / launch.blocks:.3g}× the work of {launch.blocks}"
+    remedy = "Let each thread do less, or cut the problem along another dimension (a split sum, several rows at once)"
+    if is_part_of_a_warp:
+        bound_reason += " with blocks as they are; whole warps would gain more"
+        remedy = f"Divide the work among the threads of whole warps ({threads} of {_LANES} lanes are used), and those among blocks"
     return IdleMatch(
         scope=subject.scopes.scopes[0],
         saved_ratio=saved,
         saved_ratio_low=0.0,
         saved_ratio_high=saved,
         bound=sm_count / launch.blocks,
-        bound_reason=f"{sm_count} SMs do at most {sm_count / launch.blocks:.3g}× the work of {launch.blocks}",
+        bound_reason=bound_reason,
         hint=(
-            f"With {blocks} of {say_count(launch.threads_per_block, 'thread')}, {sm_count - launch.blocks} of {sm_count} SMs have nothing to do. "
-            "Let each thread do less, or cut the problem along another dimension (a split sum, several rows at once), until there are at least "
-            f"{sm_count} blocks."
+            f"With {blocks} of {say_count(threads, 'thread')}, {sm_count - launch.blocks} of {sm_count} SMs have nothing to do. "
+            f"{remedy}, until there are at least {sm_count} blocks."
         ),
         caveats=("assumes that the work of a block can be divided; partial results may have to be put together",),
         reasons=(
