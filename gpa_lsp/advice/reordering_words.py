@@ -1,5 +1,6 @@
 """What to say about results that could be asked for earlier."""
 
+from gpa_lsp.advice.hint_words import locate
 from gpa_lsp.advice.model import Hotspot
 from gpa_lsp.advice.slack import Slack, TurnSlack
 from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope
@@ -48,13 +49,17 @@ def _describe_earliest(subject: Subject, hotspot: Hotspot, earliest_row: int) ->
 
 
 def _describe_hold(subject: Subject, hotspot: Hotspot, slack: Slack) -> str:
-    """Where its operands are ready, or what it must stay behind."""
+    """Where its operands are ready, what has to move along, or what it must stay behind."""
     if slack.hold_row is None:
         return ": its operands are ready before"
     line = describe_line(subject, slack.hold_row)
     if slack.hold is Hold.OPERAND:
         what = "address" if subject.opcode(hotspot.def_row).access is Access.LOAD else "operand"
-        return "" if line == describe_line(subject, hotspot.def_row) else f": {line} makes its {what}"
+        if line == describe_line(subject, hotspot.def_row):
+            return ""
+        is_named = slack.earliest_row is not None and line == describe_line(subject, slack.earliest_row)
+        where = "" if is_named else f" {locate(subject, slack.hold_row)}"
+        return f", together with what makes its {what}{where}"
     return f": it must stay behind the {slack.hold.value} in {line}"
 
 

@@ -57,7 +57,7 @@ def test_a_load_below_code_that_does_not_make_its_address_could_be_issued_earlie
     # 15 samples in the two additions above, 3 in the product below; that is all that can fill 90.
     assert (region.samples, region.latency_samples, region.active_samples) == (100, 18, 18)
     assert region.hint == (
-        "The load of `x[i]` in line 4 of k.cu could be issued 2 instructions earlier, before line 2 of k.cu: line 2 of k.cu makes its address. "
+        "The load of `x[i]` in line 4 of k.cu could be issued 2 instructions earlier, before line 2 of k.cu, together with what makes its address. "
         "Its value is used in line 5 of k.cu before 1 instruction (from line 6 of k.cu on) that could come first."
     )
 
