@@ -4,6 +4,7 @@ import pytest
 
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.optimizers.fast_math import OPTIMIZER as FAST_MATH
 from gpa_lsp.advice.optimizers.strength_reduction import OPTIMIZER
 from gpa_lsp.advice.slow_arithmetic import SlowKind, find_slowness
 from gpa_lsp.advice.subject import Subject
@@ -41,6 +42,28 @@ def test_a_divisor_of_each_turns_own_cannot_be_prepared() -> None:
     found = match(write_subject(changing, {}))
     assert "does not change" not in found.hint
     assert "shift and a mask" in found.hint
+
+
+def test_integer_and_accurate_divisions_share_no_samples_and_are_no_alternatives() -> None:
+    both = INTEGER_DIVISION.replace("EXIT", "NOP") + DIVISION
+    first_row = INTEGER_DIVISION.count("B-:") + INTEGER_DIVISION.count("B0:")
+    causes = {
+        (row + first_row, reason): [one + first_row for one in rows] for (row, reason), rows in DIVISION_CAUSES.items()
+    }
+    subject = write_subject(both, causes)
+    integers, accurate = match(subject), FAST_MATH.match(subject)
+    assert isinstance(accurate, EliminationMatch)
+    rows = [
+        {
+            hotspot.use_row if hotspot.use_row is not None else hotspot.def_row
+            for region in found.regions
+            for hotspot in region.hotspots
+        }
+        for found in (integers, accurate)
+    ]
+    assert all(rows)
+    assert rows[0].isdisjoint(rows[1])
+    assert OPTIMIZER.group != FAST_MATH.group
 
 
 ONE_QUOTIENT = INTEGER_DIVISION.replace("    loop:\n", "").replace("@P3 BRA loop ", "NOP ")

@@ -48,7 +48,8 @@ class StrengthReduction(EliminationOptimizer):
     name: ClassVar[str] = "strength_reduction"
     title: ClassVar[str] = "Cheaper arithmetic"
     category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "arithmetic"
+    # Not fast_math's: the two share no instruction, so both can pay.
+    group: ClassVar[str] = "slow arithmetic"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find slow arithmetic and what it costs."""
