@@ -1,7 +1,7 @@
-"""Literate cases: Markdown files in which prose surrounds a kernel and what is expected of it.
+"""Literate cases: Markdown files in which prose surrounds kernels and what is expected of them.
 
-A case has one fence ``sass`` with a kernel in the notation of :mod:`tests.kernel.written` (:mod:`tests.cases.repeats` may shorten it), and fences of
-expectations behind it::
+A case is a fence ``sass`` with a kernel in the notation of :mod:`tests.kernel.written` (:mod:`tests.cases.repeats` may shorten it), and fences of
+expectations behind it; the next ``sass`` of the file begins another case::
 
     ```sass compute_capability=7.0
     B-:R-:W0:-:S02  LDG.E R0, [R2.64]     # selected=4
@@ -12,15 +12,19 @@ expectations behind it::
     paper  0x0010 IADD3 <- 0x0000 LDG  long_scoreboard=10/10  MEMORY_GLOBAL  READ_AFTER_WRITE R0  1 instruction, 2 cycles
     ```
 
-Words behind ``sass`` are options of ``write_kernel``: whole numbers, numbers with commas or dots between them, or words. A fence of another kind is
-checked by the module of this folder that is named after it: ``blame_fence.py`` defines ``check_blame``, which is given the kernel, what the
-default blamer says about it, and the fence's text. Kinds without a module are prose.
+Words behind ``sass`` are options of ``write_kernel``: whole numbers, numbers with commas or dots between them, or words. Before a kernel may stand
+
+* ``cuda FILE``, the source with that name, from its line 1; it holds for later kernels, too, until the file is given anew;
+* ``metrics``, a line ``name = number`` for each aggregate of the next kernel's launch.
+
+A fence of another kind is checked by the module of this folder that is named after it: ``blame_fence.py`` defines ``check_blame``, which is given
+the kernel, what the default blamer says about it, and the fence's text. Kinds without a module are prose.
 """
 
 import importlib
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -33,7 +37,9 @@ from tests.kernel.written import write_kernel
 
 FOLDER = Path(__file__).parent
 _FENCE = re.compile(r"^```(?P<kind>\w+)(?P<words>[^\n]*)\n(?P<text>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
-_KERNEL = "sass"
+_KERNEL, _SOURCE, _METRICS = "sass", "cuda", "metrics"
+DESCRIBING = (_KERNEL, _SOURCE, _METRICS)
+"""Kinds of fences that say what the kernel is; all others say something about it."""
 
 Check = Callable[[Kernel, KernelBlame, str], None]
 
@@ -50,16 +56,19 @@ class Fence:
 
 @dataclass(frozen=True)
 class Case:
-    """One Markdown file."""
+    """One kernel of a Markdown file: its own fence, what is expected of it, and what was said before about its sources and its launch."""
 
     path: Path
     fences: tuple[Fence, ...]
+    sources: Mapping[str, str]
+    metrics: Mapping[str, float]
 
     @cached_property
     def kernel(self) -> Kernel:
         """The kernel of its ``sass`` fence."""
         (fence,) = (one for one in self.fences if one.kind == _KERNEL)
-        return write_kernel(expand_repeats(fence.text), **dict(_read_options(fence.words)))
+        options = dict(_read_options(fence.words))
+        return write_kernel(expand_repeats(fence.text), metrics=self.metrics, sources=self.sources, **options)
 
     def check(self, fence: Fence) -> None:
         """Compare what one of its fences expects with what is found."""
@@ -73,19 +82,43 @@ def find_checks() -> dict[str, Check]:
     return {kind: getattr(importlib.import_module(f"tests.cases.{kind}_fence"), f"check_{kind}") for kind in kinds}
 
 
-def read_case(path: Path) -> Case:
-    """Read one file."""
+def read_cases(path: Path) -> list[Case]:
+    """The cases of one file, in their order.
+
+    Raises:
+        ValueError: a metric is none, or there is an expectation before the first kernel.
+    """
     text = path.read_text(encoding="utf-8")
-    fences = (
-        Fence(found["kind"], tuple(found["words"].split()), found["text"], text.count("\n", 0, found.start()) + 1)
-        for found in _FENCE.finditer(text)
-    )
-    return Case(path, tuple(fences))
+    cases: list[Case] = []
+    sources: dict[str, str] = {}
+    metrics: dict[str, float] = {}
+    for found in _FENCE.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        fence = Fence(found["kind"], tuple(found["words"].split()), found["text"], line)
+        if fence.kind == _SOURCE:
+            sources[fence.words[0]] = fence.text
+        elif fence.kind == _METRICS:
+            metrics.update(_read_metrics(fence.text))
+        elif fence.kind == _KERNEL:
+            cases.append(Case(path, (fence,), dict(sources), metrics))
+            metrics = {}
+        elif cases:
+            cases[-1] = replace(cases[-1], fences=(*cases[-1].fences, fence))
+        elif fence.kind in find_checks():
+            raise ValueError(f"{path.name}, line {line}: nothing is known yet of which this could be expected")
+    return cases
 
 
 def list_cases() -> list[Case]:
     """All cases of this folder."""
-    return [read_case(path) for path in sorted(FOLDER.glob("*.md"))]
+    return [case for path in sorted(FOLDER.glob("*.md")) for case in read_cases(path)]
+
+
+def _read_metrics(text: str) -> Iterator[tuple[str, float]]:
+    for line in text.splitlines():
+        if line.strip():
+            name, _, value = line.partition("=")
+            yield name.strip(), float(value)
 
 
 def _read_options(words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,325 @@
+"""Fences ``advice``: what the optimizers say about the kernel, one item a line::
+
+    register_reuse 2.50x  bound 2.71x  M=600/530  loop k.cu:4-5
+        0x0040 FMUL <- 0x0020 LDL  long_scoreboard=550/530  R4  2 instructions, 6 cycles
+        0x0020 LDL <- itself  selected=46/0  ~ words of the note
+        hint ~ travel through local memory
+        caveat ~ More registers per thread
+        reason ~ Equation 2
+    silence fast_math not_matched ~ none of the 10 instructions
+    also loop_unrolling, store_drain
+
+* A **header** names the optimizer, its estimate (two or three decimals), where they matter ``bound 2.71x``, ``interval 2.1-2.9`` (95 % of the
+  sample counts) and ``uncapped 3x`` (the formula without clamps), then M and M^L (matched samples, all and without issue), and the scope. Words
+  behind ``~`` must be part of the bound's reason.
+* A **scope** is ``kernel``, or ``function``, ``loop``, ``call``, ``inlined`` or ``line`` and a place: ``file:line``, ``file:line-last``,
+  ``name@file:line``, or ``row 3`` where there is no line.
+* ``region 1.20x  M=20/18  loop k.cu:5`` begins a **region**; they stand in their order, all of them. Where there is only one, of the size and
+  scope of the whole, this line is left out.
+* A **hotspot** is the instruction that suffers, ``<-``, the one to blame or ``itself``, the reason and its samples, all and without issue; then the
+  operand and the distance, where they are known, and ``[together]`` where the use waits for several causes at once. Words behind ``~`` must be
+  part of its note. All hotspots that a region shows are listed, in their order.
+* ``hint``, ``caveat`` and ``reason`` demand words; a hint behind a region may be the region's own.
+* ``silence`` names an optimizer that has nothing to say, at what stage it stopped, and words of its message.
+* ``also`` names optimizers that speak as well and are not looked at. Nobody else may speak. Advice is listed best first.
+
+Whole numbers are exact; a number with decimals is compared to as many. Instructions are named as in fences ``blame``, of the default blamer.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gpa_lsp.advice.advise import advise_kernel, list_optimizers
+from gpa_lsp.advice.model import Advice, Hotspot, KernelAdvice, Region, Scope, ScopeKind, Silence
+from gpa_lsp.blame.model import KernelBlame
+from gpa_lsp.kernel.model import Kernel
+from tests.cases.advice_text import render_advice, render_hotspot, render_scope
+from tests.cases.blame_fence import name_rows
+
+_COUNT = r"\d+(?:\.\d+)?"
+_NUMBERS = re.compile(
+    rf"(?P<estimate>\d+\.\d\d\d?)x"
+    rf"|bound (?P<bound>{_COUNT})x"
+    rf"|interval (?P<low>{_COUNT})-(?P<high>{_COUNT})"
+    rf"|uncapped (?P<uncapped>{_COUNT})x"
+    rf"|M=(?P<matched>{_COUNT})/(?P<latency>{_COUNT})"
+    rf"|(?P<kind>{'|'.join(ScopeKind)})(?: (?P<place>row \d+|\S+:\d+(?:-\d+)?))?(?= |$)"
+)
+_PLACE = re.compile(r"(?:(?P<function>[^@\s]+)@)?(?P<file>.+):(?P<line>\d+)(?:-(?P<last>\d+))?")
+_HEADER = re.compile(r"(?P<optimizer>[a-z_]+)\s+(?P<rest>\d+\.\d.*)")
+_SAID = re.compile(r"(?P<what>hint|caveat|reason) ~ (?P<words>.+)")
+_SILENCE = re.compile(r"silence (?P<optimizer>\w+) (?P<stage>\w+)(?: ~ (?P<words>.+))?")
+_SAMPLES = re.compile(rf"=(?P<all>{_COUNT})/(?P<latency>{_COUNT})")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Numbers:
+    """What a header or a region's line says; None is not written."""
+
+    estimate: str
+    bound: str | None
+    low: str | None
+    high: str | None
+    uncapped: str | None
+    matched: str
+    latency: str
+    scope: str
+    bound_words: str
+
+
+@dataclass(slots=True, kw_only=True)
+class _Place:
+    """A region as written; hotspots with the words of their notes."""
+
+    numbers: _Numbers
+    hotspots: list[tuple[str, str]] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Item:
+    """An advice as written."""
+
+    optimizer: str
+    numbers: _Numbers
+    places: list[_Place] = field(default_factory=list)
+    said: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class Expected:
+    """A fence, read.
+
+    Attributes:
+        items: advice, in order.
+        silences: optimizer, stage, and words of the message.
+        also: who speaks besides.
+    """
+
+    items: list[_Item] = field(default_factory=list)
+    silences: list[tuple[str, str, str]] = field(default_factory=list)
+    also: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> set[str]:
+        """Every optimizer that is mentioned."""
+        return {*(item.optimizer for item in self.items), *(name for name, _, _ in self.silences), *self.also}
+
+
+def check_advice(kernel: Kernel, blame: KernelBlame, text: str) -> None:
+    """Compare what the optimizers say about a kernel with a fence.
+
+    Raises:
+        ValueError: a line is none of the notation.
+        AssertionError: anything differs; the message lists what, and what they say in this notation.
+    """
+    written = read_fence(text)
+    found, problems = advise_kernel(kernel, blame)
+    names = name_rows(kernel)
+    differences = [problem.message for problem in problems]
+    differences += _compare_speakers(written, found)
+    by_name = {advice.optimizer: advice for advice in found.advice}
+    for item in written.items:
+        if item.optimizer in by_name:
+            differences += [f"{item.optimizer}: {one}" for one in _compare(item, by_name[item.optimizer], names)]
+    silences = {silence.optimizer: silence for silence in found.silences}
+    for name, stage, words in written.silences:
+        differences += _compare_silence(name, stage, words, silences.get(name))
+    assert not differences, "\n".join([*differences, "", "The optimizers say:", render_advice(found, names)])
+
+
+def read_fence(text: str) -> Expected:
+    """Read the lines of a fence.
+
+    Raises:
+        ValueError: a line is none of the notation, an optimizer is none of the catalogue, or nothing is expected.
+    """
+    written = Expected()
+    for raw in text.splitlines():
+        line = raw.strip()
+        if line:
+            _read_line(line, written)
+    for item in written.items:
+        item.places = item.places or [_Place(numbers=item.numbers)]
+    if unknown := written.names - list_optimizers().keys():
+        raise ValueError(f"no optimizer is named {', '.join(sorted(unknown))}")
+    if not written.items and not written.silences:
+        raise ValueError("a fence names an advice or a silence at least")
+    return written
+
+
+def _read_line(line: str, written: Expected) -> None:
+    if found := _SILENCE.fullmatch(line):
+        written.silences.append((found["optimizer"], found["stage"], found["words"] or ""))
+    elif line.startswith("also "):
+        written.also += [name.strip() for name in line[5:].split(",")]
+    elif (found := _HEADER.fullmatch(line)) and found["optimizer"] != "region":
+        written.items.append(_Item(optimizer=found["optimizer"], numbers=_read_numbers(found["rest"])))
+    elif not written.items:
+        raise ValueError(f"{line!r} belongs to no advice")
+    else:
+        _read_detail(line, written.items[-1])
+
+
+def _read_detail(line: str, item: _Item) -> None:
+    if line.startswith("region "):
+        item.places.append(_Place(numbers=_read_numbers(line[len("region ") :])))
+    elif said := _SAID.fullmatch(line):
+        if said["what"] == "hint" and item.places:
+            item.places[-1].hints.append(said["words"])
+        else:
+            item.said.append((said["what"], said["words"]))
+    elif " <- " in line:
+        # Hotspots right behind a header are those of the only region.
+        item.places = item.places or [_Place(numbers=item.numbers)]
+        hotspot, _, words = line.partition(" ~ ")
+        item.places[-1].hotspots.append((" ".join(hotspot.split()), words.strip()))
+    else:
+        raise ValueError(f"{line!r} is no line of an advice fence")
+
+
+def _read_numbers(text: str) -> _Numbers:
+    fields, _, bound_words = text.partition(" ~ ")
+    found: dict[str, str] = {}
+    rest = fields.strip()
+    while rest:
+        number = _NUMBERS.match(rest)
+        if number is None:
+            raise ValueError(f"{rest!r} is neither a number nor a scope")
+        found |= {name: value for name, value in number.groupdict().items() if value is not None}
+        rest = rest[number.end() :].strip()
+    missing = [name for name in ("estimate", "matched", "kind") if name not in found]
+    if missing:
+        raise ValueError(f"{text!r} lacks {', '.join(missing)}")
+    return _Numbers(
+        estimate=found["estimate"],
+        bound=found.get("bound"),
+        low=found.get("low"),
+        high=found.get("high"),
+        uncapped=found.get("uncapped"),
+        matched=found["matched"],
+        latency=found["latency"],
+        scope=f"{found['kind']} {found.get('place', '')}".strip(),
+        bound_words=bound_words.strip(),
+    )
+
+
+def _compare_speakers(written: Expected, found: KernelAdvice) -> list[str]:
+    """Who speaks, and in what order."""
+    expected = [item.optimizer for item in written.items]
+    speaking = [advice.optimizer for advice in found.advice]
+    messages = {one.optimizer: f"{one.stage.value}, {one.message}" for one in found.silences}
+    missing = [name for name in [*expected, *written.also] if name not in speaking]
+    others = [name for name in speaking if name not in expected and name not in written.also]
+    differences = [f"{name} is silent: {messages.get(name)}" for name in missing]
+    differences += [f"{name} speaks, too" for name in others]
+    order = [name for name in speaking if name in expected]
+    if not missing and order != expected:
+        differences.append(f"the order is {', '.join(order)}")
+    return differences
+
+
+def _compare(item: _Item, advice: Advice, names: Sequence[str]) -> Iterable[str]:
+    whole = Region(
+        scope=advice.scope,
+        matched_samples=advice.matched_samples,
+        matched_latency_samples=advice.matched_latency_samples,
+        share=advice.share,
+        speedup=advice.speedup,
+        density=1.0,
+        hotspots=(),
+    )
+    yield from _compare_numbers(item.numbers, whole)
+    texts = {"hint": (advice.hint,), "caveat": advice.caveats, "reason": advice.reasons}
+    for what, words in item.said:
+        if not any(words in text for text in texts[what]):
+            yield f"no {what} says {words!r}"
+    regions = advice.regions or (whole,)
+    if len(item.places) != len(regions):
+        yield f"{len(regions)} regions instead of {len(item.places)}"
+        return
+    for place, region in zip(item.places, regions, strict=True):
+        yield from _compare_numbers(place.numbers, region)
+        yield from _compare_hotspots(place.hotspots, region.hotspots, names)
+        hint = f"{region.hint} {advice.hint}"
+        yield from (f"the hint does not say {words!r}" for words in place.hints if words not in hint)
+
+
+def _compare_numbers(written: _Numbers, region: Region) -> Iterable[str]:
+    speedup = region.speedup
+    pairs = (
+        ("estimate", written.estimate, speedup.estimate),
+        ("bound", written.bound, speedup.bound),
+        ("low end", written.low, speedup.low),
+        ("high end", written.high, speedup.high),
+        ("uncapped value", written.uncapped, speedup.uncapped),
+        ("M", written.matched, region.matched_samples),
+        ("M^L", written.latency, region.matched_latency_samples),
+    )
+    for name, text, value in pairs:
+        if text is not None and not is_equal(text, value):
+            yield f"the {name} is {value:.4f} instead of {text}"
+    if not _is_place(written.scope, region.scope):
+        yield f"the scope is {render_scope(region.scope)} instead of {written.scope}"
+    if written.bound_words not in speedup.bound_reason:
+        yield f"the bound's reason is {speedup.bound_reason!r}"
+
+
+def is_equal(text: str, value: float) -> bool:
+    """Whether a number is the written one: whole numbers are exact, others as exact as they are written.
+
+    >>> is_equal("120", 119.9), is_equal("1.43", 200 / 140), is_equal("1.429", 200 / 140), is_equal("1.44", 200 / 140)
+    (False, True, True, False)
+    """
+    decimals = len(text.partition(".")[2])
+    tolerance = 0.5 * 10**-decimals if decimals else 0.0
+    return abs(float(text) - value) <= tolerance + 1e-9
+
+
+def _is_place(text: str, scope: Scope) -> bool:
+    kind, _, place = text.partition(" ")
+    if kind != scope.kind.value:
+        return False
+    if place.startswith("row "):
+        return int(place[4:]) == scope.row and scope.file is None
+    found = _PLACE.fullmatch(place)
+    if found is None:
+        return not place and scope.kind is ScopeKind.KERNEL
+    last = scope.line if scope.last_line is None else scope.last_line
+    return (
+        (found["file"], int(found["line"])) == (scope.file, scope.line)
+        and (found["function"] or scope.function) == scope.function
+        and int(found["last"] or found["line"]) == last
+    )
+
+
+def _compare_hotspots(
+    written: Sequence[tuple[str, str]], hotspots: Sequence[Hotspot], names: Sequence[str]
+) -> Iterable[str]:
+    if len(written) != len(hotspots):
+        yield f"{len(hotspots)} hotspots instead of {len(written)}"
+        return
+    for (text, words), hotspot in zip(written, hotspots, strict=True):
+        actual, samples = render_hotspot(hotspot, names), _SAMPLES.search(text)
+        is_same = _SAMPLES.sub("", text) == _SAMPLES.sub("", actual) and samples is not None
+        if (
+            samples is None
+            or not is_same
+            or not is_equal(samples["all"], hotspot.samples)
+            or not is_equal(samples["latency"], hotspot.latency_samples)
+        ):
+            yield f"a hotspot is {actual!r} instead of {text!r}"
+        if words not in hotspot.note:
+            yield f"the note at {text!r} is {hotspot.note!r}"
+
+
+def _compare_silence(name: str, stage: str, words: str, silence: Silence | None) -> list[str]:
+    if silence is None:
+        return [f"{name} is not silent"]
+    differences = []
+    if silence.stage.value != stage:
+        differences.append(f"{name} is silent as {silence.stage.value} instead of {stage}: {silence.message}")
+    if words not in silence.message:
+        differences.append(f"{name} is silent because {silence.message!r}")
+    return differences
