@@ -114,7 +114,7 @@ def _render_outcomes(outcomes: Sequence[AdviceOutcome], width: int | None) -> It
         for outcome in outcomes
     ]
     yield from lay_out_table(columns, rows, width=width, indent=4)
-    yield from hang((("    (parts of the old time)", Style.DIM),), width)
+    yield from hang((("    (stalls in parts of the old time; achieved by all changes together)", Style.DIM),), width)
 
 
 def _render_parts(title: str, changes: Sequence[PartChange], name: Any, width: int | None) -> Iterator[Line]:

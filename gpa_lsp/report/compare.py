@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpa_lsp.advice.model import Advice
+from gpa_lsp.advice.model import Advice, SilenceStage
 from gpa_lsp.figures import measure_spread
 from gpa_lsp.report.comparison import (
     AdviceFate,
@@ -230,6 +230,12 @@ def _find_new_advice(before: KernelReport, after: KernelReport) -> tuple[Advice,
     return tuple(advice for advice in _list_advice(after) if advice.optimizer not in known)
 
 
+def _is_gated(kernel: KernelReport, optimizer: str) -> bool:
+    """The optimizer sees its pattern, and something else forbids its advice."""
+    silences = () if kernel.advice is None else kernel.advice.silences
+    return any(silence.optimizer == optimizer and silence.stage is SilenceStage.GATED for silence in silences)
+
+
 def _follow_up(
     advice: Advice, before: KernelReport, after: KernelReport, time: TimeChange | None, *, same_code: bool
 ) -> AdviceOutcome:
@@ -238,8 +244,9 @@ def _follow_up(
     scale = 1.0 if time is None else time.after / time.before
     old_ratio = _share(before, advice.matched_samples)
     new_ratio = 0.0 if now is None else _share(after, now.matched_samples) * scale
+    is_forbidden = now is None and _is_gated(after, advice.optimizer)
     fate = AdviceFate.OPEN
-    if not same_code and old_ratio > 0:
+    if not same_code and old_ratio > 0 and not is_forbidden:
         left = new_ratio / old_ratio
         fate = AdviceFate.TAKEN if left < _TAKEN_RATIO else AdviceFate.PARTLY_TAKEN if left < _PARTLY_RATIO else fate
     achieved = time.speedup if time is not None and fate is not AdviceFate.OPEN else None
@@ -247,7 +254,7 @@ def _follow_up(
         advice=advice,
         fate=fate,
         before_ratio=old_ratio,
-        after_ratio=new_ratio,
+        after_ratio=None if is_forbidden else new_ratio,
         estimate=advice.speedup.estimate,
         achieved=achieved,
     )

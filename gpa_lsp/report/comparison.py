@@ -88,15 +88,16 @@ class AdviceOutcome:
         advice: as it was given.
         fate: whether it was taken, as far as the stalls tell.
         before_ratio: part of the old time its stalls took.
-        after_ratio: part of the *old* time the same optimizer's stalls take now.
+        after_ratio: part of the *old* time the same optimizer's stalls take now; None where it still sees its pattern, but something else forbids
+            the advice now (a roof that was reached), so that nobody counted them.
         estimate: the speedup it promised.
-        achieved: the kernel's speedup, for advice that was taken; None otherwise and when unknown.
+        achieved: the kernel's speedup, by whatever was changed, for advice that was taken; None otherwise and when unknown.
     """
 
     advice: Advice
     fate: AdviceFate
     before_ratio: float
-    after_ratio: float
+    after_ratio: float | None
     estimate: float
     achieved: float | None
 

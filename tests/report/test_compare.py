@@ -119,6 +119,18 @@ def test_advice_whose_stalls_went_was_taken() -> None:
     assert open_one.achieved is None
 
 
+def test_advice_that_something_forbids_now_is_not_taken() -> None:
+    before = measured(build_kernel(BEFORE, advice=ADVICE), 200_000)
+    silent = "silence code_reordering {stage}: DRAM already runs at 90 % of its peak."
+    outcomes = [
+        compare_kernels(before, measured(build_kernel(AFTER, advice=silent.format(stage=stage)), 100_000)).outcomes[0]
+        for stage in ("gated", "not_matched", "too_small")
+    ]
+    assert [outcome.fate for outcome in outcomes] == [AdviceFate.OPEN, AdviceFate.TAKEN, AdviceFate.TAKEN]
+    assert [outcome.after_ratio for outcome in outcomes] == [None, 0.0, 0.0]
+    assert outcomes[0].achieved is None
+
+
 def test_advice_is_open_where_the_code_is_the_same() -> None:
     kernel = measured(build_kernel(BEFORE, advice=ADVICE), 100_000)
     after = measured(replace(build_kernel(BEFORE), advice=None), 100_000)
