@@ -107,7 +107,7 @@ def test_everything_a_spill_costs_counts_and_its_value_is_named() -> None:
     loop, outside = match(subject).regions
     assert (loop.scope.kind, loop.samples, loop.latency_samples) == (ScopeKind.LOOP, 10 + 4 + 200, 10 + 150)
     assert outside.samples == 6 + 1
-    assert "1 values of 4 bytes" in loop.hint
+    assert "One value of 4 bytes does not fit" in loop.hint
     assert "the result of FFMA in line 3 of k.cu" in loop.hint
 
 

@@ -118,7 +118,11 @@ def _advise_spills(
     limits: RegisterLimits | None,
 ) -> str:
     slots = {slot for one in spills for slot in _list_slots(subject, one)}
-    sentences = [f"{len(slots)} values of 4 bytes do not fit into registers and travel through local memory."]
+    sentences = [
+        "One value of 4 bytes does not fit into the registers and travels through local memory."
+        if len(slots) == 1
+        else f"{len(slots)} values of 4 bytes do not fit into registers and travel through local memory."
+    ]
     values = _name_values(subject, hotspots, spills)
     if values:
         sentences.append(f"The most waited for: {'; '.join(values)}.")
