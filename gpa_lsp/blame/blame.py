@@ -10,7 +10,7 @@ from gpa_lsp.blame.blamers import Blamer, DependencyGraph
 from gpa_lsp.blame.calls import carry_to_callers
 from gpa_lsp.blame.conservation import check_conservation
 from gpa_lsp.blame.coverage import measure_coverage
-from gpa_lsp.blame.edge_list import join_edges
+from gpa_lsp.blame.edge_list import drop_empty_edges, join_edges
 from gpa_lsp.blame.issue_counts import count_issues
 from gpa_lsp.blame.model import KernelBlame, Unattributed, UnattributedCause
 from gpa_lsp.blame.view import view_function
@@ -74,7 +74,8 @@ def blame_kernel(kernel: Kernel, blamer: str = DEFAULT_BLAMER) -> KernelBlame:
             if budget.is_exhausted:
                 problems.append(_note_work_bound(kernel, function))
         first_row += size
-    edges, unattributed = carry_to_callers(kernel, join_edges(parts), _join_unattributed(losses), counts)
+    joined = drop_empty_edges(join_edges(parts))
+    edges, unattributed = carry_to_callers(kernel, joined, _join_unattributed(losses), counts)
     blame = KernelBlame(
         blamer=method.name,
         edges=edges,

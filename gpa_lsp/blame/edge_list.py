@@ -82,6 +82,14 @@ def join_edges(parts: Iterable[tuple[BlameEdges, int]]) -> BlameEdges:
     return BlameEdges(**{name: np.concatenate(parts).astype(_DTYPES[name]) for name, parts in shifted.items()})
 
 
+def drop_empty_edges(edges: BlameEdges) -> BlameEdges:
+    """The edges that carry samples: a candidate that never executed has a share of nothing."""
+    has_samples = edges.all_samples > 0
+    if has_samples.all():
+        return edges
+    return BlameEdges(**{name: getattr(edges, name)[has_samples] for name in _DTYPES})
+
+
 def build_unattributed(lost: Iterable[Lost]) -> Unattributed:
     """The columns of some samples without a cause, sorted by row and reason."""
     ordered = sorted(lost, key=lambda one: (one.row, one.reason, one.cause))

@@ -146,6 +146,8 @@ def _read_counts(line: str, *, of_counters: bool) -> dict[str, tuple[int, int | 
 def _read_samples(line: str) -> dict[str, tuple[int, int]]:
     found = {}
     for reason, (every, given) in _read_counts(line, of_counters=False).items():
+        if reason == "x":
+            raise ValueError(f"x is a counter and stands behind the samples (or behind - for none): {line.strip()!r}")
         usual = 0 if reason in _NEVER_LATENCY else every
         found[reason] = (every, usual if given is None else given)
     return found
