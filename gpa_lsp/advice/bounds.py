@@ -81,6 +81,7 @@ def explain_cut(speedup: Speedup) -> tuple[str, ...]:
     >>> explain_cut(cut_speedup((1, 3, 3), 3, [Bound(speedup=2, reason="the grid has no more blocks")]))
     ('cut from 3.00× to 2.00×: the grid has no more blocks',)
     """
-    if speedup.uncapped <= speedup.estimate * (1 + 1e-9):
+    is_cut = speedup.estimate >= speedup.bound * (1 - 1e-9)
+    if not is_cut or speedup.uncapped <= speedup.estimate * (1 + 1e-9):
         return ()
     return (f"cut from {speedup.uncapped:.2f}× to {speedup.estimate:.2f}×: {speedup.bound_reason}",)

@@ -153,6 +153,24 @@ def estimate_parallel(
     return gained / change_of_warps(warps, new_warps) if scales_warps else gained
 
 
+def dilute_speedup(speedup: float, sampled_ratio: float) -> float:
+    """What a speedup of the sampled part of a run makes of the whole: samples are taken while SMs work, and start, end and idle SMs stay.
+
+    Args:
+        speedup: of the sampled part, at least 1.
+        sampled_ratio: that part of the run, 0..1.
+
+    Source: Amdahl's law; a clamp of ours, GPA takes samples for the whole run.
+
+    >>> dilute_speedup(2.0, 1.0), round(dilute_speedup(2.0, 0.5), 3), dilute_speedup(float("inf"), 0.75)
+    (2.0, 1.333, 4.0)
+    """
+    if sampled_ratio >= 1.0:
+        return speedup
+    left = 1.0 - sampled_ratio * (1.0 - 1.0 / speedup)
+    return 1.0 / left if left > 0 else math.inf
+
+
 def estimate_idle(saved_ratio: float) -> float:
     """A part of the run time goes: S = 1 / (1 − x).
 

@@ -33,6 +33,8 @@ class EliminationMatch:
         hint: what to do.
         caveats: see :class:`~gpa_lsp.advice.model.Advice`.
         reasons: what the match rests on.
+        keeps_instructions: the change takes waiting away and no instruction, so what the schedulers and pipes still have to do bounds the gain;
+            the interval then begins with the latency samples alone, since in the other cycles the waits were hidden by other warps' issues.
         relieves: levels of memory whose traffic the change lessens in proportion, so that their roofs do not cap the gain.
     """
 
@@ -41,6 +43,7 @@ class EliminationMatch:
     caveats: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     relieves: tuple[MemoryLevel, ...] = ()
+    keeps_instructions: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """From matches to :class:`~gpa_lsp.advice.model.Advice`: shares, estimates with interval and bound, the regions that are shown.
 
-An estimate is the published formula's value, cut at a bound; its interval is that of the sample counts, sent through the same formula. Every
-kind of advice is bounded by the memory: a faster kernel moves the same bytes in less time, and the busiest level sustains only so much
-(:mod:`gpa_lsp.advice.roofs`), unless the change lessens the traffic itself.
+An estimate is the published formula's value, of the part of the run in which SMs work, cut at a bound; its interval is that of the sample
+counts, sent through the same formula. Every kind of advice is bounded by the memory: a faster kernel moves the same bytes in less time, and the
+busiest level sustains only so much (:mod:`gpa_lsp.advice.roofs`), unless the change lessens the traffic itself.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from gpa_lsp.advice.bounds import Bound, cut_speedup, explain_cut, find_roof, fi
 from gpa_lsp.advice.estimators import (
     MOST_HIDING,
     count_hidden,
+    dilute_speedup,
     estimate_elimination,
     estimate_hiding,
     estimate_idle,
@@ -28,11 +29,14 @@ from gpa_lsp.advice.matches import (
     ParallelMatch,
 )
 from gpa_lsp.advice.model import LEAST_SPEEDUP, MOST_REGIONS, Advice, Category, Region, Silence, SilenceStage, Speedup
-from gpa_lsp.advice.residency import measure_issue_rate
+from gpa_lsp.advice.residency import measure_issue_rate, measure_sampled_part
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.figures import Share, measure_share
 
 MatchedRegion = EliminationRegion | HidingRegion
+
+_WHOLE_RUN = 0.98
+"""From this part of the run on the samples are taken to speak for all of it, and nothing is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,20 +60,23 @@ class _Estimate:
 def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -> Advice | Silence:
     """Price stalls that a change would remove: GPA Equation 2, below the memory roof."""
     total = subject.total_samples
-    roof = find_roof(subject, match.relieves)
+    part = measure_sampled_part(subject)
+    roof = (*find_roof(subject, match.relieves), *(find_sm_roof(subject) if match.keeps_instructions else ()))
 
-    def price(samples: float) -> Speedup:
+    def price(samples: float, latency: float) -> Speedup:
         found = measure_range(samples, total)
-        all_gone = Bound(
-            speedup=estimate_elimination(total, found.high), reason="no more than the matched stalls can go"
+        least = measure_range(latency, total).low if match.keeps_instructions else found.low
+        published = estimate_elimination(total, found.count)
+        low, estimate, most = (
+            dilute_speedup(estimate_elimination(total, count), part) for count in (least, found.count, found.high)
         )
-        values = tuple(estimate_elimination(total, count) for count in (found.low, found.count, found.high))
-        return cut_speedup(values, values[1], (all_gone, *roof))
+        all_gone = Bound(speedup=most, reason="no more than the matched stalls can go")
+        return cut_speedup((min(low, estimate), estimate, most), published, (all_gone, *roof))
 
     matched = sum(region.samples for region in match.regions)
-    speedup = price(matched)
-    reasons = (f"Equation 2: {matched:,.0f} of {total:,} samples would go",)
-    priced = [(region, price(region.samples)) for region in match.regions]
+    speedup = price(matched, sum(region.latency_samples for region in match.regions))
+    reasons = (f"Equation 2: {matched:,.0f} of {total:,} samples would go", *_explain_part(part))
+    priced = [(region, price(region.samples, region.latency_samples)) for region in match.regions]
     return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons), priced)
 
 
@@ -80,16 +87,19 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
     Equation 5 added up over the regions as GPA's code does it: T / (T − min(A, Σ min(A_l, M_l^L))).
     """
     total = subject.total_samples
+    part = measure_sampled_part(subject)
     roof = (*find_roof(subject), *find_sm_roof(subject))
 
     def price(hidden: float, active: float, published: float) -> Speedup:
         found = measure_range(hidden, total)
-        values = tuple(estimate_hiding(total, count, count) for count in (found.low, found.count, found.high))
+        values = tuple(
+            dilute_speedup(estimate_hiding(total, count, count), part) for count in (found.low, found.count, found.high)
+        )
         most_active = measure_range(active, total).high
         bounds = (
             Bound(speedup=MOST_HIDING, reason="hiding latency gains at most 2× (GPA, Theorem V.1)"),
             Bound(
-                speedup=estimate_hiding(total, most_active, most_active),
+                speedup=dilute_speedup(estimate_hiding(total, most_active, most_active), part),
                 reason=f"only {active:,.0f} samples saw an issue that could fill the stalls",
             ),
             *roof,
@@ -107,6 +117,7 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
     reasons = (
         f"Equation 5: {hidden:,.0f} of {total:,} samples can be filled: "
         f"{latency:,.0f} matched without issue, {match.active_samples:,.0f} with",
+        *_explain_part(part),
     )
     priced = [(region, price_region(region)) for region in match.regions]
     return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons), priced)
@@ -123,6 +134,8 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
     issued = measure_range(match.issue_ratio * total, total)
     fitted = fit_issue_ratio(min(1.0, measure_issue_rate(subject)), match.warps_per_scheduler)
 
+    part = measure_sampled_part(subject)
+
     def estimate(issue_ratio: float) -> float:
         return estimate_parallel(
             issue_ratio=issue_ratio,
@@ -133,16 +146,18 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
         )
 
     published = estimate(match.issue_ratio)
-    ends = (estimate(issued.low / total), published, estimate(issued.high / total), estimate(fitted))
+    ratios = (match.issue_ratio, issued.low / total, issued.high / total, fitted)
+    ends = tuple(dilute_speedup(max(1.0, estimate(ratio)), part) for ratio in ratios)
     bound = Bound(speedup=match.bound, reason=match.bound_reason)
     speedup = cut_speedup(
-        (min(ends), published, max(ends)), published, (bound, *find_roof(subject), *find_sm_roof(subject))
+        (min(ends), ends[0], max(ends)), published, (bound, *find_roof(subject), *find_sm_roof(subject))
     )
     latency = int(subject.latency_samples.sum())
     equation = "Equations 6 to 10" if match.scales_warps else "Equations 7 to 9"
     reasons = (
         f"{equation}: {match.warps_per_scheduler:.3g} warps per scheduler now, {match.new_warps_per_scheduler:.3g} then, "
         f"{100 * match.issue_ratio:.1f} % of {total:,} samples issued",
+        *_explain_part(part),
     )
     return _finish_kernel(label, match, _Estimate(speedup=speedup, reasons=reasons), measure_share(latency, total))
 
@@ -159,6 +174,13 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
     reasons = (f"{100 * match.saved_ratio:.1f} % of the run time would go",)
     whole = _Estimate(speedup=speedup, reasons=reasons)
     return _finish_kernel(label, match, whole, measure_share(0, subject.total_samples))
+
+
+def _explain_part(part: float) -> tuple[str, ...]:
+    """A clause where the samples speak for clearly less than the whole run."""
+    if part > _WHOLE_RUN:
+        return ()
+    return (f"SMs work for {100 * part:.0f} % of the run, and only that can become faster",)
 
 
 def _hide(total: int, hidden: float) -> float:
@@ -253,7 +275,7 @@ def _finish_kernel(label: Label, match: ParallelMatch | IdleMatch, whole: _Estim
 
 def _gate(label: Label, speedup: Speedup) -> Silence | None:
     """Silence where a bound leaves nothing of a gain that the formula promises."""
-    if speedup.bound >= LEAST_SPEEDUP or speedup.uncapped < LEAST_SPEEDUP:
+    if speedup.bound >= LEAST_SPEEDUP or not explain_cut(speedup) or speedup.uncapped < LEAST_SPEEDUP:
         return None
     message = f"{speedup.uncapped:.2f}× by the formula alone, but {speedup.bound_reason}"
     return Silence(optimizer=label.optimizer, stage=SilenceStage.GATED, message=message)

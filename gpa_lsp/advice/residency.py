@@ -75,6 +75,19 @@ def measure_longest_part(subject: Subject) -> float | None:
     return _measure_part(subject, "sm__cycles_active.max")
 
 
+def measure_sampled_part(subject: Subject) -> float:
+    """The part of the run that the samples speak for: that in which the SM that worked longest was active.
+
+    Where only the mean over SMs is known it stands for the longest, if the grid has blocks for all of them. 1 when nothing was collected.
+    """
+    longest = measure_longest_part(subject)
+    if longest is not None:
+        return min(1.0, longest)
+    launch = subject.launch
+    fills_gpu = launch is not None and launch.sm_count is not None and launch.blocks >= launch.sm_count
+    return min(1.0, measure_active_part(subject)) if fills_gpu else 1.0
+
+
 def _measure_part(subject: Subject, metric: str) -> float | None:
     active = subject.metric(metric)
     elapsed = next((cycles for name in ELAPSED_METRICS if (cycles := subject.metric(name))), None)

@@ -355,3 +355,28 @@ def test_a_remedy_that_relieves_one_level_is_capped_by_the_next():
     assert relieved.reason.startswith("DRAM ")
     assert unrelieved.speedup < relieved.speedup
     assert find_roof(subject, EVERY_LEVEL) == ()
+
+
+def test_what_the_sms_do_not_do_stays_as_it_is():
+    """Half of the samples go, but SMs work for 60 % of the run only: 1 / (1 - 0.6 * 0.5)."""
+    metrics = {"sm__cycles_active.max": 60_000.0, "sm__cycles_elapsed.max": 100_000.0}
+    subject = make_subject(write_kernel(NEST, metrics=metrics))
+    advice = priced(eliminate(subject, line(1, 500.0)))
+    assert advice.speedup.estimate == pytest.approx(1 / 0.7)
+    assert advice.speedup.uncapped == pytest.approx(2.0)
+    assert "SMs work for 60 % of the run, and only that can become faster" in advice.reasons
+    assert not [reason for reason in advice.reasons if reason.startswith("cut from")]
+
+
+def test_waiting_that_other_warps_filled_may_gain_nothing():
+    subject = make_subject(write_kernel(NEST, metrics={"sm__throughput.avg.pct_of_peak_sustained_elapsed": 80.0}))
+    regions = (line(1, 500.0, latency=100.0),)
+    kept, gone = (
+        price_elimination(subject, LABEL, EliminationMatch(regions=regions, hint="do it", keeps_instructions=keeps))
+        for keeps in (True, False)
+    )
+    assert isinstance(kept, Advice)
+    assert isinstance(gone, Advice)
+    assert kept.speedup.low < 1.12 < 1.7 < gone.speedup.low
+    assert (kept.speedup.bound, kept.speedup.bound_reason[:16]) == (pytest.approx(1.25), "the busiest unit")
+    assert gone.speedup.estimate == pytest.approx(2.0)

@@ -66,6 +66,7 @@ class ConstantCacheMisses(EliminationOptimizer):
         misses = float(every.all_samples[edges][every.category[edges] == BlameCategory.CONSTANT_MISS].sum())
         loads = float(every.all_samples[edges].sum()) - misses
         return EliminationMatch(
+            keeps_instructions=True,
             regions=regions,
             hint=words.write_remedy(regions[0].hotspots[0].def_row),
             caveats=("The first use of a constant on an SM misses whatever one does.",),

@@ -61,6 +61,7 @@ class StoreDrain(EliminationOptimizer):
                 SilenceStage.NOT_MATCHED, f"the {draining:,} samples that wait for stores could not be blamed on any"
             )
         return EliminationMatch(
+            keeps_instructions=True,
             regions=regions,
             hint=(
                 "Let each thread do several elements in a grid-stride loop, with as many blocks as fit on the GPU at once: their stores are then "

@@ -62,6 +62,7 @@ class WarpBalance(EliminationOptimizer):
             message = f"the {waiting:,} samples at barriers and fences could not be blamed on any"
             return self.silent(SilenceStage.NOT_MATCHED, message)
         return EliminationMatch(
+            keeps_instructions=True,
             regions=tuple(_blame_late_code(region, late) for region in plain),
             hint=words.write_remedy(plain[0].hotspots[0].def_row),
             caveats=(
