@@ -6,6 +6,7 @@ from functools import cache
 import gpa_lsp.advice.optimizers as catalogue
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import Optimizer
+from gpa_lsp.advice.roofs import measure_roofs
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.errors import Problem, ProblemSeverity
@@ -46,7 +47,14 @@ def advise_kernel(
         else:
             found.append(answer)
     found.sort(key=_rank)
-    return KernelAdvice(advice=tuple(found), silences=tuple(silences)), tuple(problems)
+    roofs = measure_roofs(subject)
+    advice = KernelAdvice(
+        advice=tuple(found),
+        silences=tuple(silences),
+        memory=roofs.words,
+        is_bandwidth_bound=roofs.is_bandwidth_bound,
+    )
+    return advice, tuple(problems)
 
 
 def _rank(advice: Advice) -> tuple[float, float, float, str]:

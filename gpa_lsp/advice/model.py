@@ -236,7 +236,11 @@ class KernelAdvice:
     Attributes:
         advice: largest estimated speedup first.
         silences: of the other optimizers, by name.
+        memory: how close the kernel is to what its memory sustains, one clause; empty where the profile does not say.
+        is_bandwidth_bound: a level of memory is at its roof, or the queues before it are full: only less traffic helps.
     """
 
     advice: tuple[Advice, ...]
     silences: tuple[Silence, ...]
+    memory: str = ""
+    is_bandwidth_bound: bool = False

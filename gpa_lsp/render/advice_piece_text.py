@@ -10,6 +10,7 @@ from gpa_lsp.render.advice_words import (
     describe_scope,
     describe_small_regions,
     describe_speedup,
+    show_gain,
 )
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import (
@@ -30,7 +31,6 @@ from gpa_lsp.render.numbers import (
     format_percent,
     format_share,
     format_speedup,
-    format_speedup_range,
     format_whole_percent,
 )
 from gpa_lsp.render.places import PlaceNames
@@ -98,10 +98,7 @@ class AdviceText:
         yield self._head_region(region, number)
         facts = [f"{format_share(region.share)}, {format_count_of(round(region.matched_samples), 'sample')}"]
         if count > 1:
-            speedup = region.speedup
-            facts.append(
-                f"alone {format_speedup(speedup.estimate)} ({format_speedup_range(speedup.low, speedup.high)})"
-            )
+            facts.append(f"alone {show_gain(region.speedup)}")
         shown = region.hotspots[:_MAX_HOTSPOTS]
         if region.hotspots:
             hold = (

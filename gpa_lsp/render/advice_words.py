@@ -137,10 +137,22 @@ def describe_speedup(speedup: Speedup) -> str:
     >>> describe_speedup(Speedup(estimate=1.4, low=1.3, high=1.5, bound=1.5, bound_reason="half the time is issuing", uncapped=1.9))
     '95 % interval 1.30× to 1.50×; at most 1.50×: half the time is issuing; the formula alone gives 1.90×'
     """
-    parts = [f"95 % interval {format_speedup_range(speedup.low, speedup.high)}", describe_bound(speedup)]
+    parts = [describe_interval(speedup), describe_bound(speedup)]
     if format_speedup(speedup.uncapped) != format_speedup(speedup.estimate):
         parts.append(f"the formula alone gives {format_speedup(speedup.uncapped)}")
-    return "; ".join(parts)
+    return "; ".join(part for part in parts if part)
+
+
+def describe_interval(speedup: Speedup) -> str:
+    """The interval of the sample counts; empty where both ends look like the estimate: there the model's own error is the larger one."""
+    both = format_speedup_range(speedup.low, speedup.high)
+    return f"95 % interval {both}" if both else ""
+
+
+def show_gain(speedup: Speedup) -> str:
+    """An estimate with its interval: ``1.39× (1.31× to 1.47×)``."""
+    both = format_speedup_range(speedup.low, speedup.high)
+    return format_speedup(speedup.estimate) + (f" ({both})" if both else "")
 
 
 def describe_bound(speedup: Speedup) -> str:
@@ -158,8 +170,7 @@ def find_best_advice(kernel: KernelReport) -> Advice | None:
 
 def summarise_advice(advice: Advice) -> str:
     """An advice in a few words: ``1.39× (1.31× to 1.47×) Unroll the loop``."""
-    speedup = advice.speedup
-    return f"{format_speedup(speedup.estimate)} ({format_speedup_range(speedup.low, speedup.high)}) {advice.title}"
+    return f"{show_gain(advice.speedup)} {advice.title}"
 
 
 def describe_matched(advice: Advice) -> str:

@@ -25,7 +25,10 @@ _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
 
 def describe_bounds(kernel: KernelReport) -> str:
-    """What the kernel's warps mostly wait for, by cause; by stall reason where nothing was blamed. Empty without samples."""
+    """What the kernel's warps mostly wait for, by cause (by stall reason where nothing was blamed), and how close its memory is to its roof.
+
+    Empty without samples.
+    """
     if not kernel.total_samples:
         return ""
     if kernel.blame is None:
@@ -40,7 +43,16 @@ def describe_bounds(kernel: KernelReport) -> str:
         for position, (category, ratio) in enumerate(shares[:_MAX_CAUSES])
         if position == 0 or ratio >= _MIN_CAUSE_RATIO
     ]
-    return f"waits for {', '.join(shown)}" if shown else "issuing, not stalled"
+    words = f"waits for {', '.join(shown)}" if shown else "issuing, not stalled"
+    memory = "" if kernel.advice is None else kernel.advice.memory
+    if not memory:
+        return words
+    remedy = (
+        ": only less traffic helps (fewer bytes, more reuse)"
+        if kernel.advice and kernel.advice.is_bandwidth_bound
+        else ""
+    )
+    return f"{words}; {memory}{remedy}"
 
 
 def measure_causes(kernel: KernelReport, blame: KernelBlame) -> list[tuple[BlameCategory, float]]:

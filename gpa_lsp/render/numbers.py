@@ -118,12 +118,13 @@ def format_speedup(factor: float) -> str:
 
 
 def format_speedup_range(low: float, high: float) -> str:
-    """The interval of a speedup.
+    """The interval of a speedup; empty where both ends look the same: an interval too narrow to print would only look exact.
 
-    >>> format_speedup_range(1.31, 1.47)
-    '1.31× to 1.47×'
+    >>> format_speedup_range(1.31, 1.47), format_speedup_range(1.388, 1.391)
+    ('1.31× to 1.47×', '')
     """
-    return f"{format_speedup(low)} to {format_speedup(high)}"
+    ends = (format_speedup(low), format_speedup(high))
+    return "" if ends[0] == ends[1] else " to ".join(ends)
 
 
 def format_duration_ns(duration_ns: float | None) -> str:

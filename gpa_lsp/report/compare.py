@@ -31,6 +31,8 @@ ASSUMED_OVERHEAD_NS = 1_000.0
 _ENOUGH_LAUNCHES = 3
 _TAKEN_RATIO = 0.5
 _PARTLY_RATIO = 0.8
+_LEAST_FALL_RATIO = 0.01
+"""Of the old time; stalls that became less by a smaller part may have done so for other reasons."""
 
 
 def compare_reports(before: Report, after: Report) -> Comparison:
@@ -248,7 +250,10 @@ def _follow_up(
     fate = AdviceFate.OPEN
     if not same_code and old_ratio > 0 and not is_forbidden:
         left = new_ratio / old_ratio
-        fate = AdviceFate.TAKEN if left < _TAKEN_RATIO else AdviceFate.PARTLY_TAKEN if left < _PARTLY_RATIO else fate
+        is_notable = old_ratio - new_ratio >= _LEAST_FALL_RATIO
+        fate = AdviceFate.TAKEN if left < _TAKEN_RATIO else fate
+        if fate is AdviceFate.OPEN and left < _PARTLY_RATIO and is_notable:
+            fate = AdviceFate.PARTLY_TAKEN
     achieved = time.speedup if time is not None and fate is not AdviceFate.OPEN else None
     return AdviceOutcome(
         advice=advice,

@@ -36,7 +36,13 @@ def read_advice(at: JsonCursor, instruction_count: int) -> KernelAdvice | None:
     if advice is None:
         return None
     silences = at.find("advice_silences").maybe(lambda listed: tuple(_read_silence(one) for one in listed.items()))
-    return KernelAdvice(advice=advice, silences=silences or ())
+    memory = at.find("advice_memory")
+    return KernelAdvice(
+        advice=advice,
+        silences=silences or (),
+        memory=memory.maybe(lambda found: found.at("words").text()) or "",
+        is_bandwidth_bound=memory.maybe(lambda found: found.at("is_bandwidth_bound").flag()) or False,
+    )
 
 
 def _read_advice(at: JsonCursor, instruction_count: int) -> Advice:

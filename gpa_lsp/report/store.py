@@ -128,6 +128,8 @@ def _list_advice_chunks(kernel: KernelReport, layout: "_Layout") -> Iterator[str
     rows = (make_advice(advice, kernel.instructions) for advice in kernel.advice.advice)
     yield from layout.array("advice", rows, 3)
     yield from layout.array("advice_silences", map(make_silence, kernel.advice.silences), 3)
+    memory = {"words": kernel.advice.memory, "is_bandwidth_bound": kernel.advice.is_bandwidth_bound}
+    yield layout.separator(3) + layout.key("advice_memory") + layout.value(memory, 3)
 
 
 def _list_blame_chunks(kernel: KernelReport, layout: "_Layout") -> Iterator[str]:

@@ -377,6 +377,7 @@ def test_waiting_that_other_warps_filled_may_gain_nothing():
     )
     assert isinstance(kept, Advice)
     assert isinstance(gone, Advice)
-    assert kept.speedup.low < 1.12 < 1.7 < gone.speedup.low
+    assert kept.speedup.low < 1.12
+    assert gone.speedup.low > 1.7
     assert (kept.speedup.bound, kept.speedup.bound_reason[:16]) == (pytest.approx(1.25), "the busiest unit")
     assert gone.speedup.estimate == pytest.approx(2.0)

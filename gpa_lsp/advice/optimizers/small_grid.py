@@ -27,10 +27,10 @@ SMALL_WAVE = 0.5
 class SmallGrid(IdleOptimizer):
     """Schedulers without warps, or with few, because the whole grid has few.
 
-    With fewer blocks than SMs, whose blocks are too small to be split, the estimate is that the work is spread evenly over all SMs:
-    (SMs − blocks) / SMs of the time in which an SM is busy. With a block for every SM, but room for more than twice as many, it is that twice as many
-    warps share the work, each scheduler issuing more often by Equations 7 to 9; the bound is then the GPU full of warps. Whether the work divides
-    no profile says, so the interval starts at nothing.
+    The estimate is of the next step, twice as many blocks with half the work each; the bound is the whole GPU. With fewer blocks than SMs, whose
+    blocks are too small to be split, the step halves the time in which an SM is busy (less where the SMs do not suffice for twice as many), and
+    the bound is the work spread evenly over all SMs: (SMs − blocks) / SMs of that time. With a block for every SM, but room for more than twice
+    as many, schedulers issue more often by Equations 7 to 9. Whether the work divides no profile says, so the interval starts at nothing.
 
     Source: Nsight Compute's launch configuration rule for the first; GPA Equations 7 to 9 for the second.
     """
@@ -94,8 +94,10 @@ class SmallGrid(IdleOptimizer):
 
 def _spread_over_sms(subject: Subject, launch: LaunchFacts, sm_count: int) -> IdleMatch:
     busy = measure_longest_part(subject)
-    idle = 1 - launch.blocks / sm_count
-    saved = idle if busy is None else idle * busy
+    part = 1.0 if busy is None else busy
+    new_blocks = min(2 * launch.blocks, sm_count)
+    saved = (1 - launch.blocks / new_blocks) * part
+    most = (1 - launch.blocks / sm_count) * part
     blocks = say_count(launch.blocks, "block")
     threads = launch.threads_per_block
     is_part_of_a_warp = threads < _LANES
@@ -108,12 +110,12 @@ def _spread_over_sms(subject: Subject, launch: LaunchFacts, sm_count: int) -> Id
         scope=subject.scopes.scopes[0],
         saved_ratio=saved,
         saved_ratio_low=0.0,
-        saved_ratio_high=saved,
-        bound=sm_count / launch.blocks,
+        saved_ratio_high=most,
+        bound=estimate_idle(most),
         bound_reason=bound_reason,
         hint=(
             f"With {blocks} of {say_count(threads, 'thread')}, {sm_count - launch.blocks} of {sm_count} SMs have nothing to do. "
-            f"{remedy}, until there are at least {sm_count} blocks."
+            f"{remedy}, until there are at least {sm_count} blocks; the estimate is for {new_blocks}."
         ),
         caveats=("assumes that the work of a block can be divided; partial results may have to be put together",),
         reasons=(
