@@ -1,6 +1,5 @@
 """Causes found for one stall reason of a function, as columns, and the edges they become."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,12 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.blame.categories import find_category
-from gpa_lsp.blame.edge_list import Edge
+from gpa_lsp.blame.edge_list import EDGE_DTYPES
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
 from gpa_lsp.blame.view import FunctionView
 
 _Rows = npt.NDArray[np.int64]
-_CATEGORIES = tuple(BlameCategory)
 _DEPENDENCIES = tuple(Dependency)
 
 
@@ -93,22 +91,7 @@ def build_cause_edges(
     }
     ordered = {name: column[order] for name, column in columns.items()}
     ordered["group"] = np.arange(count)
-    return BlameEdges(**{name: column.astype(_DTYPES[name], copy=False) for name, column in ordered.items()})
-
-
-_DTYPES: dict[str, type[np.generic]] = {
-    "use_row": np.int32,
-    "def_row": np.int32,
-    "reason": np.int16,
-    "category": np.uint8,
-    "dependency": np.uint8,
-    "resource": np.int16,
-    "group": np.int32,
-    "all_samples": np.float64,
-    "latency_samples": np.float64,
-    "distance_cycles": np.int32,
-    "distance_instructions": np.int32,
-}
+    return BlameEdges(**{name: column.astype(EDGE_DTYPES[name], copy=False) for name, column in ordered.items()})
 
 
 def _categorise(
@@ -124,21 +107,3 @@ def _categorise(
         for one in distinct.tolist()
     ]
     return np.array(found, dtype=np.int64)[place]
-
-
-def list_edges(edges: BlameEdges) -> Iterable[Edge]:
-    """Columns as objects, one by one, in their order."""
-    columns = (
-        edges.use_row.tolist(),
-        edges.def_row.tolist(),
-        edges.reason.tolist(),
-        [_CATEGORIES[number] for number in edges.category.tolist()],
-        [_DEPENDENCIES[number] for number in edges.dependency.tolist()],
-        edges.resource.tolist(),
-        edges.group.tolist(),
-        edges.all_samples.tolist(),
-        edges.latency_samples.tolist(),
-        edges.distance_cycles.tolist(),
-        edges.distance_instructions.tolist(),
-    )
-    return map(Edge, *columns)

@@ -9,7 +9,7 @@ import numpy as np
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, Unattributed, UnattributedCause
 
 _INT, _SHORT, _BYTE, _FLOAT = np.int32, np.int16, np.uint8, np.float64
-_DTYPES: dict[str, type] = {
+EDGE_DTYPES: dict[str, type] = {
     "use_row": _INT,
     "def_row": _INT,
     "reason": _SHORT,
@@ -22,6 +22,7 @@ _DTYPES: dict[str, type] = {
     "distance_cycles": _INT,
     "distance_instructions": _INT,
 }
+"""The columns of :class:`~gpa_lsp.blame.model.BlameEdges`, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def build_edges(edges: Iterable[Edge]) -> BlameEdges:
     ordered = sorted(edges, key=lambda edge: (edge.use_row, edge.reason, edge.def_row, edge.group))
     columns: dict[str, Any] = {
         name: np.fromiter((getattr(edge, name) for edge in ordered), dtype=dtype, count=len(ordered))
-        for name, dtype in _DTYPES.items()
+        for name, dtype in EDGE_DTYPES.items()
     }
     return BlameEdges(**columns)
 
@@ -72,14 +73,14 @@ def join_edges(parts: Iterable[tuple[BlameEdges, int]]) -> BlameEdges:
         parts: edges with function-local rows and groups, and the row of the function's first instruction in the kernel.
     """
     listed = list(parts)
-    shifted: dict[str, list[Any]] = {name: [np.zeros(0, dtype=dtype)] for name, dtype in _DTYPES.items()}
+    shifted: dict[str, list[Any]] = {name: [np.zeros(0, dtype=dtype)] for name, dtype in EDGE_DTYPES.items()}
     first_group = 0
     for edges, first_row in listed:
         shift = {"use_row": first_row, "def_row": first_row, "group": first_group}
-        for name in _DTYPES:
+        for name in EDGE_DTYPES:
             shifted[name].append(getattr(edges, name) + shift.get(name, 0))
         first_group += int(edges.group.max()) + 1 if len(edges) else 0
-    return BlameEdges(**{name: np.concatenate(parts).astype(_DTYPES[name]) for name, parts in shifted.items()})
+    return BlameEdges(**{name: np.concatenate(parts).astype(EDGE_DTYPES[name]) for name, parts in shifted.items()})
 
 
 def drop_empty_edges(edges: BlameEdges) -> BlameEdges:
@@ -87,7 +88,7 @@ def drop_empty_edges(edges: BlameEdges) -> BlameEdges:
     has_samples = edges.all_samples > 0
     if has_samples.all():
         return edges
-    return BlameEdges(**{name: getattr(edges, name)[has_samples] for name in _DTYPES})
+    return BlameEdges(**{name: getattr(edges, name)[has_samples] for name in EDGE_DTYPES})
 
 
 def build_unattributed(lost: Iterable[Lost]) -> Unattributed:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpa_lsp.blame.causes import Causes, build_cause_edges, list_edges
-from gpa_lsp.blame.edge_list import Edge, Lost, build_edges
+from gpa_lsp.blame.causes import Causes, build_cause_edges
+from gpa_lsp.blame.edge_list import build_edges
 from gpa_lsp.blame.model import BlameEdges, Dependency
 from gpa_lsp.blame.operands import NO_RESOURCE
 from gpa_lsp.blame.stall_window import StallWindow
@@ -24,11 +24,6 @@ from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.work import WorkBudget
 
 REASON = "wait"
-
-
-def blame_wait(view: FunctionView, budget: WorkBudget) -> tuple[list[Edge], list[Lost]]:
-    """The causes of ``wait``, as objects; see :func:`find_wait_causes`. Nothing is ever lost."""
-    return list(list_edges(find_wait_causes(view, budget))), []
 
 
 def find_wait_causes(view: FunctionView, budget: WorkBudget) -> BlameEdges:

@@ -21,9 +21,9 @@ from gpa_lsp.binary.model import Flow
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode, Synchronisation
 from gpa_lsp.binary.operands import OperandKind, OperandTable
 from gpa_lsp.binary.sass import split_operands
-from gpa_lsp.blame.causes import Causes, build_cause_edges, cause_themselves, list_edges
+from gpa_lsp.blame.causes import Causes, build_cause_edges, cause_themselves
 from gpa_lsp.blame.edge_columns import blame_themselves
-from gpa_lsp.blame.edge_list import Edge, Lost, join_edges
+from gpa_lsp.blame.edge_list import Lost, join_edges
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, UnattributedCause
 from gpa_lsp.blame.nearest import NearestBefore
 from gpa_lsp.blame.view import FunctionView
@@ -91,12 +91,6 @@ _RULES = {
     "branch_resolving": _Rule(is_cause=is_control, dependency=Dependency.CONTROL, spread=0, by_address=True),
     "misc": _Rule(is_cause=is_control, dependency=Dependency.CONTROL, spread=0, reach=1, keeps=True, by_address=True),
 }
-
-
-def blame_other_reasons(view: FunctionView, budget: WorkBudget) -> tuple[list[Edge], list[Lost]]:
-    """The causes of all samples but those of scoreboards and ``wait``, as objects; see :func:`find_other_causes`."""
-    edges, lost = find_other_causes(view, budget)
-    return list(list_edges(edges)), lost
 
 
 def find_other_causes(view: FunctionView, budget: WorkBudget) -> tuple[BlameEdges, list[Lost]]:

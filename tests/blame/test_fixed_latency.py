@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpa_lsp.binary.model import name_resource
-from gpa_lsp.blame.fixed_latency import blame_wait, find_wait_causes
+from gpa_lsp.blame.fixed_latency import find_wait_causes
 from gpa_lsp.blame.model import BlameCategory, Dependency
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.work import WorkBudget
 from tests.blame.listings import sections
 from tests.blame.worst_cases import write_diamonds, write_irreducible, write_recursion
-from tests.blame.written_views import view_kernel
+from tests.blame.written_views import blame_wait, view_kernel
 from tests.blame.written_views import view_text as view
 
 
@@ -31,8 +31,7 @@ class Blamed(NamedTuple):
 
 
 def blame(function: FunctionView) -> list[Blamed]:
-    edges, lost = blame_wait(function, WorkBudget.for_function(len(function)))
-    assert lost == []
+    edges = blame_wait(function, WorkBudget.for_function(len(function)))
     return [
         Blamed(
             edge.use_row,
@@ -53,7 +52,7 @@ def test_a_branch_waits_for_its_guard() -> None:
         B-:R-:W-:-:S05  EXIT
     """)
     assert blame(function) == [Blamed(1, 0, "GUARD", "P0", 13, 1)]
-    (edge,), _ = blame_wait(function, WorkBudget.for_function(3))
+    (edge,) = blame_wait(function, WorkBudget.for_function(3))
     assert (edge.category, edge.all_samples, edge.latency_samples) == (BlameCategory.EXECUTION_ARITHMETIC, 12.0, 12.0)
 
 
@@ -82,7 +81,7 @@ def test_a_stall_count_that_no_result_asks_for_is_the_issue_cost_of_its_instruct
         B-:R-:W-:-:S05  FADD R5, R2, R4           # wait=7
     """)
     assert blame(function) == [Blamed(2, 1, "ISSUE", "", 8, 1)]
-    (edge,), _ = blame_wait(function, WorkBudget.for_function(3))
+    (edge,) = blame_wait(function, WorkBudget.for_function(3))
     assert edge.category == BlameCategory.ISSUE
 
 
@@ -258,12 +257,12 @@ def test_without_a_table_the_nearest_def_in_the_window_is_taken() -> None:
 def test_without_work_left_the_instruction_before_is_blamed() -> None:
     budget = WorkBudget(remaining=0)
     assert not budget.spend(1)
-    (edge,), lost = blame_wait(view(LOOP.replace("wait=4000", "selected=1")), budget)
-    assert (edge.use_row, edge.def_row, edge.dependency, lost) == (1, 0, Dependency.ISSUE, [])
+    (edge,) = blame_wait(view(LOOP.replace("wait=4000", "selected=1")), budget)
+    assert (edge.use_row, edge.def_row, edge.dependency) == (1, 0, Dependency.ISSUE)
 
 
 def test_without_samples_there_is_nothing_to_blame() -> None:
-    assert blame_wait(view("B-:R-:W-:-:S05  EXIT  # selected=3"), WorkBudget.for_function(1)) == ([], [])
+    assert blame_wait(view("B-:R-:W-:-:S05  EXIT  # selected=3"), WorkBudget.for_function(1)) == []
 
 
 @given(text=sections())

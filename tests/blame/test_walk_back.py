@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from gpa_lsp.blame.edge_list import build_unattributed
 from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
 from gpa_lsp.blame.view import FunctionView
-from gpa_lsp.blame.walk_back import BLAMED_ELSEWHERE, blame_other_reasons, find_other_causes
+from gpa_lsp.blame.walk_back import BLAMED_ELSEWHERE, find_other_causes
 from gpa_lsp.blame.work import WorkBudget
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.blame.listings import sections
 from tests.blame.worst_cases import write_diamonds, write_irreducible, write_nest, write_recursion
-from tests.blame.written_views import view_kernel
+from tests.blame.written_views import blame_other_reasons, view_kernel
 from tests.blame.written_views import view_text as view
 
 
