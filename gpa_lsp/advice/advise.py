@@ -67,7 +67,7 @@ def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
     """Why an optimizer need not be asked: no samples, or counters and metrics it needs are missing."""
     if subject.total_samples == 0:
         return optimizer.silent(SilenceStage.NO_SAMPLES, "the profile has no stall samples of this kernel")
-    counters = [name for name in optimizer.needs_counters if subject.counter(name) is None]
+    counters = [name for name in optimizer.needs_counters if not subject.has_counter(name)]
     metrics = [name for name in optimizer.needs_metrics if subject.metric(name) is None]
     if not counters and not metrics:
         return None

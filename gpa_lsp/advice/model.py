@@ -88,6 +88,8 @@ class Hotspot:
         resource: resource number that connects the two; None when none does.
         is_separable: the use waits for this def alone; False where several causes share its samples by convention.
         note: what is special here, one clause; empty when nothing is.
+        def_loop: innermost loop around the def; None outside loops. Filled in for the hotspots that are shown.
+        use_loop: the same of the use.
     """
 
     def_row: int
@@ -101,6 +103,8 @@ class Hotspot:
     resource: int | None = None
     is_separable: bool = True
     note: str = ""
+    def_loop: Scope | None = None
+    use_loop: Scope | None = None
 
     @property
     def operand(self) -> str | None:

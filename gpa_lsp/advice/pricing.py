@@ -6,7 +6,7 @@ busiest level sustains only so much (:mod:`gpa_lsp.advice.roofs`), unless the ch
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpa_lsp.advice.bounds import Bound, cut_speedup, explain_cut, find_roof, find_sm_roof
 from gpa_lsp.advice.estimators import (
@@ -28,7 +28,18 @@ from gpa_lsp.advice.matches import (
     IdleMatch,
     ParallelMatch,
 )
-from gpa_lsp.advice.model import LEAST_SPEEDUP, MOST_REGIONS, Advice, Category, Region, Silence, SilenceStage, Speedup
+from gpa_lsp.advice.model import (
+    LEAST_SPEEDUP,
+    MOST_REGIONS,
+    Advice,
+    Category,
+    Hotspot,
+    Region,
+    Scope,
+    Silence,
+    SilenceStage,
+    Speedup,
+)
 from gpa_lsp.advice.residency import measure_issue_rate, measure_sampled_part
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.figures import Share, measure_share
@@ -230,7 +241,7 @@ def _finish(
     total = subject.total_samples
     # Below a roof regions gain alike; the published value still tells them apart.
     placed.sort(key=lambda pair: (-pair[1].uncapped, -pair[0].samples, pair[0].scope.row))
-    regions = tuple(_show(region, one, total) for region, one in placed[:MOST_REGIONS])
+    regions = tuple(_show(subject, region, one) for region, one in placed[:MOST_REGIONS])
     return Advice(
         optimizer=label.optimizer,
         title=label.title,
@@ -251,6 +262,16 @@ def _finish(
             *_explain_spread(regions, len(priced), matched),
         ),
     )
+
+
+def _name_loops(subject: Subject, spot: Hotspot) -> Hotspot:
+    """The hotspot with the loops its def and its use are in."""
+
+    def find(row: int) -> Scope | None:
+        loop = subject.scopes.loop_of(row)
+        return subject.scopes.scopes[loop] if loop >= 0 else None
+
+    return replace(spot, def_loop=find(spot.def_row), use_loop=None if spot.use_row is None else find(spot.use_row))
 
 
 def _finish_kernel(label: Label, match: ParallelMatch | IdleMatch, whole: _Estimate, share: Share) -> Advice | Silence:
@@ -286,13 +307,14 @@ def _has_place(subject: Subject, region: MatchedRegion) -> bool:
     return region.scope.file is not None or subject.function_of(region.scope.row).instructions is not None
 
 
-def _show(region: MatchedRegion, speedup: Speedup, total: int) -> Region:
-    hotspots = tuple(sorted(region.hotspots, key=lambda spot: (-spot.samples, spot.def_row)))[:MOST_REGIONS]
+def _show(subject: Subject, region: MatchedRegion, speedup: Speedup) -> Region:
+    ranked = sorted(region.hotspots, key=lambda spot: (-spot.samples, spot.def_row))[:MOST_REGIONS]
+    hotspots = tuple(_name_loops(subject, spot) for spot in ranked)
     return Region(
         scope=region.scope,
         matched_samples=region.samples,
         matched_latency_samples=region.latency_samples,
-        share=_share(region.samples, total),
+        share=_share(region.samples, subject.total_samples),
         speedup=speedup,
         density=min(1.0, sum(spot.samples for spot in hotspots) / region.samples),
         hotspots=hotspots,

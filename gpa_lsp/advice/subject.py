@@ -38,6 +38,7 @@ class Subject:
         all_samples: int64[n, k].
         latency_samples: int64[n, k].
         executions: int64[n], -1 unknown.
+        total_samples: T, every sample of the kernel, whatever became of it.
     """
 
     kernel: Kernel
@@ -50,13 +51,9 @@ class Subject:
     all_samples: npt.NDArray[np.int64]
     latency_samples: npt.NDArray[np.int64]
     executions: npt.NDArray[np.int64]
+    total_samples: int
     _longest: Launch | None = field(repr=False)
     _opcodes: Mapping[str, Opcode] = field(repr=False)
-
-    @property
-    def total_samples(self) -> int:
-        """T: every sample of the kernel, whatever became of it."""
-        return int(self.all_samples.sum())
 
     @property
     def row_count(self) -> int:
@@ -102,9 +99,13 @@ class Subject:
         index = int(function.chain_index[self.index_of(row)])
         return None if function.lines is None or index < 0 else function.lines.chains[index]
 
+    def has_counter(self, name: str) -> bool:
+        """Whether a per-instruction counter was collected."""
+        return any(name in function.counters for function in self.kernel.functions)
+
     def counter(self, name: str) -> npt.NDArray[np.int64] | None:
         """int64[n] of a per-instruction counter (:mod:`gpa_lsp.kernel.counters`), -1 where a row has none; None when not collected."""
-        if not any(name in function.counters for function in self.kernel.functions):
+        if not self.has_counter(name):
             return None
         parts = [
             function.counters.get(name, np.full(len(function.pc_offsets), -1, dtype=np.int64))
@@ -150,6 +151,7 @@ def build_subject(kernel: Kernel, blame: KernelBlame, read_source: SourceReader 
         all_samples=np.concatenate([function.all_samples for function in functions]),
         latency_samples=np.concatenate([function.latency_samples for function in functions]),
         executions=np.concatenate([function.executions for function in functions]),
+        total_samples=kernel.total_samples,
         _longest=find_longest_launch(kernel),
         _opcodes={name: describe_mnemonic(name) for name in mnemonics},
     )

@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from gpa_lsp.advice.model import Advice, Hotspot, Region
+from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope
 from gpa_lsp.render.advice_text import ALTERNATIVES, describe_run
 from gpa_lsp.render.advice_words import (
     SECTION_TITLES,
@@ -210,15 +210,17 @@ class _KernelMarkdown:
         if region.hotspots:
             yield ""
             titles = ("share:", "cause", "waits", "what is known")
-            yield from _render_table(titles, (self._render_hotspot(hotspot) for hotspot in region.hotspots))
+            yield from _render_table(
+                titles, (self._render_hotspot(hotspot, region.scope) for hotspot in region.hotspots)
+            )
 
-    def _render_hotspot(self, hotspot: Hotspot) -> Sequence[str]:
+    def _render_hotspot(self, hotspot: Hotspot, region: Scope) -> Sequence[str]:
         total = self._kernel.total_samples
         return (
             format_percent(hotspot.samples / total) if total else UNKNOWN,
             self._show_instruction(hotspot.def_row),
             "the same instruction" if hotspot.use_row is None else self._show_instruction(hotspot.use_row),
-            escape_markdown(" · ".join(describe_hotspot(hotspot))),
+            escape_markdown(" · ".join(describe_hotspot(hotspot, region))),
         )
 
     def _show_instruction(self, row: int) -> str:

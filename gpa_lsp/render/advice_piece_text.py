@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.advice.model import Advice, Hotspot, Region
+from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope
 from gpa_lsp.render.advice_words import (
     choose_regions,
     describe_hotspot,
@@ -111,7 +111,7 @@ class AdviceText:
         if hint:
             yield from wrap(hint, self._width, indent=_BODY + 3)
         for hotspot in shown:
-            yield from self._render_hotspot(hotspot)
+            yield from self._render_hotspot(hotspot, region.scope)
         yield from count_rest(len(region.hotspots) - len(shown), indent=_BODY + 3)
 
     def _head_region(self, region: Region, number: int) -> Line:
@@ -131,7 +131,7 @@ class AdviceText:
             spans.append(("  " + cut(source, min(room, _SOURCE_CELLS)), Style.CODE))
         return tuple(spans)
 
-    def _render_hotspot(self, hotspot: Hotspot) -> Iterator[Line]:
+    def _render_hotspot(self, hotspot: Hotspot, region: Scope) -> Iterator[Line]:
         ratio = hotspot.samples / self._kernel.total_samples if self._kernel.total_samples else 0.0
         percent = format_percent(ratio)
         lead = " " * (_BODY + 3)
@@ -140,7 +140,7 @@ class AdviceText:
         ]
         if hotspot.use_row is not None:
             pieces.append([("→ ", Style.DIM), *self._show_instruction(hotspot.use_row)])
-        facts = " · ".join(describe_hotspot(hotspot))
+        facts = " · ".join(describe_hotspot(hotspot, region))
         indent = count_cells(lead) + 9
         lines = _pack(pieces, self._width, indent)
         yield from lines

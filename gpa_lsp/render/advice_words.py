@@ -14,7 +14,7 @@ from gpa_lsp.advice.model import (
     SilenceStage,
     Speedup,
 )
-from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
+from gpa_lsp.blame.model import BlameCategory, UnattributedCause
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.numbers import (
     format_count,
@@ -64,19 +64,6 @@ _CAUSES: Mapping[BlameCategory, str] = {
     BlameCategory.MISC: "something the hardware does not name",
 }
 
-_DEPENDENCIES: Mapping[Dependency, str] = {
-    Dependency.ITSELF: "",
-    Dependency.READ_AFTER_WRITE: "",
-    Dependency.WRITE_AFTER_READ: "written after it is read",
-    Dependency.WRITE_AFTER_WRITE: "written twice",
-    Dependency.GUARD: "the guard",
-    Dependency.SCOREBOARD: "a scoreboard only",
-    Dependency.ISSUE: "the stall count",
-    Dependency.SYNCHRONISATION: "",
-    Dependency.CONTROL: "through a jump",
-    Dependency.CALL: "through a call",
-}
-
 _STAGES: Mapping[SilenceStage, str] = {
     SilenceStage.NO_SAMPLES: "no samples",
     SilenceStage.NO_CODE: "no code to look at",
@@ -114,11 +101,6 @@ def describe_cause(category: BlameCategory) -> str:
     'data from global memory'
     """
     return _CAUSES[category]
-
-
-def describe_dependency(dependency: Dependency) -> str:
-    """How a use depends on its def; empty for what goes without saying."""
-    return _DEPENDENCIES[dependency]
 
 
 def describe_stage(stage: SilenceStage) -> str:
@@ -196,9 +178,33 @@ def describe_distance(hotspot: Hotspot) -> str:
     return f"{', '.join(parts)} apart" if parts else ""
 
 
-def describe_hotspot(hotspot: Hotspot) -> Sequence[str]:
-    """What is known of a hotspot besides its places: distance, reason, cause, operand, doubts."""
-    facts = [describe_distance(hotspot)]
+def describe_loops(hotspot: Hotspot, region: Scope) -> str:
+    """The loops a hotspot's def and use are in; empty outside loops, and where the region is that loop.
+
+    Args:
+        hotspot: a shown one.
+        region: the scope it is shown under.
+    """
+    of_def, of_use = hotspot.def_loop, hotspot.use_loop
+    if hotspot.use_row is None or of_def == of_use:
+        return "" if of_def is None or of_def == region else _name_loop(of_def)
+    return f"def {_name_loop(of_def)}, use {_name_loop(of_use)}"
+
+
+def _name_loop(loop: Scope | None) -> str:
+    if loop is None:
+        return "outside loops"
+    return "in a loop" if loop.line is None else f"in the loop of line {loop.line}"
+
+
+def describe_hotspot(hotspot: Hotspot, region: Scope) -> Sequence[str]:
+    """What is known of a hotspot besides its places: distance, loops, reason, cause, operand, doubts.
+
+    Args:
+        hotspot: a shown one.
+        region: the scope it is shown under.
+    """
+    facts = [describe_distance(hotspot), describe_loops(hotspot, region)]
     cause = "" if hotspot.category is None else describe_cause(hotspot.category)
     facts.append(f"{hotspot.reason}: {cause}" if hotspot.reason and cause else hotspot.reason or cause)
     if hotspot.operand is not None:

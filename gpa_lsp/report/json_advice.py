@@ -79,8 +79,8 @@ def _make_scope(scope: Scope, columns: InstructionColumns) -> Json:
 
 def _make_hotspot(hotspot: Hotspot, columns: InstructionColumns) -> Json:
     return {
-        "def": _make_place(hotspot.def_row, columns),
-        "use": None if hotspot.use_row is None else _make_place(hotspot.use_row, columns),
+        "def": _make_place(hotspot.def_row, hotspot.def_loop, columns),
+        "use": None if hotspot.use_row is None else _make_place(hotspot.use_row, hotspot.use_loop, columns),
         "reason": hotspot.reason,
         "category": None if hotspot.category is None else CATEGORY_NAMES[int(hotspot.category)],
         "samples": shorten_number(hotspot.samples),
@@ -93,7 +93,7 @@ def _make_hotspot(hotspot: Hotspot, columns: InstructionColumns) -> Json:
     }
 
 
-def _make_place(row: int, columns: InstructionColumns) -> Json:
+def _make_place(row: int, loop: Scope | None, columns: InstructionColumns) -> Json:
     """An ``instruction_place`` object. Its frames go without function names, which take two kilobytes each in template libraries."""
     chain = int(columns.chain_index[row])
     frames = columns.chains[chain] if chain >= 0 else ()
@@ -105,4 +105,5 @@ def _make_place(row: int, columns: InstructionColumns) -> Json:
         "file": frames[0].file if frames else None,
         "line": frames[0].line if frames else None,
         "inline": [{"file": frame.file, "line": frame.line} for frame in frames],
+        "loop": None if loop is None else _make_scope(loop, columns),
     }

@@ -139,7 +139,14 @@ def _read_hotspot(at: JsonCursor, instruction_count: int) -> Hotspot:
         resource=at.at("operand").maybe(read_resource),
         is_separable=at.at("is_separable").flag(),
         note=at.at("note").text(),
+        def_loop=_read_loop(at.at("def"), instruction_count),
+        use_loop=at.at("use").maybe(lambda use: _read_loop(use, instruction_count)),
     )
+
+
+def _read_loop(place: JsonCursor, instruction_count: int) -> Scope | None:
+    """The loop of an instruction's place; None outside loops, and in files of writers that did not say."""
+    return place.find("loop").maybe(lambda loop: _read_scope(loop, instruction_count))
 
 
 def _read_row(at: JsonCursor, instruction_count: int) -> int:

@@ -381,3 +381,15 @@ def test_waiting_that_other_warps_filled_may_gain_nothing():
     assert gone.speedup.low > 1.7
     assert (kept.speedup.bound, kept.speedup.bound_reason[:16]) == (pytest.approx(1.25), "the busiest unit")
     assert gone.speedup.estimate == pytest.approx(2.0)
+
+
+def test_shown_hotspots_name_the_loops_of_def_and_use():
+    """The load is in the outer loop, its use in the inner one, the first MOV in none."""
+    pairs = (replace(spot(1, 400.0), use_row=2), replace(spot(0, 50.0), use_row=1))
+    advice = priced(eliminate(nest(), line(1, 500.0, spots=pairs)))
+    load, move = advice.regions[0].hotspots
+    assert load.def_loop is not None
+    assert load.use_loop is not None
+    assert (load.def_loop.line, load.use_loop.line) == (3, 5)
+    assert move.def_loop is None
+    assert move.use_loop == load.def_loop

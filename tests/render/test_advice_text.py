@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.advice.model import Hotspot, Scope, ScopeKind
 from gpa_lsp.render.advice_text import render_advice
+from gpa_lsp.render.advice_words import describe_loops
 from gpa_lsp.render.layout import Line, Style, count_cells, read_plain
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
@@ -140,3 +142,29 @@ def test_advice_that_shares_samples_names_its_rivals() -> None:
     assert "instead of: Second (1.20×)" in shown
     assert "instead of: First (1.50×)" in shown
     assert sum(line.startswith("instead of") for line in shown) == 2
+
+
+def test_loops_are_named_where_the_region_is_not_that_loop() -> None:
+    outer = Scope(kind=ScopeKind.LOOP, function="k", row=1, file="k.cu", line=3)
+    inner = replace(outer, row=2, line=5)
+    pair = Hotspot(
+        def_row=1,
+        use_row=2,
+        reason="wait",
+        category=None,
+        samples=1.0,
+        latency_samples=1.0,
+        def_loop=inner,
+        use_loop=inner,
+    )
+    assert describe_loops(pair, outer) == "in the loop of line 5"
+    assert describe_loops(pair, inner) == ""
+    assert (
+        describe_loops(replace(pair, def_loop=outer), outer) == "def in the loop of line 3, use in the loop of line 5"
+    )
+    assert describe_loops(replace(pair, use_loop=None), inner) == "def in the loop of line 5, use outside loops"
+    assert describe_loops(replace(pair, def_loop=None, use_loop=None), outer) == ""
+    assert describe_loops(replace(pair, use_row=None, use_loop=None), outer) == "in the loop of line 5"
+    assert describe_loops(replace(pair, def_loop=replace(inner, line=None), use_loop=None), outer).startswith(
+        "def in a loop"
+    )

@@ -92,11 +92,11 @@ def test_a_hotspot_can_be_read_without_the_rest() -> None:
     assert hotspot == {
         "def": {
             "row": 0, "function": "kernel", "pc_offset": 0, "text": "LDG.E R2, [R4.64]", "file": "k.cu", "line": 4,
-            "inline": [{"file": "k.cu", "line": 4}],
+            "inline": [{"file": "k.cu", "line": 4}], "loop": None,
         },
         "use": {
             "row": 1, "function": "kernel", "pc_offset": 16, "text": "FMUL R2, R2, R2", "file": "m.h", "line": 2,
-            "inline": [{"file": "m.h", "line": 2}, {"file": "k.cu", "line": 5}],
+            "inline": [{"file": "m.h", "line": 2}, {"file": "k.cu", "line": 5}], "loop": None,
         },
         "reason": "long_scoreboard", "category": "memory_global", "samples": 60, "latency_samples": 50,
         "distance_cycles": 12, "distance_instructions": 1, "operand": "R2", "is_separable": False,
@@ -224,7 +224,9 @@ _hotspots = st.builds(
     resource=st.none() | st.integers(0, 5 * 256 - 1),
     is_separable=st.booleans(),
     note=_texts,
-)
+    def_loop=st.none() | _scopes,
+    use_loop=st.none() | _scopes,
+).map(lambda found: replace(found, use_loop=None) if found.use_row is None else found)
 _regions = st.builds(
     Region,
     scope=_scopes,
@@ -257,6 +259,8 @@ _all_advice = st.builds(
     KernelAdvice,
     advice=st.lists(_advice, max_size=2).map(tuple),
     silences=st.lists(_silences, max_size=2).map(tuple),
+    memory=_texts,
+    is_bandwidth_bound=st.booleans(),
 )
 
 
