@@ -28,7 +28,6 @@ class CauseLine:
         place: file as compiled, and line.
         file: the measured file the line stands in.
         causes: what it waits for and who waits for it.
-        called_samples: estimate of samples in functions called from this line.
         share_ratio: of the kernel's samples, the stalls blamed on this line, with everything inlined into it, and the samples of what it calls.
         is_edited: other lines of the document changed since the measurement.
     """
@@ -37,7 +36,6 @@ class CauseLine:
     place: tuple[str, int]
     file: MeasuredFile
     causes: LineCauses
-    called_samples: float
     share_ratio: float
     is_edited: bool
 
@@ -84,7 +82,6 @@ def collect_cause_lines(
     found: dict[int, list[CauseLine]] = {}
     for shown in kernels:
         total = shown.kernel.report.total_samples
-        called = {(row.file, row.line): row.called_samples for row in shown.kernel.report.lines if row.called_samples}
         for place, causes in shown.kernel.causes.items():
             file = shown.profile.files.get(place[0])
             line = finder.find(file, place[1]) if file is not None and file.local_path == local_path else None
@@ -95,8 +92,7 @@ def collect_cause_lines(
                 place=place,
                 file=file,
                 causes=causes,
-                called_samples=called.get(place, 0.0),
-                share_ratio=min(1.0, (causes.caused_samples + called.get(place, 0.0)) / total) if total else 0.0,
+                share_ratio=min(1.0, (causes.caused_samples + causes.called_samples) / total) if total else 0.0,
                 is_edited=finder.is_edited(file),
             )
             found.setdefault(line, []).append(cause)

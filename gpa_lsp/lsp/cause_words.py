@@ -42,8 +42,8 @@ def summarise_cause(cause: CauseLine) -> str:
         parts.append(f"waited for in {_list_names(victims)}")
     elif causes.blame.causing_samples > causes.caused_samples / 2:
         parts.append("waited for on this line itself")
-    if cause.called_samples >= 0.5:
-        called = cause.called_samples / cause.shown.kernel.report.total_samples
+    if causes.called_samples >= 0.5:
+        called = causes.called_samples / cause.shown.kernel.report.total_samples
         parts.append(f"about {format_percent(called)} in functions called from here (estimate)")
     text = "; ".join(parts)
     if cause.remedies:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpa_lsp.profile.stall_reasons import describe_stall_reason
-
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.advice.model import Advice
     from gpa_lsp.locations import InlineChain
@@ -28,12 +26,14 @@ class LineCauses:
         waits: what it waits for, most samples first.
         waiters: who waits for it, most samples first.
         own_stalls: reason → stall samples that are the line's own matter, most first; issuing and being passed over are no stalls.
+        called_samples: estimate of samples in functions called from this line.
     """
 
     blame: "LineBlame"
     waits: tuple["LinePair", ...]
     waiters: tuple["LinePair", ...]
     own_stalls: Mapping[str, float]
+    called_samples: float
 
     @property
     def caused_samples(self) -> float:
@@ -48,42 +48,21 @@ def find_causes(kernel: "KernelReport") -> dict[Place, LineCauses]:
     index = build_pair_index(kernel)
     if index is None:
         return {}
-    own = _sum_own_stalls(kernel)
+    called = {(row.file, row.line): row.called_samples for row in kernel.lines if row.called_samples}
     found: dict[Place, LineCauses] = {}
     for place in index.places:
         blame = index.measure_line(place)
-        if blame.causing_samples + blame.waiting_samples + blame.own_samples + blame.unattributed_samples <= 0:
+        called_samples = called.get((place.file, place.line), 0.0)
+        taken = blame.waiting_samples + blame.own_samples + blame.unattributed_samples
+        if blame.causing_samples + taken + called_samples <= 0:
             continue
-        stalls = own.get((place.file, place.line), {})
         found[(place.file, place.line)] = LineCauses(
             blame=blame,
             waits=index.list_waits(place)[:MOST_PAIRS],
             waiters=index.list_waiters(place)[:MOST_PAIRS],
-            own_stalls=dict(sorted(stalls.items(), key=lambda item: (-item[1], item[0]))),
+            own_stalls=index.count_own_stalls(place),
+            called_samples=called_samples,
         )
-    return found
-
-
-def _sum_own_stalls(kernel: "KernelReport") -> dict[Place, dict[str, float]]:
-    """Line → reason → stall samples that stay with its instructions; every line of an inline chain counts."""
-    import numpy as np
-
-    columns, blame = kernel.instructions, kernel.blame
-    found: dict[Place, dict[str, float]] = {}
-    if blame is None:
-        return found
-    is_stall = np.array([describe_stall_reason(reason).is_stall for reason in columns.reasons], dtype=np.bool_)
-    own = ~blame.edges.is_moved & is_stall[blame.edges.reason]
-    chains = columns.chain_index[blame.edges.use_row[own]].astype(np.int64)
-    reasons, samples = blame.edges.reason[own].astype(np.int64), blame.edges.all_samples[own]
-    sums = np.zeros((len(columns.chains), len(columns.reasons)))
-    np.add.at(sums, (chains[chains >= 0], reasons[chains >= 0]), samples[chains >= 0])
-    for chain, reason in np.argwhere(sums > 0).tolist():
-        for place in dict.fromkeys(list_places(columns.chains[chain])):
-            by_reason = found.setdefault(place, {})
-            by_reason[columns.reasons[reason]] = by_reason.get(columns.reasons[reason], 0.0) + float(
-                sums[chain, reason]
-            )
     return found
 
 

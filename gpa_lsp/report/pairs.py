@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, KernelBlame
 from gpa_lsp.locations import Frame, InlineChain, SourceLine
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 
@@ -86,6 +87,7 @@ class PairIndex:
                 self._chains_of.setdefault(place, []).append(number)
         self._bundles = _bundle_edges(columns, blame.edges)
         self._own = _sum_by_chain(columns, blame.edges.use_row, blame.edges.all_samples * ~blame.edges.is_moved)
+        self._own_stalls = _sum_own_stalls(columns, blame.edges)
         self._lost = _sum_by_chain(columns, blame.unattributed.row, blame.unattributed.all_samples)
 
     @property
@@ -113,6 +115,12 @@ class PairIndex:
             unattributed_samples=float(self._lost[chains].sum()),
             causing_samples=float(bundles.samples[causing].sum()),
         )
+
+    def count_own_stalls(self, place: SourceLine) -> Mapping[str, float]:
+        """Stall reason → samples that are the own matter of a line's instructions, most first; issuing and being passed over are no stalls."""
+        sums = self._own_stalls[self._chains_of.get(place, [])].sum(axis=0)
+        order = sorted(np.flatnonzero(sums).tolist(), key=lambda reason: (-sums[reason], self._columns.reasons[reason]))
+        return {self._columns.reasons[reason]: float(sums[reason]) for reason in order}
 
     def _gather(self, place: SourceLine, numbers_of: Mapping[int, list[int]]) -> tuple[LinePair, ...]:
         bundles, is_use = self._bundles, numbers_of is self._bundles.by_use
@@ -273,3 +281,13 @@ def _sum_by_number(
     numbers: npt.NDArray[np.integer[Any]], samples: npt.NDArray[np.float64], size: int
 ) -> npt.NDArray[np.float64]:
     return np.bincount(numbers, weights=samples, minlength=size).astype(np.float64)
+
+
+def _sum_own_stalls(columns: InstructionColumns, edges: BlameEdges) -> npt.NDArray[np.float64]:
+    """float64[chains, k], stalls that stay with their instruction."""
+    is_stall = np.array([describe_stall_reason(reason).is_stall for reason in columns.reasons], dtype=np.bool_)
+    chains = columns.chain_index[edges.use_row]
+    own = ~edges.is_moved & is_stall[edges.reason] & (chains >= 0)
+    sums = np.zeros((len(columns.chains), len(columns.reasons)))
+    np.add.at(sums, (chains[own], edges.reason[own]), edges.all_samples[own])
+    return sums
