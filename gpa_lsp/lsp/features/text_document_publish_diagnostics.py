@@ -31,19 +31,22 @@ def list_diagnostics(view: DocumentView) -> tuple[types.Diagnostic, ...]:
     """A diagnostic for each line above the user's threshold, the costliest first, as many as the user allows."""
     if not view.settings.show_diagnostics:
         return ()
-    current_lines = view.find_current_lines()
-    found: dict[int, tuple[float, types.Diagnostic]] = {}
-    for line, hot in view.find_hottest_lines():
-        if hot.unexplained_ratio >= view.settings.min_share_ratio:
-            found[line] = (hot.share_ratio, _make_diagnostic(view, line, hot, current_lines))
+    found: dict[int, HotLine | CauseLine] = {
+        line: hot for line, hot in view.find_hottest_lines() if hot.unexplained_ratio >= view.settings.min_share_ratio
+    }
     for line, cause in view.find_costliest_lines():
-        if line not in found:
-            found[line] = (cause.share_ratio, _blame(view, line, cause, current_lines))
-    ranked = sorted(found.items(), key=lambda item: (-item[1][0], item[0]))
-    return tuple(diagnostic for _, (_, diagnostic) in ranked[: view.settings.max_diagnostics_per_file])
+        found.setdefault(line, cause)
+    ranked = sorted(found.items(), key=lambda item: (-item[1].share_ratio, item[0]))
+    current_lines = view.find_current_lines()
+    return tuple(
+        _mark_cause(view, line, one, current_lines)
+        if isinstance(one, CauseLine)
+        else _mark_hot_line(view, line, one, current_lines)
+        for line, one in ranked[: view.settings.max_diagnostics_per_file]
+    )
 
 
-def _blame(
+def _mark_cause(
     view: DocumentView, line: int, cause: CauseLine, current_lines: Mapping[tuple[str, int], int]
 ) -> types.Diagnostic:
     """On the causing line; the lines that suffer are related."""
@@ -75,7 +78,7 @@ def _locate(
     return types.Location(uri=make_uri(file.local_path), range=span_line(current_lines.get(place, place[1])))
 
 
-def _make_diagnostic(
+def _mark_hot_line(
     view: DocumentView, line: int, hot: HotLine, current_lines: Mapping[tuple[str, int], int]
 ) -> types.Diagnostic:
     reason = find_top_reason(hot.row.inclusive_by_reason)
