@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from gpa_lsp.lsp.anchors import choose_anchor, find_definitions
 from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor, collect_cause_lines, place_remedies
 from gpa_lsp.lsp.line_finder import LineFinder
-from gpa_lsp.lsp.line_map import split_lines
 from gpa_lsp.lsp.positions import Positions, UnitCounter
 from gpa_lsp.lsp.session import MeasuredFile, Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.report.line_map import split_lines
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import LineRow

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.lsp.line_map import LineMap, map_lines
 from gpa_lsp.lsp.session import MeasuredFile
+from gpa_lsp.report.line_map import LineMap, map_lines
 
 
 class LineFinder:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gpa_lsp.locations import Frame, InlineChain
 from gpa_lsp.lsp.causes import find_causes, find_remedies
-from gpa_lsp.lsp.line_map import split_lines
 from gpa_lsp.lsp.session import MeasuredFile, MeasuredKernel
+from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.model import InstructionColumns, KernelReport, Report
 from gpa_lsp.report.source_paths import SourceLocator
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from pygls.workspace import PositionCodec
 
 from gpa_lsp.lsp.document_view import DocumentView, build_view
-from gpa_lsp.lsp.line_map import split_lines
 from gpa_lsp.lsp.measuring import measure_kernel
 from gpa_lsp.lsp.session import LoadedProfile, MeasuredFile, Snapshot
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.model import KernelReport
 
 SOURCE = """\

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.lsp.line_map import map_lines
+from gpa_lsp.report.line_map import map_lines
 
 LINES = st.lists(st.sampled_from(["", "{", "}", "  }", "a = 1;", "b = 2;", "c = 3;", "d", "e", "f"]), max_size=30)
 
