@@ -7,14 +7,12 @@ from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
 from gpa_lsp.render.numbers import format_count, format_duration_ns, format_percent
 from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.changes import PartChange, TimeChange, Verdict
 from gpa_lsp.report.comparison import (
     AdviceFate,
     AdviceOutcome,
     Comparison,
     KernelComparison,
-    PartChange,
-    TimeChange,
-    Verdict,
 )
 from gpa_lsp.report.model import KernelReport
 

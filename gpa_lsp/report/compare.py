@@ -1,34 +1,22 @@
 """Compare two reports of the same program: what got faster, which advice was taken, how good the estimate was."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from gpa_lsp.advice.model import Advice, SilenceStage
 from gpa_lsp.figures import measure_spread
+from gpa_lsp.report.changes import LaunchTimes, PartChange, TimeChange, compare_times, judge_change, order_changes
 from gpa_lsp.report.comparison import (
     AdviceFate,
     AdviceOutcome,
     Comparison,
     KernelComparison,
-    PartChange,
-    TimeChange,
-    Verdict,
 )
 from gpa_lsp.report.line_pairs import pair_lines
-from gpa_lsp.report.model import KernelReport, LaunchReport, LineRow, Report
+from gpa_lsp.report.model import KernelReport, LineRow, Report
 from gpa_lsp.report.names import shorten_name
 
-ASSUMED_NOISE_RATIO = 0.03
-"""Run-to-run noise taken for granted where too few launches were measured to see it."""
-
-ASSUMED_OVERHEAD_CYCLES = 1_000.0
-"""And what start and end of a launch may differ by: it decides for kernels of a few microseconds."""
-
-ASSUMED_OVERHEAD_NS = 1_000.0
-
-_ENOUGH_LAUNCHES = 3
 _TAKEN_RATIO = 0.5
 _PARTLY_RATIO = 0.8
 _LEAST_FALL_RATIO = 0.01
@@ -51,7 +39,7 @@ def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparis
     """Lay two measurements of one kernel side by side."""
     time = measure_time_change(before, after)
     same_code = is_same_code(before, after)
-    verdict = _judge(time, same_code=same_code)
+    verdict = judge_change(time, same_code=same_code)
     return KernelComparison(
         before=before,
         after=after,
@@ -78,51 +66,15 @@ def is_same_code(before: KernelReport, after: KernelReport) -> bool:
 
 
 def measure_time_change(before: KernelReport, after: KernelReport) -> TimeChange | None:
-    """Time per launch before and after, with the range the speedup lies in; None when one of the two has no time.
-
-    With three launches or more on both sides the range is twice the standard error of the ratio of means, else an assumed noise of
-    3 % and 1,000 cycles (1 µs) of launch overhead.
-    """
-    for unit, overhead in (("cycles", ASSUMED_OVERHEAD_CYCLES), ("ns", ASSUMED_OVERHEAD_NS)):
-        old, new = _list_times(before.launches, unit), _list_times(after.launches, unit)
-        first, second = measure_spread(old), measure_spread(new)
-        if first is None or second is None or second.mean <= 0 or first.mean <= 0:
-            continue
-        speedup = first.mean / second.mean
-        if min(first.count, second.count) >= _ENOUGH_LAUNCHES:
-            errors = [
-                (spread.standard_deviation or 0.0) / spread.mean / math.sqrt(spread.count) for spread in (first, second)
-            ]
-            half = 2 * math.hypot(*errors)
-            basis = f"{first.count} and {second.count} launches"
-        else:
-            half = ASSUMED_NOISE_RATIO + overhead / min(first.mean, second.mean)
-            basis = "too few launches to see the noise, 3 % and the launch overhead assumed"
-        return TimeChange(
-            before=first.mean,
-            after=second.mean,
-            unit=unit,
-            speedup=speedup,
-            low=speedup * max(0.0, 1 - half),
-            high=speedup * (1 + half),
-            basis=basis,
-        )
-    return None
+    """Time per launch before and after, with the range the speedup lies in; None when one of the two has no time."""
+    return compare_times(measure_times(before), measure_times(after))
 
 
-def _list_times(launches: Sequence[LaunchReport], unit: str) -> list[float]:
-    times = [launch.elapsed_cycles if unit == "cycles" else launch.duration_ns for launch in launches]
-    return [time for time in times if time is not None]
-
-
-def _judge(time: TimeChange | None, *, same_code: bool) -> Verdict:
-    if same_code:
-        return Verdict.SAME_CODE
-    if time is None:
-        return Verdict.UNKNOWN
-    if time.low > 1:
-        return Verdict.FASTER
-    return Verdict.SLOWER if time.high < 1 else Verdict.NO_CHANGE
+def measure_times(kernel: KernelReport) -> LaunchTimes:
+    """How long a kernel's launches took; launches without a time are left out."""
+    cycles = [launch.elapsed_cycles for launch in kernel.launches if launch.elapsed_cycles is not None]
+    durations_ns = [launch.duration_ns for launch in kernel.launches if launch.duration_ns is not None]
+    return LaunchTimes(cycles=measure_spread(cycles), ns=measure_spread(durations_ns))
 
 
 def _pair_kernels(
@@ -172,7 +124,7 @@ def _compare_reasons(before: KernelReport, after: KernelReport) -> tuple[PartCha
         old = _share(before, before.by_reason[reason].all_samples if reason in before.by_reason else 0)
         new = _share(after, after.by_reason[reason].all_samples if reason in after.by_reason else 0)
         changes.append(_make_change(before, after, reason, (None, None), (old, new)))
-    return _order(changes)
+    return order_changes(changes)
 
 
 def _compare_lines(before: KernelReport, after: KernelReport) -> tuple[PartChange, ...]:
@@ -188,7 +140,7 @@ def _compare_lines(before: KernelReport, after: KernelReport) -> tuple[PartChang
         assert file is not None
         ratios = (0.0, _share(after, _cost(row)))
         changes.append(_make_change(before, after, file, (None, line), ratios))
-    return _order(changes)
+    return order_changes(changes)
 
 
 def _cost(row: LineRow) -> float:
@@ -212,15 +164,6 @@ def _make_change(
         before_ratio=ratios[0],
         after_ratio=ratios[1],
     )
-
-
-def _order(changes: Sequence[PartChange]) -> tuple[PartChange, ...]:
-    def size(change: PartChange) -> float:
-        if change.before_ns is None or change.after_ns is None:
-            return abs(change.after_ratio - change.before_ratio)
-        return abs(change.after_ns - change.before_ns)
-
-    return tuple(sorted(changes, key=size, reverse=True))
 
 
 def _list_advice(kernel: KernelReport) -> tuple[Advice, ...]:

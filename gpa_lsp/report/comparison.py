@@ -8,20 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gpa_lsp.advice.model import Advice
+from gpa_lsp.report.changes import PartChange, TimeChange, Verdict
 from gpa_lsp.report.model import KernelReport
-
-
-class Verdict(Enum):
-    """What became of a kernel's time."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    NO_CHANGE = "no_change"
-    """Within what the measurement can tell."""
-    SAME_CODE = "same_code"
-    """The instructions and the launch are the same, so there is nothing a change could have done."""
-    UNKNOWN = "unknown"
-    """One of the two has no time."""
 
 
 class AdviceFate(Enum):
@@ -32,52 +20,6 @@ class AdviceFate(Enum):
     PARTLY_TAKEN = "partly_taken"
     """They have become clearly less, by a fifth at least."""
     OPEN = "open"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeChange:
-    """A kernel's time per launch, before and after.
-
-    Attributes:
-        before: in ``unit``.
-        after: in ``unit``.
-        unit: ``cycles`` or ``ns``.
-        speedup: before / after.
-        low: lower end of the range the speedup lies in.
-        high: upper end.
-        basis: how the range was found, one clause.
-    """
-
-    before: float
-    after: float
-    unit: str
-    speedup: float
-    low: float
-    high: float
-    basis: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartChange:
-    """Time of a part of a kernel (a stall reason, a line) per launch.
-
-    Attributes:
-        name: the reason, or the file as compiled before.
-        before_line: 1-based; None for a reason, and for a line that was not there before.
-        after_line: 1-based; None for a reason, and for a line that is not there any more.
-        before_ns: None when the kernel's duration is unknown.
-        after_ns: likewise.
-        before_ratio: share of the kernel's samples.
-        after_ratio: likewise.
-    """
-
-    name: str
-    before_line: int | None
-    after_line: int | None
-    before_ns: float | None
-    after_ns: float | None
-    before_ratio: float
-    after_ratio: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

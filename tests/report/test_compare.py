@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.compare import compare_kernels, compare_reports, measure_time_change
-from gpa_lsp.report.comparison import AdviceFate, Verdict
+from gpa_lsp.report.comparison import AdviceFate
 from gpa_lsp.report.line_pairs import pair_lines
 from gpa_lsp.report.model import KernelReport
 from tests.report_builder import build_kernel, build_report

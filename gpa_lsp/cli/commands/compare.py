@@ -29,8 +29,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.report.changes import Verdict
     from gpa_lsp.report.compare import compare_reports  # loads numpy, which --help and --version do without
-    from gpa_lsp.report.comparison import Verdict
 
     before, after = (_load(path, arguments, terminal) for path in (arguments.before, arguments.after))
     comparison = compare_reports(before, after)
