@@ -1,0 +1,129 @@
+"""A small project with a profile and a profiler of its own, for the tests of every editor.
+
+The project is described in ``project/README.md``. Its profiler is ``scripted_profiler.py``, copied into the workspace as ``measure.py``.
+"""
+
+import base64
+import json
+import os
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parent / "project"
+PROFILER = Path(__file__).resolve().parent / "scripted_profiler.py"
+COMPILED_FOLDER = "/build/gpa_lsp/project"
+"""Where the line tables say the sources were."""
+
+CAUSE = "signal = in["
+VICTIM = "value = 0.9f * value"
+LOOP = "for (int step"
+DOUBLES = "value * 0.7 + 0.1"
+DIVIDING = "share_of(in[i]"
+"""Text of the lines that matter; see :meth:`Workspace.find_line`."""
+KERNELS = ("relax", "normalise")
+MANGLED = ("_Z5relaxPKfPfii", "_Z9normalisePKfS0_Pfi")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """Paths of one copy of the project.
+
+    Attributes:
+        folder: the workspace; profiles lie in its folder ``build``.
+        source: the file with both kernels.
+        header: the file with the functions they call.
+        profile: what was "measured" before the test.
+        measure: the scripted profiler.
+        control: the folder through which the test and the profiler talk; see ``scripted_profiler.py``.
+    """
+
+    folder: Path
+    source: Path
+    header: Path
+    profile: Path
+    measure: Path
+    control: Path
+
+    @property
+    def measure_command(self) -> list[str]:
+        """The profiler's command line, without the path of the profile to write, which comes last."""
+        return [sys.executable, str(self.measure)]
+
+    def find_line(self, text: str, path: Path | None = None) -> int:
+        """The first line (0-based) of a file, the source when None, that holds ``text``."""
+        lines = (path or self.source).read_text(encoding="utf-8").split("\n")
+        return next(number for number, line in enumerate(lines) if text in line)
+
+    def behave(self, behaviour: str) -> None:
+        """What the profiler does from now on: ``measure``, ``hang``, ``fail`` or ``sleep SECONDS``."""
+        (self.control / "behaviour").write_text(behaviour, encoding="utf-8")
+
+    @property
+    def runs(self) -> int:
+        """How often the profiler was started."""
+        return len(self._read_lines("runs"))
+
+    def find_running(self) -> list[int]:
+        """Process ids of profilers, and of the processes they started, that still run."""
+        return [pid for pid in map(int, self._read_lines("pids")) if _is_running(pid)]
+
+    def _read_lines(self, name: str) -> list[str]:
+        path = self.control / name
+        return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+
+
+def make_workspace(folder: Path) -> Workspace:
+    """Copy the project into ``folder``, which is made when missing, with a profile that is an hour old."""
+    workspace = Workspace(
+        folder=folder,
+        source=folder / "src" / "relax.cu",
+        header=folder / "src" / "curves.cuh",
+        profile=folder / "build" / "relax.gpa-profile.json",
+        measure=folder / "measure.py",
+        control=folder / ".measuring",
+    )
+    for path in (workspace.source, workspace.profile, workspace.control / "pids"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    for path in (workspace.source, workspace.header):
+        shutil.copyfile(PROJECT / path.name, path)
+        _make_old(path, hours=2)
+    for name in ("original", "improved"):
+        (workspace.control / f"{name}.json").write_text(json.dumps(_embed_image(name)), encoding="utf-8")
+    shutil.copyfile(PROFILER, workspace.measure)
+    write_profile(workspace, "original", workspace.profile)
+    _make_old(workspace.profile, hours=1)
+    return workspace
+
+
+def write_profile(workspace: Workspace, name: str, path: Path) -> None:
+    """Write the profile ``original`` or ``improved`` of the project, with the sources as they are now, to ``path``."""
+    profile = _embed_image(name)
+    files = (workspace.source, workspace.header)
+    profile["modules"][0]["sources"] = {f"{COMPILED_FOLDER}/{file.name}": file.read_text("utf-8") for file in files}
+    path.write_text(json.dumps(profile), encoding="utf-8")
+
+
+def _embed_image(name: str) -> dict[str, Any]:
+    """One of the project's profiles, with its cubin in it."""
+    profile = json.loads((PROJECT / f"{name}.json").read_text(encoding="utf-8"))
+    image = (PROJECT / f"{name}.sm_80.cubin").read_bytes()
+    profile["modules"][0]["cubin"] = {"base64": base64.b64encode(image).decode("ascii")}
+    return profile
+
+
+def _make_old(path: Path, *, hours: float) -> None:
+    """A file that has just been written is read only at the second look."""
+    moment_s = time.time() - 3600 * hours
+    os.utime(path, (moment_s, moment_s))
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
