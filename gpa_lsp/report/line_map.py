@@ -63,6 +63,29 @@ def map_lines(measured: Sequence[str], current: Sequence[str]) -> LineMap:
     return LineMap(current_lines=tuple(found), unchanged=False)
 
 
+def map_edited_lines(before: Sequence[str], after: Sequence[str]) -> tuple[int, ...]:
+    """Like :func:`map_lines`, but an edited line is still that line: where as many lines were taken out as were put in, they are paired in order.
+
+    For comparing two measurements, where the person wants to know what the edit did to the line; not for showing one that was made before it.
+
+    Returns:
+        Per line before its 1-based line after, or 0 when it is gone.
+
+    >>> map_edited_lines(["a", "b", "c"], ["new", "a", "B", "c"])
+    (2, 3, 4)
+    """
+    found = list(map_lines(before, after).current_lines)
+    start, last = 0, 0
+    for index in range(len(found) + 1):
+        partner = found[index] if index < len(found) else len(after) + 1
+        if not partner:
+            continue
+        if partner - last - 1 == index - start:
+            found[start:index] = range(last + 1, partner)
+        start, last = index + 1, partner
+    return tuple(found)
+
+
 _Gap = tuple[int, int, int, int]
 """Half-open: first and last old line, first and last new line."""
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.report.line_map import map_lines
+from gpa_lsp.report.line_map import map_edited_lines, map_lines
 
 LINES = st.lists(st.sampled_from(["", "{", "}", "  }", "a = 1;", "b = 2;", "c = 3;", "d", "e", "f"]), max_size=30)
 
@@ -75,3 +75,20 @@ def test_a_large_rewrite_is_mapped_between_two_keystrokes() -> None:
     started = time.perf_counter()
     map_lines(before, after)
     assert time.perf_counter() - started < 2.0
+
+
+def test_an_edited_line_is_still_that_line_for_a_comparison() -> None:
+    after = [*KERNEL[:4], "        x[i] *= 3;", *KERNEL[5:]]
+    assert map_edited_lines(KERNEL, after) == (1, 2, 3, 4, 5, 6, 7)
+    grown = [*KERNEL[:4], "        x[i] *= 3;", "        x[i] += 1;", *KERNEL[5:]]
+    assert map_edited_lines(KERNEL, grown) == (1, 2, 3, 4, 0, 7, 8)
+
+
+@given(LINES, LINES)
+def test_edited_lines_keep_every_equal_pair_and_the_order(before: list[str], after: list[str]) -> None:
+    equal = map_lines(before, after).current_lines
+    found = map_edited_lines(before, after)
+    assert all(edited == same for edited, same in zip(found, equal, strict=True) if same)
+    partners = [partner for partner in found if partner]
+    assert all(one < other for one, other in pairwise(partners))
+    assert not partners or (partners[0] >= 1 and partners[-1] <= len(after))
