@@ -1,5 +1,7 @@
 """Compare two reports of the same program: what got faster, which advice was taken, how good the estimate was."""
 
+import dataclasses
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,14 +57,24 @@ def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparis
 
 def is_same_code(before: KernelReport, after: KernelReport) -> bool:
     """The two are the same instructions, launched the same way. False where the instructions are not known."""
-    old, new = before.instructions, after.instructions
-    if len(old) != len(new) or not any(old.texts) or before.configuration != after.configuration:
-        return False
-    return (
-        old.texts == new.texts
-        and bool(np.array_equal(old.stall_cycles, new.stall_cycles))
-        and bool(np.array_equal(old.wait_mask, new.wait_mask))
-    )
+    digest = digest_code(before)
+    return digest is not None and digest == digest_code(after)
+
+
+def digest_code(kernel: KernelReport) -> str | None:
+    """Equal for the same instructions with the same control codes, launched the same way; None where the instructions are not known.
+
+    Returns:
+        64 hexadecimal digits, the same on every machine.
+    """
+    columns = kernel.instructions
+    if not any(columns.texts):
+        return None
+    digest = hashlib.sha256(repr(dataclasses.astuple(kernel.configuration)).encode())
+    digest.update("\n".join(columns.texts).encode("utf-8", "surrogatepass"))
+    digest.update(columns.stall_cycles.astype(np.uint8).tobytes())
+    digest.update(columns.wait_mask.astype(np.uint8).tobytes())
+    return digest.hexdigest()
 
 
 def measure_time_change(before: KernelReport, after: KernelReport) -> TimeChange | None:
@@ -102,12 +114,15 @@ def _short_name(kernel: KernelReport) -> tuple[str, str | None]:
 
 
 def _compare_instructions(before: KernelReport, after: KernelReport) -> float | None:
-    counts = []
-    for kernel in (before, after):
-        known = kernel.instructions.executions
-        launches = max(len([launch for launch in kernel.launches if launch.failure is None]), 1)
-        counts.append(float(known[known >= 0].sum()) / launches)
-    return counts[1] / counts[0] if counts[0] and counts[1] else None
+    old, new = count_executed(before), count_executed(after)
+    return new / old if old and new else None
+
+
+def count_executed(kernel: KernelReport) -> float | None:
+    """Warp instructions a launch executes, mean over launches; None where they were not counted."""
+    known = kernel.instructions.executions
+    launches = max(len([launch for launch in kernel.launches if launch.failure is None]), 1)
+    return float(known[known >= 0].sum()) / launches or None
 
 
 def _part_ns(kernel: KernelReport, ratio: float) -> float | None:

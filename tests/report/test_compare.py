@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.compare import compare_kernels, compare_reports, measure_time_change
+from gpa_lsp.report.compare import compare_kernels, compare_reports, digest_code, measure_time_change
 from gpa_lsp.report.comparison import AdviceFate
 from gpa_lsp.report.line_pairs import pair_lines
 from gpa_lsp.report.model import KernelReport
@@ -185,3 +185,22 @@ def test_a_renamed_template_argument_is_the_same_kernel() -> None:
     assert [(pair.before.mangled_name, pair.after.mangled_name) for pair in found.kernels] == [("x1", "x2")]
     third = replace(new, mangled_name="x3", name="void scale<int>(int*)")
     assert compare_reports(build_report(old), build_report(new, third)).kernels == ()
+
+
+def test_code_is_told_by_its_instructions_control_codes_and_launch() -> None:
+    kernel = build_kernel(BEFORE)
+    columns = kernel.instructions
+    others = [
+        build_kernel(AFTER),
+        replace(kernel, configuration=replace(kernel.configuration, grid=(7, 1, 1))),
+        replace(kernel, instructions=replace(columns, stall_cycles=columns.stall_cycles + 1)),
+        replace(kernel, instructions=replace(columns, wait_mask=columns.wait_mask + 1)),
+        replace(kernel, configuration=replace(kernel.configuration, registers_per_thread=None)),
+    ]
+    digests = [digest_code(other) for other in (kernel, *others)]
+    assert None not in digests
+    assert len(set(digests)) == len(digests)
+    assert digest_code(replace(kernel, name="other", total_samples=1)) == digests[0]
+    unknown = replace(kernel, instructions=replace(columns, texts=("",) * len(columns)))
+    assert digest_code(unknown) is None
+    assert compare_kernels(unknown, unknown).verdict is not Verdict.SAME_CODE
