@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.anchors import choose_anchor, find_definitions
 from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor, collect_cause_lines, place_remedies
 from gpa_lsp.lsp.line_finder import LineFinder
+from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import Positions, UnitCounter
 from gpa_lsp.lsp.session import MeasuredFile, Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
@@ -83,7 +85,10 @@ class DocumentView:
         cause_lines: current line → what the kernels' stalls have to do with it, costliest first; every line that waits or is waited for.
         anchors: kernels whose body is in this document, by line and then longest first.
         remedies: loops and calls in this document that carry advice, by line, then largest gain first.
+        finder: maps measured lines to the document's.
         settings: the options.
+        abilities: what the client wants to be sent.
+        places: finds measured places, in this document and elsewhere.
         snapshot: where it comes from.
     """
 
@@ -94,7 +99,10 @@ class DocumentView:
     cause_lines: Mapping[int, tuple[CauseLine, ...]]
     anchors: tuple[KernelAnchor, ...]
     remedies: tuple[RemedyAnchor, ...]
+    finder: LineFinder
     settings: Settings
+    abilities: Abilities
+    places: PlaceFinder
     snapshot: Snapshot
 
     def find_current_lines(self) -> Mapping[tuple[str, int], int]:
@@ -127,7 +135,15 @@ class DocumentView:
 
 
 def build_view(
-    snapshot: Snapshot, *, uri: str, local_path: str, text: str, units: UnitCounter, settings: Settings
+    snapshot: Snapshot,
+    *,
+    uri: str,
+    local_path: str,
+    text: str,
+    units: UnitCounter,
+    settings: Settings,
+    abilities: Abilities,
+    places: PlaceFinder,
 ) -> DocumentView | None:
     """The view of a document; None when no profile mentions it.
 
@@ -138,6 +154,8 @@ def build_view(
         text: as the editor holds it now.
         units: counts columns for the client.
         settings: the options.
+        abilities: what the client wants to be sent.
+        places: finds measured places.
     """
     kernels = snapshot.by_file.get(local_path, ())
     if not kernels:
@@ -152,7 +170,10 @@ def build_view(
         cause_lines=collect_cause_lines(kernels, local_path, finder),
         anchors=_place_anchors(kernels, local_path, text, finder),
         remedies=place_remedies(kernels, local_path, finder),
+        finder=finder,
         settings=settings,
+        abilities=abilities,
+        places=places,
         snapshot=snapshot,
     )
 

@@ -3,16 +3,19 @@
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.document_view import DocumentView, build_view
 from gpa_lsp.lsp.features import PushFeature
+from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import UnitCounter
 from gpa_lsp.lsp.session import Snapshot
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.text_changes import apply_changes
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +35,7 @@ class Documents:
 
     Args:
         units: counts columns for the client.
+        abilities: what the client wants.
         push_features: what is sent without being asked for, by name.
         send: sends (method, params).
         guard: calls a feature and returns a default should it fail: (name, function, default).
@@ -41,17 +45,21 @@ class Documents:
         self,
         *,
         units: UnitCounter,
+        abilities: Abilities,
         push_features: Mapping[str, PushFeature],
         send: Callable[[str, Any], None],
         guard: Callable[[str, Callable[[], Any], Any], Any],
     ) -> None:
         self._units = units
+        self._abilities = abilities
         self._push_features = push_features
         self._send = send
         self._guard = guard
         self._open: dict[str, _OpenDocument] = {}
         self._snapshot = Snapshot()
         self._settings = Settings()
+        self.places = PlaceFinder(units, self._find_open)
+        """Finds measured places; a new one whenever there is new knowledge."""
 
     def open(self, uri: str, path: str, text: str, version: int | None) -> None:
         """The client opened a document.
@@ -65,11 +73,23 @@ class Documents:
         self._open[uri] = _OpenDocument(local_path=os.path.realpath(path), text=text, version=version)
         self.push(uri)
 
-    def change(self, uri: str, text: str, version: int | None) -> None:
-        """The document's text is another one now. Nothing is pushed yet: the person is typing."""
+    def change(self, uri: str, changes: Sequence[Any], version: int | None) -> bool:
+        """The document's text was changed. Nothing is pushed yet: the person is typing.
+
+        Args:
+            uri: as the client writes it.
+            changes: the protocol's, one after the other.
+            version: the client's number for the text after them.
+
+        Returns:
+            Whether that document is open.
+        """
         document = self._open.get(uri)
-        if document is not None:
-            document.text, document.version, document.is_view_current = text, version, False
+        if document is None:
+            return False
+        document.text = apply_changes(document.text, changes, self._units)
+        document.version, document.is_view_current = version, False
+        return True
 
     def close(self, uri: str) -> None:
         """The client closed a document: what was pushed is taken back."""
@@ -84,6 +104,7 @@ class Documents:
     def take(self, snapshot: Snapshot, settings: Settings) -> None:
         """There is new knowledge, or there are new settings."""
         self._snapshot, self._settings = snapshot, settings
+        self.places = PlaceFinder(self._units, self._find_open)
         for uri, document in self._open.items():
             document.is_view_current = False
             self.push(uri)
@@ -101,9 +122,18 @@ class Documents:
                 text=document.text,
                 units=self._units,
                 settings=self._settings,
+                abilities=self._abilities,
+                places=self.places,
             )
             document.is_view_current = True
         return document.view
+
+    def _find_open(self, local_path: str) -> DocumentView | None:
+        """The view of whichever open document is that file."""
+        for uri, document in self._open.items():
+            if document.local_path == local_path:
+                return self.view(uri)
+        return None
 
     def find_doubtful(self) -> tuple[tuple[str, str, str], ...]:
         """Open documents that no profile mentions, but that are called like a file in which a kernel was measured.

@@ -140,6 +140,22 @@ class Editor:
         else:
             self.inform(f"{title} is in {path}")
 
+    def show_location(self, location: types.Location) -> None:
+        """Put the cursor somewhere; where the client cannot be asked to, say where that is."""
+        if self.can("window.show_document.support"):
+            params = types.ShowDocumentParams(uri=location.uri, take_focus=True, selection=location.range)
+            self.start(self.ask(types.WINDOW_SHOW_DOCUMENT, params))
+        else:
+            self.inform(f"{location.uri}, line {location.range.start.line + 1}")
+
+    def say_changed(self, uri: str) -> None:
+        """One of our own documents has a new text."""
+        if self.can("workspace.text_document_content"):
+            params = types.TextDocumentContentRefreshParams(uri=uri)
+            self.start(self.ask(types.WORKSPACE_TEXT_DOCUMENT_CONTENT_REFRESH, params))
+        else:
+            self.notify("gpaLsp/documentChanged", {"uri": uri})
+
     def start_progress(self, title: str, cancel: Callable[[], None]) -> "ProgressBar":
         """Show a progress bar, where the client can."""
         bar = ProgressBar(self, title)

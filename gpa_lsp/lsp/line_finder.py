@@ -11,7 +11,7 @@ class LineFinder:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
-        self._maps: dict[int, LineMap] = {}
+        self._maps: dict[int, tuple[MeasuredFile, LineMap]] = {}
         self._maps_by_text: dict[tuple[str, ...], LineMap] = {}
 
     def find(self, file: MeasuredFile, measured_line: int) -> int | None:
@@ -25,8 +25,11 @@ class LineFinder:
         return file.lines is not None and not self._map(file, file.lines).unchanged
 
     def _map(self, file: MeasuredFile, measured: tuple[str, ...]) -> LineMap:
-        known = self._maps.get(id(file))  # by identity first: hashing a text for each of its lines would be quadratic
-        if known is None:
-            known = self._maps_by_text.get(measured) or map_lines(measured, self._lines)
-            self._maps[id(file)] = self._maps_by_text[measured] = known
-        return known
+        """By identity first: hashing a text for each of its lines would be quadratic. The file is kept, so that its identity stays its own."""
+        known = self._maps.get(id(file))
+        if known is not None:
+            return known[1]
+        found = self._maps_by_text.get(measured) or map_lines(measured, self._lines)
+        self._maps[id(file)] = (file, found)
+        self._maps_by_text[measured] = found
+        return found

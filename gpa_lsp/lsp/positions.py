@@ -45,6 +45,33 @@ class Positions:
         start = types.Position(line=line - 1, character=min(self._count_units(text[:indentation]), end.character))
         return types.Range(start=start, end=end)
 
+    def find_place(self, line: int, column: int) -> types.Position:
+        """A character of a 1-based line, as a position.
+
+        Args:
+            line: 1-based.
+            column: characters before it; more than the line has means its end.
+        """
+        return types.Position(line=line - 1, character=self._count_units(self.lines[line - 1][:column]))
+
+    def find_span(self, line: int, start: int, end: int) -> types.Range:
+        """Some characters of a 1-based line, as columns before the first and behind the last of them."""
+        return types.Range(start=self.find_place(line, start), end=self.find_place(line, end))
+
+    def read_column(self, position: types.Position) -> int:
+        """Characters before a client's position on its line; a position behind the line's end, or on a line that is not there, is the end."""
+        if not 0 <= position.line < len(self.lines):
+            return 0
+        text = self.lines[position.line]
+        if text.isascii():
+            return min(max(position.character, 0), len(text))
+        units = 0
+        for column, character in enumerate(text):
+            if units >= position.character:
+                return column
+            units += self.units.client_num_units(character)
+        return len(text)
+
     def _count_units(self, text: str) -> int:
         return len(text) if text.isascii() else self.units.client_num_units(text)
 

@@ -1,8 +1,9 @@
-"""The language server: pygls on one side, features and the loader on the other. The only module that speaks pygls."""
+"""The language server: the client on one side, features and the loader on the other."""
 
 import asyncio
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -10,24 +11,27 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, PyglsError
-from pygls.lsp.server import LanguageServer
-from pygls.protocol import LanguageServerProtocol
-from pygls.protocol.json_rpc import JsonRPCNotification
 from pygls.uris import to_fs_path
 from pygls.workspace import PositionCodec
 
 import gpa_lsp.lsp.commands
 import gpa_lsp.lsp.features
 from gpa_lsp import __version__
+from gpa_lsp.lsp.abilities import Abilities, read_abilities
 from gpa_lsp.lsp.commands import Command
+from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.documents import Documents
 from gpa_lsp.lsp.editor import Editor, ProgressBar, Wire
-from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature
+from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature, SessionFeature
 from gpa_lsp.lsp.loader import ProfileLoader, call_in_thread
+from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import UnitCounter
-from gpa_lsp.lsp.session import Snapshot
+from gpa_lsp.lsp.registrations import can_register_late, make_registration, withdraw
+from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
+from gpa_lsp.lsp.sass.model import SCHEME, SassDocument
+from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings, read_settings
+from gpa_lsp.lsp.wire import OutgoingPipe, Protocol, PyglsServer
 from gpa_lsp.registry import load_catalogue
 
 logger = logging.getLogger(__name__)
@@ -39,48 +43,30 @@ _LONE_FILE_DEPTH = 3
 """Without a workspace folder profiles are looked for beside the document, but not in all of somebody's home."""
 
 
-class _Protocol(LanguageServerProtocol):
-    """pygls' protocol, which leaves a request with malformed params unanswered and its own requests waiting for ever on a malformed answer."""
-
-    def structure_message(self, data: dict[str, Any]) -> Any:
-        try:
-            return super().structure_message(data)
-        except JsonRpcException as error:
-            message_id = data.get("id")
-            if not isinstance(message_id, int | str):
-                raise
-            if "method" in data:
-                self._send_response(message_id, error=error.to_response_error())
-            else:
-                self._handle_response(message_id, error=error.to_response_error())
-            return JsonRPCNotification(method="$/malformed", jsonrpc=self.VERSION, params=None)
-
-
-class _PyglsServer(LanguageServer):
-    """Errors go to the log: the features' own are told to the user by :class:`Server`, and the client's own mistakes are not the user's."""
-
-    def report_server_error(self, error: Exception, source: type[PyglsError] | type[JsonRpcException]) -> None:
-        logger.error("%s: %s", source.__name__, error)
-
-
 class Server:
     """One session with one client."""
 
     def __init__(self) -> None:
-        # Full texts on each change: incremental ones are applied by pygls with str.splitlines, which breaks lines at form feeds.
-        self.pygls = _PyglsServer(
-            "gpa-lsp", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full, protocol_cls=_Protocol
+        self.pygls = PyglsServer(
+            "gpa-lsp",
+            __version__,
+            text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
+            protocol_cls=Protocol,
         )
+        cast(Protocol, self.pygls.protocol).amend = self._amend
         self.was_shut_down = False
         self._features: dict[str, Feature] = load_catalogue(gpa_lsp.lsp.features, "FEATURE", Feature)
         self._commands: dict[str, Command] = load_catalogue(gpa_lsp.lsp.commands, "COMMAND", Command)
         self._snapshot = Snapshot()
         self._settings = Settings()
+        self._abilities = Abilities()
         self._lone_folder: Path | None = None
         self._lone_root: Path | None = None
         self._pushes: dict[str, asyncio.TimerHandle] = {}
         self._broken: set[str] = set()
         self._told_doubtful: set[str] = set()
+        self._late: tuple[RequestFeature, ...] = ()
+        self._registered: dict[str, types.Registration] = {}
         self._editor = self._meet_client(types.ClientCapabilities(), PositionCodec())
         self._loader = ProfileLoader(self)
         self._loading: asyncio.Task[None] | None = None
@@ -97,20 +83,32 @@ class Server:
             (types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._change_configuration),
             (types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, lambda params: self._configure_loader()),
             (types.WINDOW_WORK_DONE_PROGRESS_CANCEL, lambda params: self._editor.cancel_progress(params.token)),
+            (types.WORKSPACE_TEXT_DOCUMENT_CONTENT, self._read_content),
         ):
             self.pygls.feature(method)(partial(handler))  # pygls hangs attributes on it, which bound methods refuse
         for name, feature in self._features.items():
             if isinstance(feature, RequestFeature):
                 self.pygls.feature(feature.method, feature.options)(self._make_handler(name, feature))
+            elif isinstance(feature, SessionFeature):
+                self.pygls.feature(feature.method, feature.options)(self._make_session_handler(name, feature))
         for command in self._commands.values():
             self.pygls.command(command.name)(self._make_command(command))
 
     def _make_handler(self, name: str, feature: RequestFeature) -> Callable[[Any], Any]:
         def answer(params: Any) -> Any:
-            view = self._documents.view(params.text_document.uri)
+            uri = params.text_document.uri
+            if is_sass_uri(uri):
+                sass_view = self._sass.view(uri) if feature.answer_sass is not None else None
+                return feature.answer_sass(sass_view, params) if sass_view and feature.answer_sass else None
+            if feature.answer is None or not feature.serves_source(self._settings, self._abilities):
+                return None
+            view = self._documents.view(uri)
             return feature.answer(view, params) if view is not None else None
 
         return lambda params: self._guard(name, lambda: answer(params), None)
+
+    def _make_session_handler(self, name: str, feature: SessionFeature) -> Callable[[Any], Any]:
+        return lambda params: self._guard(name, lambda: feature.answer(self, params), None)
 
     def _make_command(self, command: Command) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
@@ -132,6 +130,7 @@ class Server:
     # The life of the session
 
     def _initialize(self, params: types.InitializeParams) -> None:
+        self._abilities = read_abilities(params.initialization_options)
         self._editor = self._meet_client(params.capabilities, self.pygls.workspace.position_codec)
         if not params.workspace_folders and self.pygls.workspace.root_path is not None:
             self._lone_root = Path(self.pygls.workspace.root_path)
@@ -139,16 +138,50 @@ class Server:
 
     def _meet_client(self, capabilities: types.ClientCapabilities, units: UnitCounter) -> Editor:
         editor = Editor(cast(Wire, self.pygls.protocol), capabilities)
-        pushing = {name: feature for name, feature in self._features.items() if isinstance(feature, PushFeature)}
-        self._documents = Documents(units=units, push_features=pushing, send=editor.notify, guard=self._guard)
+        pushing = {
+            name: feature
+            for name, feature in self._features.items()
+            if isinstance(feature, PushFeature) and feature.is_wanted(self._abilities)
+        }
+        self._documents = Documents(
+            units=units, abilities=self._abilities, push_features=pushing, send=editor.notify, guard=self._guard
+        )
+        self._sass = SassDocuments(_build_sass, units)
         return editor
+
+    def _amend(self, capabilities: types.ServerCapabilities) -> None:
+        """What pygls does not say of us, and what is better said later, for the documents it is for."""
+        features = [one for one in self._features.values() if isinstance(one, RequestFeature) and one.is_conditional]
+        self._late = tuple(feature for feature in features if can_register_late(feature, self._editor.can))
+        withdraw(capabilities, self._late)
+        workspace = capabilities.workspace or types.WorkspaceOptions()
+        workspace.text_document_content = types.TextDocumentContentOptions(schemes=[SCHEME])
+        capabilities.workspace = workspace
 
     async def _start(self, params: Any) -> None:
         del params
         await self._fetch_settings()
         self._configure_loader()
+        self._editor.start(self._register_late())
         self._editor.start(call_in_thread(_warm_up))
         self._loading = asyncio.get_running_loop().create_task(self._loader.run())
+
+    async def _register_late(self) -> None:
+        """Register what depends on settings, and take back what they do not allow any more."""
+        for feature in self._late:
+            wanted = make_registration(feature, self._settings, self._abilities)
+            known = self._registered.get(feature.method)
+            if known is not None and (wanted is None or wanted.register_options != known.register_options):
+                one = types.Unregistration(id=known.id, method=known.method)
+                await self._editor.ask(
+                    types.CLIENT_UNREGISTER_CAPABILITY, types.UnregistrationParams(unregisterations=[one])
+                )
+                known = self._registered.pop(feature.method, None) and None
+            if wanted is not None and known is None:
+                self._registered[feature.method] = wanted
+                await self._editor.ask(
+                    types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations=[wanted])
+                )
 
     def _shut_down(self, params: Any) -> None:
         del params
@@ -179,6 +212,7 @@ class Server:
         else:
             await self._fetch_settings()
         self._configure_loader()
+        self._editor.start(self._register_late())
         self.take_snapshot(self._snapshot)
 
     def _configure_loader(self) -> None:
@@ -196,6 +230,9 @@ class Server:
 
     def _open(self, params: types.DidOpenTextDocumentParams) -> None:
         document = params.text_document
+        if is_sass_uri(document.uri):
+            self._sass.open(document.uri, document.text)
+            return
         path = to_fs_path(document.uri)
         if path is None:
             return
@@ -208,17 +245,28 @@ class Server:
 
     def _change(self, params: types.DidChangeTextDocumentParams) -> None:
         uri = params.text_document.uri
-        text = self.pygls.workspace.get_text_document(uri).source
-        self._documents.change(uri, text, params.text_document.version)
+        if is_sass_uri(uri):
+            self._sass.change(uri, params.content_changes)
+            return
+        if not self._documents.change(uri, params.content_changes, params.text_document.version):
+            return
         if (waiting := self._pushes.pop(uri, None)) is not None:
             waiting.cancel()
         self._pushes[uri] = asyncio.get_running_loop().call_later(_PUSH_DELAY_S, self._documents.push, uri)
 
     def _close(self, params: types.DidCloseTextDocumentParams) -> None:
         uri = params.text_document.uri
+        if is_sass_uri(uri):
+            self._sass.close(uri)
+            return
         if (waiting := self._pushes.pop(uri, None)) is not None:
             waiting.cancel()
         self._documents.close(uri)
+
+    def _read_content(self, params: types.TextDocumentContentParams) -> types.TextDocumentContentResult:
+        document = self._guard("SASS document", lambda: self._sass.make(params.uri), None)
+        text = document.text if document is not None else "// No loaded profile has this kernel.\n"
+        return types.TextDocumentContentResult(text=text)
 
     # What the loader tells (its Audience)
 
@@ -226,6 +274,8 @@ class Server:
         """There is a new state of knowledge: show it."""
         self._snapshot = snapshot
         self._documents.take(snapshot, self._settings)
+        for uri in self._sass.take(snapshot.visible, self._settings, self._documents.places):
+            self._editor.say_changed(uri)
         self._tell_doubtful()
         asking = [feature for feature in self._features.values() if isinstance(feature, RequestFeature)]
         self._editor.refresh(
@@ -250,12 +300,36 @@ class Server:
         """Something the user must know."""
         self._editor.warn(text)
 
-    # What commands may do (their Desk)
+    # What features and commands may ask and do (their Desk)
 
     @property
     def snapshot(self) -> Snapshot:
         """What is known."""
         return self._snapshot
+
+    @property
+    def settings(self) -> Settings:
+        """The options."""
+        return self._settings
+
+    @property
+    def abilities(self) -> Abilities:
+        """What the client wants."""
+        return self._abilities
+
+    @property
+    def places(self) -> PlaceFinder:
+        """Finds measured places."""
+        return self._documents.places
+
+    @property
+    def sass(self) -> SassDocuments:
+        """The SASS documents."""
+        return self._sass
+
+    def view(self, uri: str) -> DocumentView | None:
+        """The view of an open source."""
+        return self._documents.view(uri)
 
     def reload(self) -> None:
         """Read every profile again."""
@@ -265,9 +339,20 @@ class Server:
         """Open a text in the editor."""
         self._editor.show_document(title, markdown)
 
+    def show_location(self, location: types.Location) -> None:
+        """Put the cursor there."""
+        self._editor.show_location(location)
+
     def show_message(self, text: str) -> None:
         """Say a sentence."""
         self._editor.inform(text)
+
+
+def _build_sass(uri: str, shown: VisibleKernel) -> SassDocument:
+    """Loaded late: it needs numpy, which the answer to initialize must not wait for."""
+    from gpa_lsp.lsp.sass.document import build_document
+
+    return build_document(uri, shown)
 
 
 def _warm_up() -> None:
@@ -283,12 +368,17 @@ def serve_client() -> int:
     """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     server = Server()
-    server.pygls.start_io(stdout=_claim_stdout())
+    server.pygls.start_io(stdout=cast(BinaryIO, _claim_stdout()))
     return 0 if server.was_shut_down else 1
 
 
-def _claim_stdout() -> BinaryIO:
+def _claim_stdout() -> OutgoingPipe:
     """The wire; whatever else prints from now on goes to the log."""
-    wire = os.fdopen(os.dup(1), "wb")
+    wire = os.dup(1)
     os.dup2(2, 1)
-    return wire
+    return OutgoingPipe(wire, give_up=_leave_at_once)
+
+
+def _leave_at_once() -> None:
+    """The client is gone, or as good as: end like at the end of its messages, which also ends what was started for it."""
+    signal.raise_signal(signal.SIGTERM)

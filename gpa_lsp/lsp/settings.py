@@ -15,6 +15,10 @@ class Severity(Enum):
     WARNING = "warning"
 
 
+Command = str | tuple[str, ...]
+"""A command as the user wrote it: one line, split like a shell does but run without one, or its arguments one by one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Every option with its default; the editor's names are the keys of :data:`OPTIONS`.
@@ -26,10 +30,20 @@ class Settings:
         show_inlay_hints: shares at line ends.
         show_diagnostics: hot lines as diagnostics.
         diagnostic_severity: of those.
+        show_symbols: kernels with their times among a source's symbols.
+        serves_definition: "go to definition" on a source line goes to what the line waits for.
+        shows_unverified_lines: numbers also on lines of sources that were saved after they were measured and of which no copy is known.
+        blamer: how causes are found.
         path_mappings: (path prefix as compiled, folder on this machine), in the order they are tried.
         profile_globs: which files are profiles, relative to each workspace folder; ``**`` stands for any folders. A pattern that starts with
             ``/`` or ``~`` is looked for outside the workspace.
         poll_seconds: time between two looks at the workspace.
+        keeps_history: remember measurements.
+        profile_command: what measures; None when there is none.
+        build_command: what is run before it; None when nothing is.
+        profiles_on_save: measure when a file is saved.
+        debounce_s: time without another save before a run begins.
+        profile_timeout_s: a run is ended after this time.
     """
 
     min_share_ratio: float = 0.05
@@ -37,9 +51,19 @@ class Settings:
     show_inlay_hints: bool = True
     show_diagnostics: bool = True
     diagnostic_severity: Severity = Severity.INFORMATION
+    show_symbols: bool = True
+    serves_definition: bool = False
+    shows_unverified_lines: bool = False
+    blamer: str = "scoreboard"
     path_mappings: tuple[tuple[str, str], ...] = ()
     profile_globs: tuple[str, ...] = ("**/*.ncu-rep", "**/*.ncu-repz", "**/*.gpa-profile.json")
     poll_seconds: float = 1.0
+    keeps_history: bool = True
+    profile_command: Command | None = None
+    build_command: Command | None = None
+    profiles_on_save: bool = True
+    debounce_s: float = 1.0
+    profile_timeout_s: float = 600.0
 
 
 def _read_percent(value: object) -> float:
@@ -86,24 +110,199 @@ def _read_globs(value: object) -> tuple[str, ...]:
     return tuple(str(glob) for glob in value)
 
 
-def _read_period(value: object) -> float:
-    number = _read_number(value)
-    if not 0.05 <= number <= 3600.0:
-        raise ValueError("a number of seconds between 0.05 and 3600")
-    return number
+def _make_seconds_reader(least: float, most: float) -> Callable[[object], float]:
+    def read(value: object) -> float:
+        number = _read_number(value)
+        if not least <= number <= most:
+            raise ValueError(f"a number of seconds between {least:g} and {most:g}")
+        return number
+
+    return read
 
 
-OPTIONS: Mapping[str, tuple[str, Callable[[object], object]]] = {
-    "minShare": ("min_share_ratio", _read_percent),
-    "maxDiagnosticsPerFile": ("max_diagnostics_per_file", _read_count),
-    "inlayHints.enable": ("show_inlay_hints", _read_flag),
-    "diagnostics.enable": ("show_diagnostics", _read_flag),
-    "diagnostics.severity": ("diagnostic_severity", _read_severity),
-    "pathMappings": ("path_mappings", _read_mappings),
-    "profileGlobs": ("profile_globs", _read_globs),
-    "pollSeconds": ("poll_seconds", _read_period),
+def _read_blamer(value: object) -> str:
+    if value not in BLAMERS:
+        raise ValueError("one of " + ", ".join(BLAMERS))
+    return str(value)
+
+
+def _read_command(value: object) -> Command | None:
+    """An empty command is none: editors cannot all unset an option."""
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        return tuple(str(part) for part in value) or None
+    raise ValueError("a command line, or a list of its arguments")
+
+
+BLAMERS = ("scoreboard", "paper")
+
+_COMMAND_SCHEMA = {"type": ["string", "array", "null"], "items": {"type": "string"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """An option as an editor sees it.
+
+    Attributes:
+        field: of :class:`Settings`.
+        read: the reader of its value, which raises ValueError saying what it takes.
+        summary: what it means, one sentence.
+        schema: JSON Schema of its value, without default and description.
+        default: as the editor writes it.
+        is_restricted: a workspace that is not trusted must not set it: it starts programs, or widens what is read.
+    """
+
+    field: str
+    read: Callable[[object], object]
+    summary: str
+    schema: Mapping[str, object]
+    default: object
+    is_restricted: bool = False
+
+
+_FLAG = {"type": "boolean"}
+
+OPTIONS: Mapping[str, Option] = {
+    "minShare": Option(
+        field="min_share_ratio",
+        read=_read_percent,
+        summary="Percent of a kernel's samples a line needs for a hint or a diagnostic.",
+        schema={"type": "number", "minimum": 0, "maximum": 100},
+        default=5,
+    ),
+    "inlayHints.enable": Option(
+        field="show_inlay_hints", read=_read_flag, summary="Shares at line ends.", schema=_FLAG, default=True
+    ),
+    "diagnostics.enable": Option(
+        field="show_diagnostics",
+        read=_read_flag,
+        summary="Causing lines among the problems.",
+        schema=_FLAG,
+        default=True,
+    ),
+    "diagnostics.severity": Option(
+        field="diagnostic_severity",
+        read=_read_severity,
+        summary="How loud those are.",
+        schema={"enum": [severity.value for severity in Severity]},
+        default="information",
+    ),
+    "maxDiagnosticsPerFile": Option(
+        field="max_diagnostics_per_file",
+        read=_read_count,
+        summary="How many of a file's lines are listed, the costliest first.",
+        schema={"type": "integer", "minimum": 0},
+        default=200,
+    ),
+    "symbols.enable": Option(
+        field="show_symbols",
+        read=_read_flag,
+        summary="Kernels with their times among the symbols of a source.",
+        schema=_FLAG,
+        default=True,
+    ),
+    "definition.enable": Option(
+        field="serves_definition",
+        read=_read_flag,
+        summary=(
+            "Go to definition on a line of a source goes to what the line waits for. Off, because the language's own server answers there "
+            "and two answers make editors ask."
+        ),
+        schema=_FLAG,
+        default=False,
+    ),
+    "showUnverifiedLines": Option(
+        field="shows_unverified_lines",
+        read=_read_flag,
+        summary=(
+            "Numbers also in a source that was saved after it was measured, when no copy of what was measured is known: they may stand on "
+            "the wrong lines."
+        ),
+        schema=_FLAG,
+        default=False,
+    ),
+    "blamer": Option(
+        field="blamer",
+        read=_read_blamer,
+        summary="How causes are found: `scoreboard` by what the hardware waits for, `paper` by registers only, as GPA was published.",
+        schema={"enum": list(BLAMERS)},
+        default="scoreboard",
+    ),
+    "pathMappings": Option(
+        field="path_mappings",
+        read=_read_mappings,
+        summary="Path prefix as compiled → folder here, for sources that are not found by themselves.",
+        schema={"type": "object", "additionalProperties": {"type": "string"}},
+        default={},
+        is_restricted=True,
+    ),
+    "profileGlobs": Option(
+        field="profile_globs",
+        read=_read_globs,
+        summary="Which files are profiles; a pattern that starts with `/` or `~` is looked for outside the workspace.",
+        schema={"type": "array", "items": {"type": "string", "minLength": 1}},
+        default=["**/*.ncu-rep", "**/*.ncu-repz", "**/*.gpa-profile.json"],
+        is_restricted=True,
+    ),
+    "pollSeconds": Option(
+        field="poll_seconds",
+        read=_make_seconds_reader(0.05, 3600.0),
+        summary="Time between two looks at the workspace.",
+        schema={"type": "number", "minimum": 0.05, "maximum": 3600},
+        default=1.0,
+    ),
+    "history.enable": Option(
+        field="keeps_history",
+        read=_read_flag,
+        summary="Remember measurements, to show what changed since the last one and since a pinned baseline.",
+        schema=_FLAG,
+        default=True,
+    ),
+    "profile.command": Option(
+        field="profile_command",
+        read=_read_command,
+        summary=(
+            "What measures: a command line, or a list of its arguments; no shell is involved. `${file}`, `${fileDirname}`, "
+            "`${fileBasenameNoExtension}`, `${workspaceFolder}`, `${kernel}`, `${output}` and `${env:NAME}` stand for what they say; the report is "
+            "expected in `${output}`, or anywhere profiles are looked for. Each command is run only after you agreed to it, once per workspace."
+        ),
+        schema=_COMMAND_SCHEMA,
+        default=None,
+        is_restricted=True,
+    ),
+    "profile.buildCommand": Option(
+        field="build_command",
+        read=_read_command,
+        summary="What is run before it; measuring goes on only when it succeeds.",
+        schema=_COMMAND_SCHEMA,
+        default=None,
+        is_restricted=True,
+    ),
+    "profile.onSave": Option(
+        field="profiles_on_save",
+        read=_read_flag,
+        summary="Measure when a source with kernels is saved.",
+        schema=_FLAG,
+        default=True,
+        is_restricted=True,
+    ),
+    "profile.debounceSeconds": Option(
+        field="debounce_s",
+        read=_make_seconds_reader(0.0, 3600.0),
+        summary="Time without another save before a run begins.",
+        schema={"type": "number", "minimum": 0, "maximum": 3600},
+        default=1.0,
+    ),
+    "profile.timeoutSeconds": Option(
+        field="profile_timeout_s",
+        read=_make_seconds_reader(1.0, 86400.0),
+        summary="A run is ended after this time.",
+        schema={"type": "number", "minimum": 1, "maximum": 86400},
+        default=600.0,
+    ),
 }
-"""The editor's name of an option → field of :class:`Settings` and the reader of its value, which raises ValueError saying what it takes."""
+"""The editor's name of an option → what it is."""
 
 
 def read_settings(raw: object, base: Settings) -> tuple[Settings, tuple[str, ...]]:
@@ -125,9 +324,9 @@ def read_settings(raw: object, base: Settings) -> tuple[Settings, tuple[str, ...
     changes: dict[str, Any] = {}
     complaints: list[str] = []
     for name, value in _walk_options(raw, ""):
-        field_name, read = OPTIONS[name]
+        option = OPTIONS[name]
         try:
-            changes[field_name] = read(value)
+            changes[option.field] = option.read(value)
         except ValueError as error:
             complaints.append(f"gpaLsp.{name}: {_abbreviate(value)} is not {error}; the option stays as it was")
     return replace(base, **changes), tuple(complaints)

@@ -79,4 +79,9 @@ def test_long_values_are_cut_in_the_complaint() -> None:
 
 
 def test_every_option_names_a_field() -> None:
-    assert {field for field, _ in OPTIONS.values()} == set(Settings.__dataclass_fields__)
+    assert {option.field for option in OPTIONS.values()} == set(Settings.__dataclass_fields__)
+
+
+def test_defaults_as_an_editor_writes_them_are_the_defaults() -> None:
+    written = {name: option.default for name, option in OPTIONS.items()}
+    assert read_settings(written, Settings()) == (Settings(), ())

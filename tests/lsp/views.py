@@ -5,8 +5,10 @@ from pathlib import Path
 
 from pygls.workspace import PositionCodec
 
+from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.document_view import DocumentView, build_view
 from gpa_lsp.lsp.measuring import measure_kernel
+from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.session import LoadedProfile, MeasuredFile, Snapshot
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.report.line_map import split_lines
@@ -66,6 +68,7 @@ def make_view(
     *,
     path: str = "/project/saxpy.cu",
     settings: Settings | None = None,
+    abilities: Abilities | None = None,
 ) -> DocumentView | None:
     snapshot = make_snapshot(*([profiles] if isinstance(profiles, LoadedProfile) else profiles))
     return build_view(
@@ -75,4 +78,6 @@ def make_view(
         text=text,
         units=PositionCodec(),
         settings=settings or Settings(),
+        abilities=abilities or Abilities(),
+        places=PlaceFinder(PositionCodec(), lambda local_path: None),
     )

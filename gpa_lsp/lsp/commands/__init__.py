@@ -1,4 +1,4 @@
-"""One file per command the editor can ask the server to execute; each defines ``COMMAND``.
+"""One file per command the editor can ask the server to execute; each defines ``COMMAND``. ``editors/PROTOCOL.md`` lists them.
 
 A command must do something in every client: one that cannot open documents gets a message instead.
 """
@@ -7,16 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gpa_lsp.lsp.session import Snapshot
+from lsprotocol import types
+
+from gpa_lsp.lsp.session_view import SessionView
 
 
-class Desk(Protocol):
-    """What a command may do."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """What is known."""
-        ...
+class Desk(SessionView, Protocol):
+    """What a command may do beside reading the session."""
 
     def reload(self) -> None:
         """Read every profile again."""
@@ -24,6 +21,10 @@ class Desk(Protocol):
 
     def show_document(self, title: str, markdown: str) -> None:
         """Open a text in the editor, or say where it lies when the editor cannot be asked to."""
+        ...
+
+    def show_location(self, location: types.Location) -> None:
+        """Put the cursor there, or say where that is when the editor cannot be asked to."""
         ...
 
     def show_message(self, text: str) -> None:

@@ -1,6 +1,6 @@
 """One file per LSP method; each defines ``FEATURE``.
 
-A feature is an answer to one question about one document. It reads the :class:`~gpa_lsp.lsp.document_view.DocumentView` and returns; it
+A feature is an answer to one question about one document: a source, a SASS document, or either. It reads the document's view and returns; it
 never waits, never changes anything, and is not asked about documents no profile mentions. What it raises is logged and told to the user once;
 the other features go on.
 """
@@ -9,7 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.lsp.sass.model import SassView
+from gpa_lsp.lsp.session_view import SessionView
+from gpa_lsp.lsp.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,21 +27,53 @@ class Feature:
     method: str
 
 
+def _always(settings: Settings, abilities: Abilities) -> bool:
+    del settings, abilities
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFeature(Feature):
-    """A method the client calls.
+    """A method the client calls about a document.
+
+    A feature that does not always serve sources is registered when the settings are known, and for SASS documents alone where it does not serve
+    sources at all: the servers of the source's own language must not find us in their way. A client that cannot register features late gets
+    it from the start, and null for sources.
 
     Attributes:
-        answer: (view, the request's params) → the result; None means there is nothing to say.
+        answer: (view of a source, the request's params) → the result; None means there is nothing to say. None for features of SASS documents.
+        answer_sass: the same for a SASS document; None for features of sources.
+        serves_source: whether ``answer`` is offered for sources, by the settings and what the client can do.
         options: registration options of the protocol; None for the defaults.
         refresh_method: the request that makes the client ask again when profiles came or went; None when there is none.
         refresh_capability: the client's capability that says it understands that request.
     """
 
-    answer: Callable[[DocumentView, Any], Any]
+    answer: Callable[[DocumentView, Any], Any] | None = None
+    answer_sass: Callable[[SassView, Any], Any] | None = None
+    serves_source: Callable[[Settings, Abilities], bool] = _always
     options: Any = None
     refresh_method: str | None = None
     refresh_capability: str = ""
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it is registered for some documents only, or not always."""
+        return self.answer is None or self.serves_source is not _always
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFeature(Feature):
+    """A method the client calls about no open document: what a call hierarchy item leads to, symbols of the workspace.
+
+    Attributes:
+        answer: (the session, the request's params) → the result; params come from the client, and so does any ``data`` in them. It may be a
+            coroutine.
+        options: registration options of the protocol; None for the defaults.
+    """
+
+    answer: Callable[[SessionView, Any], Any]
+    options: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +82,11 @@ class PushFeature(Feature):
 
     Attributes:
         list_items: view → what is to be shown in the document.
-        wrap: (uri, document version or None, items) → the notification's params. Sent with no items when a document is closed.
+        wrap: (uri, document version or None, items) → the notification's params, a type of the protocol or plain JSON. Sent with no items when a
+            document is closed.
+        is_wanted: whether the client wants it.
     """
 
     list_items: Callable[[DocumentView], tuple[Any, ...]]
     wrap: Callable[[str, int | None, tuple[Any, ...]], Any]
+    is_wanted: Callable[[Abilities], bool] = lambda abilities: True

@@ -1,0 +1,24 @@
+"""Reading what clients send to commands: anything at all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def read_place(arguments: Sequence[Any]) -> tuple[str, int] | None:
+    """The document and the 1-based line of ``uri, line``; None when that is not what was sent.
+
+    >>> read_place(["file:///k.cu", 4]), read_place(["file:///k.cu", "4"]), read_place([])
+    (('file:///k.cu', 5), None, None)
+    """
+    if len(arguments) < 2 or not isinstance(arguments[0], str):
+        return None
+    line = arguments[1]
+    if isinstance(line, bool) or not isinstance(line, int) or not 0 <= line < 1 << 31:
+        return None
+    return arguments[0], line + 1
+
+
+def read_text(arguments: Sequence[Any], index: int = 0) -> str | None:
+    """The argument at a place if it is a text, else None."""
+    value = arguments[index] if len(arguments) > index else None
+    return value if isinstance(value, str) else None

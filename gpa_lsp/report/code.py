@@ -1,0 +1,52 @@
+"""What the instructions of a kernel do to registers and control flow, on the rows of its instruction columns: what is asked when a person points at an operand.
+
+Kept in memory beside a report and not saved with it: it follows from the code.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.binary.model import ResourceLists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCode:
+    """The n rows of a kernel's :class:`~gpa_lsp.report.model.InstructionColumns`, with b basic blocks in row order.
+
+    Rows without code (foreign functions, no disassembler) read and write nothing and are in no block.
+
+    Attributes:
+        mnemonics: distinct opcodes with modifiers.
+        mnemonic_index: int32[n] into ``mnemonics``; -1 without code.
+        reads: resources read, by row.
+        writes: resources written, by row.
+        guard: int16[n], resource number of the guard predicate; -1 when unguarded.
+        flow: uint8[n] of :class:`~gpa_lsp.binary.model.Flow`.
+        target_row: int32[n], row of the branch, call or reconvergence target in the same function; -1 when none or elsewhere.
+        block_of_row: int32[n]; -1 without code.
+        first_row: int32[b].
+        last_row: int32[b], inclusive.
+        predecessor_starts: int32[b + 1]; the predecessors of block i are ``predecessors[predecessor_starts[i]:predecessor_starts[i + 1]]``.
+        predecessors: int32[e].
+        successor_starts: int32[b + 1], likewise.
+        successors: int32[e].
+        loop_of_block: int32[b], index of the innermost loop around each block in ``KernelReport.loops``; -1 outside loops.
+    """
+
+    mnemonics: tuple[str, ...]
+    mnemonic_index: npt.NDArray[np.int32]
+    reads: ResourceLists
+    writes: ResourceLists
+    guard: npt.NDArray[np.int16]
+    flow: npt.NDArray[np.uint8]
+    target_row: npt.NDArray[np.int32]
+    block_of_row: npt.NDArray[np.int32]
+    first_row: npt.NDArray[np.int32]
+    last_row: npt.NDArray[np.int32]
+    predecessor_starts: npt.NDArray[np.int32]
+    predecessors: npt.NDArray[np.int32]
+    successor_starts: npt.NDArray[np.int32]
+    successors: npt.NDArray[np.int32]
+    loop_of_block: npt.NDArray[np.int32]
