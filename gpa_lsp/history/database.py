@@ -1,0 +1,227 @@
+"""One connection to the database of the history: opens it, keeps transactions short and whole, and replaces a file that is damaged.
+
+Two servers and a shell may use the file at once. Every write is one ``BEGIN IMMEDIATE`` transaction, so that a process that is killed leaves all
+of it or nothing, and one that has to wait waits at the beginning, not in the middle. On a local disk the journal is a write-ahead log; where
+other machines may open the file too (a home on NFS), SQLite's rollback journal.
+
+Source: SQLite, "Write-Ahead Logging" and "Pragma statements" (auto_vacuum, secure_delete, trusted_schema).
+"""
+
+import contextlib
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from gpa_lsp.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.history.location import is_shared_between_machines, prepare_file
+from gpa_lsp.history.schema import SCHEMA_VERSION, check_version, prepare_schema, read_version
+
+_LOG = logging.getLogger(__name__)
+
+BUSY_SECONDS = 10.0
+"""How long one waits for another process to end its transaction."""
+
+_LOG_LIMIT_BYTES = 1 << 20
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_REMEDIES = {
+    sqlite3.SQLITE_ERROR: "move the file away, so that a new one is begun",
+    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_BUSY: "another program keeps the file locked; end it",
+    sqlite3.SQLITE_LOCKED: "another program keeps the file locked; end it",
+    sqlite3.SQLITE_READONLY: "set GPA_LSP_DATA_DIR to a folder that can be written",
+    sqlite3.SQLITE_CANTOPEN: "set GPA_LSP_DATA_DIR to a folder that can be written",
+    sqlite3.SQLITE_IOERR: "look whether the disk is full or failing, or set GPA_LSP_DATA_DIR to another folder",
+}
+
+Result = TypeVar("Result")
+
+
+class Database:
+    """A connection, for one thread.
+
+    Args:
+        path: the file; made when it is not there.
+
+    Raises:
+        InputError: it cannot be opened, is somebody else's or of a newer version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problems: list[Problem] = []
+        self._opened = (0, 0)
+        self._connection: sqlite3.Connection | None = None
+        self._repair(self._open)
+
+    def __enter__(self) -> "Database":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection; the last one of all processes empties the write-ahead log."""
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Do some queries on one state of the database.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        return self._repair(lambda: self._transact(work, "BEGIN"))
+
+    def write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Change the database: all of ``work`` or nothing. It may be done twice, when the file turns out to be damaged.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        return self._repair(lambda: self._transact(work, "BEGIN IMMEDIATE"))
+
+    def give_back_space(self, limit_bytes: int) -> None:
+        """Shorten the file by the pages nothing is in, when they are many or the file is longer than it may be.
+
+        Where that fails, everything is still there and the file only longer; the next write may do better.
+        """
+        try:
+            self._repair(lambda: self._give_back_space(limit_bytes))
+        except InputError as error:
+            _LOG.info("not shortened: %s", error)
+
+    def _give_back_space(self, limit_bytes: int) -> None:
+        connection = self._expect_connection()
+        pages, free, size = (read_number(connection, name) for name in ("page_count", "freelist_count", "page_size"))
+        if free and (free > max(64, pages // 8) or pages * size > limit_bytes):
+            connection.execute("PRAGMA incremental_vacuum").fetchall()
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def _transact(self, work: Callable[[sqlite3.Connection], Result], begin: str) -> Result:
+        connection = self._expect_connection()
+        connection.execute(begin)
+        try:
+            version = read_version(connection)  # another server may have brought the tables up to date since
+            if version != SCHEMA_VERSION:
+                check_version(version, self.path)
+            result = work(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+            raise
+        return result
+
+    def _expect_connection(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._open()
+        assert self._connection is not None
+        return self._connection
+
+    def _repair(self, work: Callable[[], Result]) -> Result:
+        """Do something; when the file turns out to be damaged, once more on a new one."""
+        for is_last in (False, True):
+            try:
+                return work()
+            except sqlite3.Error as error:
+                self.close()
+                if is_last or _read_code(error) not in _DAMAGED:
+                    raise self._explain(error) from error
+                self._set_aside(str(error))
+        raise AssertionError
+
+    def _explain(self, error: sqlite3.Error) -> InputError:
+        remedy = _REMEDIES.get(_read_code(error))
+        return InputError(f"measurements are not remembered: {error}", path=self.path, remedy=remedy)
+
+    def _open(self) -> None:
+        prepare_file(self.path)
+        facts = self.path.stat()
+        self._opened = (facts.st_dev, facts.st_ino)
+        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            _configure(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
+    def _set_aside(self, reason: str) -> None:
+        """Give a damaged file another name, and the files beside it theirs, unless another process has done so meanwhile."""
+        real = Path(os.path.realpath(self.path))
+        aside = real.with_name(f"{real.name}.damaged-{time.time_ns()}")
+        try:
+            with _hold(real.with_name(real.name + ".lock")):
+                facts = real.stat()
+                if (facts.st_dev, facts.st_ino) != self._opened:
+                    return
+                for suffix in ("-wal", "-shm", "-journal", ""):
+                    with contextlib.suppress(FileNotFoundError):
+                        real.with_name(real.name + suffix).rename(aside.with_name(aside.name + suffix))
+        except OSError as error:
+            message = f"the history is damaged ({reason}) and cannot be moved: {error.strerror or error}"
+            raise InputError(message, path=self.path, remedy="move it away") from None
+        _LOG.warning("%s: damaged (%s), now %s", real, reason, aside)
+        message = f"the history was damaged ({reason}) and a new one was begun; the old one is {aside.name}, beside it"
+        problem = Problem(severity=ProblemSeverity.WARNING, message=message, path=self.path)
+        self.problems.append(problem)
+
+
+def read_number(connection: sqlite3.Connection, pragma: str) -> int:
+    """The value of a pragma that is a number."""
+    (value,) = connection.execute(f"PRAGMA {pragma}").fetchone()
+    return int(value)
+
+
+def _read_code(error: sqlite3.Error) -> int:
+    """The primary result code; 0 when the error does not come from SQLite."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+def _configure(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA secure_delete = FAST")  # what was cleared shall not be found in the file
+    connection.execute(
+        "PRAGMA auto_vacuum = INCREMENTAL"
+    )  # takes effect in a new file only, and before its first table
+    wanted = "delete" if is_shared_between_machines(path) else "wal"
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if mode != wanted:
+        try:
+            (mode,) = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
+        except sqlite3.OperationalError as error:
+            if _read_code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+    if mode == "wal":
+        connection.execute(
+            "PRAGMA synchronous = NORMAL"
+        )  # survives a kill; a power cut may cost the last runs, never the file
+    connection.execute(f"PRAGMA journal_size_limit = {_LOG_LIMIT_BYTES}")
+    prepare_schema(connection, path)
+
+
+@contextlib.contextmanager
+def _hold(path: Path) -> Iterator[None]:
+    """One process at a time; where the system has no such locks, all of them."""
+    try:
+        import fcntl  # POSIX only
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

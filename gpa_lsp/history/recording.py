@@ -1,0 +1,248 @@
+"""From a kernel's report to what is remembered of it."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from gpa_lsp.history.model import (
+    DEFAULT_LIMITS,
+    HistoryLimits,
+    KernelKey,
+    Measurement,
+    Place,
+    Recording,
+    RememberedAdvice,
+    RememberedFile,
+    RememberedLaunch,
+    RememberedLine,
+    RememberedLines,
+)
+from gpa_lsp.history.rows import make_storable, make_storable_time
+from gpa_lsp.report.compare import count_executed, digest_code, measure_times
+from gpa_lsp.report.model import KernelReport, ReasonCounts
+from gpa_lsp.report.source_paths import parse_compiled_path
+
+_MOST_ADVICE = 5
+_MOST_REASONS = 64
+_MOST_SOURCES_BYTES = 8 << 20
+"""Source texts of one measurement, together."""
+
+
+class SourceFile(Protocol):
+    """A source file of a profile as it was found on this machine."""
+
+    @property
+    def compiled_path(self) -> str:
+        """As the compiler wrote it."""
+
+    @property
+    def local_path(self) -> str:
+        """The file here, links resolved."""
+
+    @property
+    def lines(self) -> tuple[str, ...] | None:
+        """The text that was measured; None when it could not be read."""
+
+    @property
+    def saved_since(self) -> bool:
+        """The file was saved after the measurement, so that ``lines`` may be another text."""
+
+
+def is_measured(kernel: KernelReport) -> bool:
+    """There is something to remember: code without a profile, and launches that failed, say nothing about the future."""
+    return bool(kernel.launches) and (kernel.total_samples > 0 or kernel.duration_ns is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where and when a profile was read.
+
+    Attributes:
+        measured_ns: when the kernel was measured, since 1970.
+        read_ns: when ``files`` were read.
+        files: path as compiled → what was found here.
+        body: path as compiled of the file the kernel's body is in; None when unknown.
+        roots: texts of files below these are kept; of others only what the profile itself carries.
+        caused_samples: line → stalls that would go if it were free; None where nobody was blamed.
+    """
+
+    measured_ns: int
+    read_ns: int
+    files: Mapping[str, SourceFile]
+    body: str | None
+    roots: tuple[Path, ...] = ()
+    caused_samples: Mapping[Place, float] | None = None
+
+
+def build_recording(
+    kernel: KernelReport, surroundings: Surroundings, limits: HistoryLimits = DEFAULT_LIMITS
+) -> Recording:
+    """What is remembered of a kernel.
+
+    Args:
+        kernel: with its embedded sources and its instructions.
+        surroundings: where and when it was read.
+        limits: how much is kept.
+    """
+    lines, is_whole = _choose_lines(kernel, surroundings.caused_samples, limits.lines_per_run)
+    body = surroundings.body
+    wanted = dict.fromkeys([*([body] if body else []), *(line.file for line in lines)])
+    files = _read_files(kernel, wanted, surroundings, limits)
+    stored = tuple(replace(line, file=make_storable(line.file)) for line in lines)
+    return Recording(
+        measurement=_describe(kernel, surroundings),
+        identity=_identify(kernel),
+        content=RememberedLines(files=files, lines=stored, is_whole=is_whole),
+    )
+
+
+def _describe(kernel: KernelReport, surroundings: Surroundings) -> Measurement:
+    launch = kernel.configuration
+    advice = kernel.advice.advice if kernel.advice is not None else ()
+    reasons = list(kernel.by_reason.items())[:_MOST_REASONS]
+    profile = None if kernel.profile_path is None else make_storable(os.path.abspath(kernel.profile_path))  # noqa: PTH100
+    return Measurement(
+        key=KernelKey(
+            mangled_name=make_storable(kernel.mangled_name),
+            home=make_storable(_find_home(kernel, surroundings)),
+            device=make_storable(kernel.device.name or ""),
+            compute_capability=kernel.device.compute_capability,
+        ),
+        name=make_storable(kernel.name),
+        measured_ns=make_storable_time(surroundings.measured_ns),
+        profile=profile,
+        session=_name_session(kernel, surroundings.measured_ns),
+        launch=RememberedLaunch(
+            grid=launch.grid,
+            block=launch.block,
+            registers_per_thread=launch.registers_per_thread,
+            shared_static_bytes=launch.shared_static_bytes,
+            shared_dynamic_bytes=launch.shared_dynamic_bytes,
+        ),
+        duration_ns=kernel.duration_ns,
+        times=measure_times(kernel),
+        total_samples=kernel.total_samples,
+        latency_samples=kernel.latency_samples,
+        by_reason={make_storable(name): (count.all_samples, count.latency_samples) for name, count in reasons},
+        executed_instructions=count_executed(kernel),
+        code_digest=digest_code(kernel),
+        advice=tuple(
+            RememberedAdvice(optimizer=piece.optimizer, title=piece.title, speedup=piece.speedup.estimate)
+            for piece in advice[:_MOST_ADVICE]
+        ),
+    )
+
+
+def _find_home(kernel: KernelReport, surroundings: Surroundings) -> str:
+    body = surroundings.body
+    if body is not None and body in surroundings.files:
+        return surroundings.files[body].local_path
+    if body is not None and parse_compiled_path(body).anchor:
+        return body
+    folder = "" if kernel.profile_path is None else os.path.realpath(kernel.profile_path.parent)
+    return "/".join(part for part in (folder, body) if part)
+
+
+def _identify(kernel: KernelReport) -> str:
+    """A digest of what the profile says, and of nothing that depends on where it lies or who reads it."""
+    launches = [
+        [launch.duration_ns, sorted((name, count.all_samples) for name, count in launch.by_reason.items())]
+        for launch in kernel.launches
+    ]
+    facts = [
+        kernel.mangled_name,
+        kernel.device.name,
+        kernel.device.compute_capability,
+        kernel.measured_unix_s,
+        launches,
+    ]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _name_session(kernel: KernelReport, measured_ns: int) -> str:
+    """The same for all kernels of one profile as it is now, different when it was written again."""
+    path = kernel.profile_path
+    if path is None:
+        return str(measured_ns)
+    try:
+        facts = path.stat()
+        stamp = [facts.st_mtime_ns, facts.st_size]
+    except OSError:
+        stamp = [measured_ns]  # deleted since: its kernels were measured at about one time
+    return hashlib.sha256(json.dumps([os.path.realpath(path), *stamp]).encode()).hexdigest()
+
+
+def _choose_lines(
+    kernel: KernelReport, caused_samples: Mapping[Place, float] | None, most: int
+) -> tuple[tuple[RememberedLine, ...], bool]:
+    """The lines that suffer or cause most, and whether these are all."""
+    found: dict[Place, RememberedLine] = {}
+    for row in kernel.lines:
+        if row.file is None or row.line is None:
+            continue
+        found[(row.file, row.line)] = RememberedLine(
+            file=row.file,
+            line=row.line,
+            samples=row.inclusive_samples,
+            latency_samples=row.inclusive_latency_samples,
+            called_samples=row.called_samples,
+            caused_samples=None if caused_samples is None else caused_samples.get((row.file, row.line), 0.0),
+            reason=_find_top_reason(row.inclusive_by_reason),
+        )
+    for (file, line), caused in (caused_samples or {}).items():
+        if caused > 0 and (file, line) not in found:
+            found[(file, line)] = RememberedLine(
+                file=file, line=line, samples=0, latency_samples=0, called_samples=0.0, caused_samples=caused, reason=""
+            )
+    ranked = sorted(
+        found.values(), key=lambda line: (-max(line.cost_samples, line.caused_samples or 0.0), line.file, line.line)
+    )
+    return tuple(ranked[:most]), len(ranked) <= most
+
+
+def _find_top_reason(counts: ReasonCounts) -> str:
+    if not counts:
+        return ""
+    return make_storable(max(counts, key=lambda name: counts[name].all_samples))
+
+
+def _read_files(
+    kernel: KernelReport, wanted: Iterable[str], surroundings: Surroundings, limits: HistoryLimits
+) -> tuple[RememberedFile, ...]:
+    """The files with kept lines, with their texts as long as there is room, hottest first."""
+    left_bytes = _MOST_SOURCES_BYTES
+    found = []
+    for path in wanted:
+        file = surroundings.files.get(path)
+        text, read_ns = _find_text(kernel, path, surroundings)
+        size_bytes = 0 if text is None else len(text.encode("utf-8", "backslashreplace"))
+        if size_bytes > min(limits.source_bytes, left_bytes):
+            text, size_bytes = None, 0
+        left_bytes -= size_bytes
+        found.append(
+            RememberedFile(
+                compiled_path=make_storable(path),
+                local_path=None if file is None else make_storable(file.local_path),
+                text=text,
+                read_ns=make_storable_time(read_ns),
+            )
+        )
+    return tuple(found)
+
+
+def _find_text(kernel: KernelReport, path: str, surroundings: Surroundings) -> tuple[str | None, int]:
+    """A file's text as measured, and until when it is known to have been that."""
+    embedded = kernel.embedded_sources.get(path)
+    if embedded is not None:
+        return embedded, surroundings.measured_ns
+    file = surroundings.files.get(path)
+    if file is None or file.saved_since or file.lines is None:
+        return None, surroundings.measured_ns
+    local_path = Path(file.local_path)
+    if not any(local_path.is_relative_to(root) for root in surroundings.roots):
+        return None, surroundings.measured_ns
+    return "\n".join(file.lines), surroundings.read_ns

@@ -1,0 +1,146 @@
+"""Record a kernel and say what changed: what a server's worker process and the command line do with every profile they read."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from gpa_lsp.errors import GpaError, Problem, ProblemSeverity
+from gpa_lsp.history.model import KernelHistory, Run, RunChange
+
+if TYPE_CHECKING:  # a Python without SQLite must do without memory, not without everything else
+    from gpa_lsp.history.recording import Surroundings
+    from gpa_lsp.history.store import History
+    from gpa_lsp.report.model import KernelReport
+
+_LOG = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+def remember_kernel(history: "History", kernel: "KernelReport", surroundings: "Surroundings") -> KernelHistory | None:
+    """Record a kernel and compare it with its past.
+
+    Args:
+        history: open.
+        kernel: with its embedded sources and its instructions.
+        surroundings: where and when it was read.
+
+    Returns:
+        What changed; None for a kernel that was not measured.
+
+    Raises:
+        InputError: the history cannot be written.
+    """
+    from gpa_lsp.history.recording import build_recording, is_measured
+
+    if not is_measured(kernel):
+        return None
+    return compare_with_past(history, history.record(build_recording(kernel, surroundings, history.limits)))
+
+
+def compare_with_past(history: "History", run: Run) -> KernelHistory:
+    """What changed until a run, since the one before it and since the baseline.
+
+    Raises:
+        InputError: the history cannot be read.
+    """
+    previous = history.find_previous(run)
+    baseline = history.find_baseline(run.measurement.key)
+    is_own = baseline is not None and baseline.run_id == run.run_id
+    since_previous = None if previous is None else compare_recorded(history, previous, run)
+    since_baseline = None
+    if baseline is not None and not is_own:
+        known = since_previous if previous is not None and previous.run_id == baseline.run_id else None
+        since_baseline = known or compare_recorded(history, baseline, run)
+    return KernelHistory(
+        run=run,
+        previous=since_previous,
+        baseline=since_baseline,
+        run_count=history.count_runs(run.measurement.key),
+        other_device=history.find_other_device(run) if previous is None else None,
+    )
+
+
+def compare_recorded(history: "History", before: Run, after: Run) -> RunChange:
+    """Lay two runs side by side.
+
+    Raises:
+        InputError: the history cannot be read.
+    """
+    from gpa_lsp.history.comparing import compare_runs
+
+    return compare_runs(before, after, history.read_lines(before), history.read_lines(after))
+
+
+class KernelMemory:
+    """The history as something that may be missing: a home that cannot be written, or a damaged file, costs the past and nothing else.
+
+    The first thing that fails becomes a problem in :attr:`problems`, and from then on nothing is remembered.
+
+    Args:
+        path: the database; None for the user's.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.problems: list[Problem] = []
+        self._history = self._attempt(lambda: _open(path))
+        if self._history is not None:
+            self.problems.extend(self._history.problems)
+
+    def __enter__(self) -> "KernelMemory":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._history is not None:
+            self._history.close()
+            self._history = None
+
+    def remember(self, kernel: "KernelReport", surroundings: "Surroundings") -> KernelHistory | None:
+        """Record a kernel and compare it with its past; None where that is not possible."""
+        history = self._history
+        if history is None:
+            return None
+        return self._attempt(lambda: remember_kernel(history, kernel, surroundings))
+
+    def find_source(self, local_path: str, measured_ns: int) -> tuple[str, ...] | None:
+        """What a file held when something was measured; None when nobody knows."""
+        history = self._history
+        if history is None:
+            return None
+        return self._attempt(lambda: history.find_source(local_path, measured_ns))
+
+    def _attempt(self, work: Callable[[], Result]) -> Result | None:
+        try:
+            return work()
+        except (GpaError, OSError, ImportError) as error:
+            _LOG.warning("nothing is remembered any more: %s", error)
+            self.problems.append(_make_warning(error))
+            self.close()
+            return None
+
+
+def _open(path: Path | None) -> "History":
+    from gpa_lsp.history.store import History
+
+    return History.open(path)
+
+
+def _make_warning(error: Exception) -> Problem:
+    if isinstance(error, GpaError):
+        found = Problem.from_error(error)
+        return Problem(
+            severity=ProblemSeverity.WARNING,
+            message=found.message,
+            path=found.path,
+            place=found.place,
+            remedy=found.remedy,
+        )
+    return Problem(severity=ProblemSeverity.WARNING, message=f"measurements are not remembered: {error}")
