@@ -1,6 +1,7 @@
 """Lines out of bytes: the same whatever the pieces they come in, clean, and bounded."""
 
 import re
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ def read_all(pieces: list[bytes]) -> tuple[list[str], tuple[str, ...]]:
 @given(OUTPUT, st.lists(st.integers(0, 20_000), max_size=8))
 def test_lines_do_not_depend_on_the_pieces_they_come_in(output: bytes, cuts: list[int]) -> None:
     places = sorted({0, len(output), *(cut for cut in cuts if cut < len(output))})
-    pieces = [output[start:end] for start, end in zip(places, places[1:], strict=False)]
+    pieces = [output[start:end] for start, end in pairwise(places)]
     assert read_all(pieces) == read_all([output])
 
 
