@@ -36,5 +36,6 @@ def fixtures() -> Path:
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep the tests away from the user's cache of disassemblies."""
+    """Keep the tests away from the user's cache of disassemblies and history of measurements."""
     os.environ["GPA_LSP_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ["GPA_LSP_DATA_DIR"] = str(tmp_path_factory.mktemp("data"))
