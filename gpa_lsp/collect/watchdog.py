@@ -237,4 +237,6 @@ def _say(event: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    os._exit(
+        main(sys.argv[1:])
+    )  # nothing is buffered, and an interpreter that cleans up takes as long as ending the command did
