@@ -58,6 +58,20 @@ class RegisterGroup(NamedTuple):
     width: int | None
 
 
+class NamedRegister(NamedTuple):
+    """A register and where its name stands.
+
+    Attributes:
+        start: characters before its name, in the operand.
+        end: characters before what follows its name (``.64``, ``.reuse``).
+        group: what it names.
+    """
+
+    start: int
+    end: int
+    group: RegisterGroup
+
+
 class Operand(NamedTuple):
     """One operand.
 
@@ -106,16 +120,29 @@ def parse_operand(token: str) -> Operand:
     >>> parse_operand("!PT").kind
     <OperandKind.PREDICATE: 'p'>
     """
+    return Operand(_find_kind(token), tuple(named.group for named in find_registers(token)), {})
+
+
+def find_registers(token: str) -> tuple[NamedRegister, ...]:
+    """Where the registers of one operand stand in it; zero registers and always-true predicates are none.
+
+    >>> [(named.start, named.end, named.group.first, named.group.width) for named in find_registers("[R2.64+UR14]")]
+    [(1, 3, 2, 2), (7, 11, 14, None)]
+    """
     if token.startswith(_LABEL_PREFIX):
-        return Operand(OperandKind.REGISTER, (), {})
-    groups = [
-        RegisterGroup(_KIND_OF_PREFIX[match[1]], int(match[2]), _find_width(match[3]))
+        return ()
+    found = [
+        NamedRegister(
+            match.start(1), match.end(2), RegisterGroup(_KIND_OF_PREFIX[match[1]], int(match[2]), _find_width(match[3]))
+        )
         for match in _RESOURCE.finditer(token)
         if int(match[2]) < _RESOURCE_LIMIT[match[1]]
     ]
-    if groups and token.lstrip(_SIGNS).startswith(_PAIR_PREFIXES) and groups[0].kind == ResourceKind.UNIFORM_REGISTER:
-        groups[0] = groups[0]._replace(width=2)
-    return Operand(_find_kind(token), tuple(groups), {})
+    if found and token.lstrip(_SIGNS).startswith(_PAIR_PREFIXES):
+        first = found[0].group
+        if first.kind == ResourceKind.UNIFORM_REGISTER:
+            found[0] = found[0]._replace(group=first._replace(width=2))
+    return tuple(found)
 
 
 def _find_kind(token: str) -> OperandKind:

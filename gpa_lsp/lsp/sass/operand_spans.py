@@ -1,0 +1,167 @@
+"""Where the operands of an instruction stand in its text: what a person can point at.
+
+The registers are found by the decoder's own reading of operands (:mod:`gpa_lsp.binary.operands`); here they are joined by what only a reader
+cares about: numbers, constants, special registers, targets.
+"""
+
+import re
+from enum import Enum
+from functools import lru_cache
+from typing import NamedTuple
+
+from gpa_lsp.binary.model import Flow, ResourceKind, encode_resource
+from gpa_lsp.binary.opcodes import describe_mnemonic
+from gpa_lsp.binary.operands import RegisterGroup, find_registers
+
+_SEPARATOR = ", "
+_WITH_TARGET = (Flow.BRANCH, Flow.CALL, Flow.BARRIER_SET)
+_MAX_REGISTER = 255
+_LABEL_PREFIX = "`"
+_HEXADECIMAL = re.compile(r"-?0x[0-9a-f]+")
+
+
+class SpanKind(Enum):
+    """What an operand, or a part of one, is."""
+
+    GUARD = "guard"
+    """``@!P0``, the whole of it."""
+    REGISTER = "register"
+    """A general register, RZ among them; the name alone, without ``.64`` or ``.reuse``."""
+    UNIFORM_REGISTER = "uniform_register"
+    """Likewise, URZ among them."""
+    PREDICATE = "predicate"
+    """PT among them, and PR, which is all of them."""
+    UNIFORM_PREDICATE = "uniform_predicate"
+    CONVERGENCE_BARRIER = "convergence_barrier"
+    SCOREBOARD = "scoreboard"
+    """``SB0`` of DEPBAR."""
+    SPECIAL_REGISTER = "special_register"
+    """``SR_TID.X`` with its component."""
+    CONSTANT = "constant"
+    """``c[0x0][0x160]``; where a register chooses the place, only the bank ``c[0x0]``."""
+    IMMEDIATE = "immediate"
+    """A number with its sign; offsets in addresses among them."""
+    TARGET = "target"
+    """Where a branch or a call goes, or where threads meet again: an address or a name."""
+
+
+class OperandSpan(NamedTuple):
+    """An operand or a part of one.
+
+    Attributes:
+        start: characters of the instruction's text before it.
+        end: characters before what follows it.
+        kind: what it is.
+        resources: resource numbers that the text says it stands for, ascending; more may belong to it where the opcode says so
+            (``LDG.E.128 R4``). Empty for what is no register, and for registers that are constants (RZ, PT).
+    """
+
+    start: int
+    end: int
+    kind: SpanKind
+    resources: tuple[int, ...]
+
+
+_KIND_OF_FILE = {
+    ResourceKind.REGISTER: SpanKind.REGISTER,
+    ResourceKind.UNIFORM_REGISTER: SpanKind.UNIFORM_REGISTER,
+    ResourceKind.PREDICATE: SpanKind.PREDICATE,
+    ResourceKind.UNIFORM_PREDICATE: SpanKind.UNIFORM_PREDICATE,
+    ResourceKind.CONVERGENCE_BARRIER: SpanKind.CONVERGENCE_BARRIER,
+}
+_OTHERS: tuple[tuple[SpanKind, str], ...] = (
+    (SpanKind.TARGET, r"`\(.*\)"),
+    (SpanKind.SPECIAL_REGISTER, r"(?<![\w.])SR(?:Z|_\w+(?:\.\w+)*)"),
+    (SpanKind.SCOREBOARD, r"(?<![\w.])SB\d"),
+    (SpanKind.CONSTANT, r"(?<!\w)c\[0x[0-9a-f]+\](?:\[0x[0-9a-f]+\])?"),
+    (SpanKind.UNIFORM_REGISTER, r"(?<![\w.])URZ(?!\w)"),
+    (SpanKind.REGISTER, r"(?<![\w.])RZ(?!\w)"),
+    (SpanKind.UNIFORM_PREDICATE, r"(?<![\w.])UP[TR](?!\w)"),
+    (SpanKind.PREDICATE, r"(?<![\w.])P[TR](?!\w)"),
+    (
+        SpanKind.IMMEDIATE,
+        r"(?<![\w.])(?:-?(?:0x[0-9a-f]+(?!\w)|\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]))|[+-]?(?:INF|QNAN|SNAN)(?!\w))",
+    ),
+)
+_OTHER = re.compile("|".join(f"({pattern})" for _, pattern in _OTHERS))
+
+
+def list_operands(text: str) -> tuple[OperandSpan, ...]:
+    """The operands of an instruction and the parts of them that can be pointed at; in order, none overlaps another.
+
+    Args:
+        text: as ``InstructionColumns.texts`` has it.
+
+    >>> [(text[span.start : span.end], span.resources) for text in ["@!P0 LDG.E R4, desc[UR4][R2.64+0x10]"] for span in list_operands(text)]
+    [('@!P0', (512,)), ('R4', (4,)), ('UR4', (260, 261)), ('R2', (2, 3)), ('0x10', ())]
+    """
+    guard, start, end = find_mnemonic(text)
+    spans: list[OperandSpan] = []
+    if guard:
+        spans.append(OperandSpan(0, guard, SpanKind.GUARD, _list_resources(text[:guard].lstrip("@!"))))
+    place = end + 1
+    for token in text[place:].split(_SEPARATOR):
+        spans.extend(
+            OperandSpan(place + first, place + last, kind, resources)
+            for first, last, kind, resources in scan_operand(token)
+        )
+        place += len(token) + len(_SEPARATOR)
+    if spans and spans[-1].kind is SpanKind.IMMEDIATE and has_target(text[start:end]):
+        last = spans[-1]
+        if _HEXADECIMAL.fullmatch(text[last.start : last.end]) and not text[last.end :].strip():
+            spans[-1] = last._replace(kind=SpanKind.TARGET)
+    return tuple(spans)
+
+
+def find_mnemonic(text: str) -> tuple[int, int, int]:
+    """Where the guard ends (0 without one), where the opcode begins, and where it ends with its modifiers; in characters.
+
+    >>> find_mnemonic("@!P0 BRA 0x10"), find_mnemonic("EXIT")
+    ((4, 5, 8), (0, 0, 4))
+    """
+    guard = start = 0
+    if text.startswith("@"):
+        found = text.find(" ")
+        guard = len(text) if found < 0 else found
+        start = len(text) - len(text[guard:].lstrip(" "))
+    end = text.find(" ", start)
+    return guard, start, len(text) if end < 0 else end
+
+
+@lru_cache(maxsize=4096)
+def has_target(mnemonic: str) -> bool:
+    """Whether the number at the end of an instruction's operands is an address of code.
+
+    >>> has_target("BRA"), has_target("BSSY"), has_target("LEA.HI")
+    (True, True, False)
+    """
+    opcode = describe_mnemonic(mnemonic)
+    return opcode.has_pc_target and opcode.flow in _WITH_TARGET
+
+
+@lru_cache(maxsize=1 << 16)
+def scan_operand(token: str) -> tuple[OperandSpan, ...]:
+    """The parts of one operand, counted from its own start.
+
+    >>> [token[span.start : span.end] for token in ["c[0x0][R4+0x10]"] for span in scan_operand(token)]
+    ['c[0x0]', 'R4', '0x10']
+    """
+    spans = [
+        OperandSpan(named.start, named.end, _KIND_OF_FILE[named.group.kind], _expand(named.group))
+        for named in find_registers(token)
+    ]
+    spans.extend(
+        OperandSpan(match.start(), match.end(), _OTHERS[(match.lastindex or 1) - 1][0], ())
+        for match in _OTHER.finditer(token)
+    )
+    spans.sort(key=lambda span: span.start)
+    return tuple(spans)
+
+
+def _expand(group: RegisterGroup) -> tuple[int, ...]:
+    end = min(group.first + (group.width or 1), _MAX_REGISTER)
+    return tuple(encode_resource(group.kind, index) for index in range(group.first, end))
+
+
+def _list_resources(name: str) -> tuple[int, ...]:
+    return tuple(number for span in scan_operand(name) for number in span.resources)
