@@ -103,7 +103,7 @@ class Database:
         connection = self._expect_connection()
         pages, free, size = (read_number(connection, name) for name in ("page_count", "freelist_count", "page_size"))
         if free and (free > max(64, pages // 8) or pages * size > limit_bytes):
-            connection.execute("PRAGMA incremental_vacuum").fetchall()
+            connection.executescript("PRAGMA incremental_vacuum")  # execute() would give one page back and stop
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _transact(self, work: Callable[[sqlite3.Connection], Result], begin: str) -> Result:
@@ -191,7 +191,7 @@ def _read_code(error: sqlite3.Error) -> int:
 def _configure(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA secure_delete = FAST")  # what was cleared shall not be found in the file
+    connection.execute("PRAGMA secure_delete = ON")  # what was cleared shall not be found in the file
     connection.execute(
         "PRAGMA auto_vacuum = INCREMENTAL"
     )  # takes effect in a new file only, and before its first table

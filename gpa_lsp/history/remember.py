@@ -84,10 +84,9 @@ class KernelMemory:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.problems: list[Problem] = []
+        self._problems: list[Problem] = []
+        self._history: History | None = None
         self._history = self._attempt(lambda: _open(path))
-        if self._history is not None:
-            self.problems.extend(self._history.problems)
 
     def __enter__(self) -> "KernelMemory":
         return self
@@ -97,9 +96,15 @@ class KernelMemory:
     ) -> None:
         self.close()
 
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was wrong with the history, each thing once."""
+        return (*self._problems, *(self._history.problems if self._history is not None else ()))
+
     def close(self) -> None:
         """Let go of the file."""
         if self._history is not None:
+            self._problems.extend(self._history.problems)
             self._history.close()
             self._history = None
 
@@ -122,8 +127,8 @@ class KernelMemory:
             return work()
         except (GpaError, OSError, ImportError) as error:
             _LOG.warning("nothing is remembered any more: %s", error)
-            self.problems.append(_make_warning(error))
             self.close()
+            self._problems.append(_make_warning(error))
             return None
 
 

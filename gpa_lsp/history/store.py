@@ -16,6 +16,7 @@ from gpa_lsp.errors import InputError, Problem
 from gpa_lsp.history import queries
 from gpa_lsp.history.bounds import remove_orphans, trim
 from gpa_lsp.history.database import Database
+from gpa_lsp.history.insertion import add_recording
 from gpa_lsp.history.location import find_database
 from gpa_lsp.history.model import (
     DEFAULT_LIMITS,
@@ -26,7 +27,6 @@ from gpa_lsp.history.model import (
     Run,
     RunFilter,
 )
-from gpa_lsp.history.recorded import add_recording
 from gpa_lsp.report.line_map import split_lines
 
 
