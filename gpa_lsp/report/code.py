@@ -1,6 +1,6 @@
-"""What the instructions of a kernel do to registers and control flow, on the rows of its instruction columns: what is asked when a person points at an operand.
+"""What the instructions of a kernel do to registers and control flow: what is asked when a person points at an operand.
 
-Kept in memory beside a report and not saved with it: it follows from the code.
+On the rows of a report's instruction columns; kept in memory beside the report and not saved with it: it follows from the code.
 """
 
 from dataclasses import dataclass
@@ -11,11 +11,12 @@ import numpy.typing as npt
 from gpa_lsp.binary.model import ResourceLists
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class KernelCode:
     """The n rows of a kernel's :class:`~gpa_lsp.report.model.InstructionColumns`, with b basic blocks in row order.
 
-    Rows without code (foreign functions, no disassembler) read and write nothing and are in no block.
+    Rows without code (foreign functions, no disassembler) read and write nothing and are in no block. Two objects are equal only when they are
+    one, so that what is found out about code can be kept beside it.
 
     Attributes:
         mnemonics: distinct opcodes with modifiers.
@@ -23,6 +24,7 @@ class KernelCode:
         reads: resources read, by row.
         writes: resources written, by row.
         guard: int16[n], resource number of the guard predicate; -1 when unguarded.
+        guard_negated: bool[n]; an instruction that is negated and has no guard is never executed (``@!PT``).
         flow: uint8[n] of :class:`~gpa_lsp.binary.model.Flow`.
         target_row: int32[n], row of the branch, call or reconvergence target in the same function; -1 when none or elsewhere.
         block_of_row: int32[n]; -1 without code.
@@ -33,6 +35,10 @@ class KernelCode:
         successor_starts: int32[b + 1], likewise.
         successors: int32[e].
         loop_of_block: int32[b], index of the innermost loop around each block in ``KernelReport.loops``; -1 outside loops.
+        immediate_dominator: int32[b], as in :class:`~gpa_lsp.program.model.FlowGraph`; -1 when there is none.
+        immediate_post_dominator: int32[b], likewise.
+        is_reachable: bool[b], an entry leads here.
+        reaches_end: bool[b], a path leads from here to the end.
     """
 
     mnemonics: tuple[str, ...]
@@ -40,6 +46,7 @@ class KernelCode:
     reads: ResourceLists
     writes: ResourceLists
     guard: npt.NDArray[np.int16]
+    guard_negated: npt.NDArray[np.bool_]
     flow: npt.NDArray[np.uint8]
     target_row: npt.NDArray[np.int32]
     block_of_row: npt.NDArray[np.int32]
@@ -50,3 +57,7 @@ class KernelCode:
     successor_starts: npt.NDArray[np.int32]
     successors: npt.NDArray[np.int32]
     loop_of_block: npt.NDArray[np.int32]
+    immediate_dominator: npt.NDArray[np.int32]
+    immediate_post_dominator: npt.NDArray[np.int32]
+    is_reachable: npt.NDArray[np.bool_]
+    reaches_end: npt.NDArray[np.bool_]

@@ -13,6 +13,7 @@ from gpa_lsp.figures import measure_spread
 from gpa_lsp.kernel.calls import estimate_called_samples
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import HostFrame, Launch, RuleResult
+from gpa_lsp.report.code_columns import build_kernel_code
 from gpa_lsp.report.count import count_reasons
 from gpa_lsp.report.functions import list_functions
 from gpa_lsp.report.instructions import build_instruction_columns
@@ -89,6 +90,7 @@ def _gather_kernel(analysed: AnalysedKernel) -> KernelReport:
         embedded_sources=_keep_sources(kernel, {line.file for line in lines if line.file is not None}),
         blame=analysed.blame,
         advice=analysed.advice,
+        code=build_kernel_code(kernel),
     )
 
 

@@ -20,6 +20,12 @@ def list_loops(kernel: Kernel) -> tuple[LoopRow, ...]:
     return tuple(rows)
 
 
+def order_loops(graph: FlowGraph) -> tuple[int, ...]:
+    """The numbers of a function's loops in the order of their rows; those that nothing leads to have none."""
+    reachable = (number for number, loop in enumerate(graph.loops) if graph.is_reachable[loop.header])
+    return tuple(sorted(reachable, key=lambda number: (graph.loops[number].header, graph.loops[number].depth)))
+
+
 def measure_loop_depths(function: FunctionSamples) -> npt.NDArray[np.uint16]:
     """uint16[n], how many loops each instruction of a function is in."""
     graph = function.graph
@@ -35,9 +41,8 @@ def _rows_of_function(function: FunctionSamples, graph: FlowGraph) -> list[LoopR
     latency_samples = _sum_over_loops(graph, _sum_by_block(function.latency_samples, graph))
     last_instruction = _find_last_instructions(graph)
     rows = []
-    for number, loop in enumerate(graph.loops):
-        if not graph.is_reachable[loop.header]:
-            continue
+    for number in order_loops(graph):
+        loop = graph.loops[number]
         lines = loop.lines
         rows.append(
             LoopRow(
@@ -52,7 +57,7 @@ def _rows_of_function(function: FunctionSamples, graph: FlowGraph) -> list[LoopR
                 latency_samples=latency_samples[number],
             )
         )
-    return sorted(rows, key=lambda row: (row.header_pc_offset, row.depth))
+    return rows
 
 
 def _sum_by_block(samples: npt.NDArray[np.int64], graph: FlowGraph) -> npt.NDArray[np.int64]:

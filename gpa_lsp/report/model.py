@@ -17,6 +17,7 @@ from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.errors import Problem
 from gpa_lsp.figures import Share, Spread, measure_share
 from gpa_lsp.locations import InlineChain, SourceLine
+from gpa_lsp.report.code import KernelCode
 
 Dim3 = tuple[int, int, int]
 
@@ -299,6 +300,7 @@ class KernelReport:
         embedded_sources: path as compiled → text at the time of measuring, where the profile has it.
         blame: samples moved to their causes, on the rows of ``instructions``; None for code without samples.
         advice: remedies, and why the others have none; None where nobody was asked.
+        code: what the instructions do, on the rows of ``instructions``; None in reports read from a file: it is not saved with a report.
     """
 
     name: str
@@ -322,6 +324,7 @@ class KernelReport:
     embedded_sources: Mapping[str, str] = field(default_factory=dict)
     blame: KernelBlame | None = None
     advice: KernelAdvice | None = None
+    code: KernelCode | None = field(default=None, compare=False)
 
     @property
     def total_duration_ns(self) -> float:
