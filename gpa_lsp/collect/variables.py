@@ -20,11 +20,13 @@ Command = tuple[str, ...]
 
 _VARIABLE = re.compile(r"\$?\$\{([^{}]*)\}")
 _PLAIN = re.compile(r"[\w@+:,./\\-]*" if os.name == "nt" else r"[\w@+:,./-]*")
+_SHELL_SYNTAX = re.compile(r"[\s;&|<>()$`\"'*?~#!{}\[\]]")
 _UNSAFE_ANYWHERE = re.compile(r"[\x00-\x1f\x7f]")
 
 _INTERPRETERS = frozenset(
-    "sh bash dash zsh ksh mksh fish csh tcsh cmd powershell pwsh wsl ssh su eval make gmake ninja just".split()
-)
+    {"sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "cmd", "powershell", "pwsh", "wsl", "ssh", "su", "eval",
+     "make", "gmake", "ninja", "just"}
+)  # fmt: skip
 """Programs that hand their arguments to a shell, or may: what comes after one of them is read again."""
 
 ENVIRONMENT_PREFIX = "GPA_LSP_"
@@ -216,4 +218,4 @@ def _is_interpreter(word: str) -> bool:
 
 def _looks_like_script(word: str) -> bool:
     """Blanks or what only a shell understands, besides the variables."""
-    return _PLAIN.fullmatch(_VARIABLE.sub("", word)) is None
+    return _SHELL_SYNTAX.search(_VARIABLE.sub("", word)) is not None
