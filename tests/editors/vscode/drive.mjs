@@ -10,7 +10,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const configuration = JSON.parse(readFileSync(process.argv[2], "utf8"));
-const { editors, extensions, suite, workspace, scratch, screenshots, settings, limitSeconds } = configuration;
+const { editors, extensions, suite, workspace, scratch, screenshots, limitSeconds } = configuration;
 const requireFromEditors = createRequire(join(editors, "playwright", "package.json"));
 const { chromium } = requireFromEditors("playwright-core");
 
@@ -109,7 +109,7 @@ async function main() {
     args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
   });
   try {
-    const context = await browser.newContext({ viewport: configuration.viewport ?? { width: 1400, height: 860 } });
+    const context = await browser.newContext({ userAgent: configuration.userAgent, viewport: configuration.viewport ?? { width: 1400, height: 860 } });
     page = await context.newPage();
     const exitCode = new Promise((resolve) => {
       page.exposeFunction("codeAutomationExit", (code) => resolve(code));
@@ -118,8 +118,6 @@ async function main() {
     if (process.env.GPA_TEST_VERBOSE) page.on("console", (message) => log(`page: ${message.text()}`));
     const remote = (path) => `vscode-remote://127.0.0.1:${port}${encodeURI(path)}`;
     const payload = [...extensions.map((path) => ["extensionDevelopmentPath", remote(path)]), ["extensionTestsPath", remote(suite)], ["skipWelcome", "true"]];
-    const opened = settings.endsWith(".code-workspace") ? "workspace" : "folder";
-    void opened;
     await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(workspace)}&payload=${encodeURIComponent(JSON.stringify(payload))}`);
     const code = await Promise.race([exitCode, new Promise((resolve) => setTimeout(resolve, limitSeconds * 1000, "time"))]);
     if (code !== 0) await page.screenshot({ path: join(screenshots, `${configuration.name}-failure.png`) });
@@ -133,4 +131,4 @@ async function main() {
   }
 }
 
-process.exitCode = await main();
+process.exit(await main());

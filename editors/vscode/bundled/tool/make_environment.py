@@ -1,0 +1,19 @@
+"""Make a virtual environment with the libraries that the bundled server needs: ``make_environment.py FOLDER REQUIREMENTS``."""
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+
+def main(folder: Path, requirements: Path) -> int:
+    """Make it, or make it anew."""
+    print(f"Making a Python environment in {folder}", flush=True)
+    venv.create(folder, with_pip=True, clear=True)
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "-r", str(requirements)]
+    return subprocess.run(command, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

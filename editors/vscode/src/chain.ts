@@ -1,0 +1,117 @@
+/** The tree of what a line waits for and who waits for it, opened level by level. */
+
+import {
+  type Command,
+  type Disposable,
+  EventEmitter,
+  MarkdownString,
+  ThemeColor,
+  ThemeIcon,
+  TreeItem,
+  TreeItemCollapsibleState,
+  type TreeDataProvider,
+  Uri,
+  window,
+  commands,
+} from "vscode";
+import type { CallHierarchyIncomingCall, CallHierarchyItem, CallHierarchyOutgoingCall } from "vscode-languageclient/node";
+import type { Connection } from "./client";
+import { isSass, showPlace } from "./placement";
+import type { ChainItem, Direction } from "./protocol";
+
+const VIEW = "gpaLsp.chain";
+
+interface Heading {
+  readonly kind: "heading";
+  readonly direction: Direction;
+  readonly links: readonly Link[];
+}
+
+interface Link {
+  readonly kind: "link";
+  readonly direction: Direction;
+  readonly item: CallHierarchyItem;
+  readonly text: string;
+}
+
+type Node = Heading | Link;
+
+const TITLES: Readonly<Record<Direction, string>> = { incoming: "Waits for", outgoing: "Is waited for by" };
+
+export class ChainTree implements TreeDataProvider<Node>, Disposable {
+  readonly #connection: Connection;
+  readonly #changed = new EventEmitter<undefined>();
+  readonly #view = window.createTreeView<Node>(VIEW, { treeDataProvider: this, showCollapseAll: true });
+  #roots: readonly Heading[] = [];
+
+  readonly onDidChangeTreeData = this.#changed.event;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  dispose(): void {
+    this.#view.dispose();
+    this.#changed.dispose();
+  }
+
+  /** Show the chain of the line under the cursor and bring the tree to the front. */
+  async showChain(): Promise<void> {
+    const editor = window.activeTextEditor;
+    if (editor === undefined) {
+      return;
+    }
+    const { uri } = editor.document;
+    const line = editor.selection.active.line;
+    const headings: Heading[] = [];
+    for (const direction of ["incoming", "outgoing"] as const) {
+      const found = (await this.#connection.run<readonly ChainItem[] | null>("gpaLsp.findChain", uri.toString(), line, direction)) ?? [];
+      if (found.length > 0) {
+        headings.push({ kind: "heading", direction, links: found.map(({ item, text }) => ({ kind: "link", direction, item, text })) });
+      }
+    }
+    this.#roots = headings;
+    const name = isSass(uri) ? "SASS" : (uri.path.split("/").pop() ?? "");
+    this.#view.description = `${name}:${line + 1}`;
+    this.#view.message = headings.length === 0 ? "This line waits for no other, and none waits for it." : "";
+    this.#changed.fire(undefined);
+    await commands.executeCommand(`${VIEW}.focus`);
+  }
+
+  async getChildren(node?: Node): Promise<Node[]> {
+    if (node === undefined) {
+      return [...this.#roots];
+    }
+    return [...(node.kind === "heading" ? node.links : await this.#expand(node))];
+  }
+
+  getTreeItem(node: Node): TreeItem {
+    if (node.kind === "heading") {
+      const heading = new TreeItem(TITLES[node.direction], TreeItemCollapsibleState.Expanded);
+      heading.iconPath = new ThemeIcon(node.direction === "incoming" ? "arrow-left" : "arrow-right");
+      return heading;
+    }
+    const item = new TreeItem(node.item.name, TreeItemCollapsibleState.Collapsed);
+    item.description = node.text;
+    item.tooltip = new MarkdownString().appendText(`${node.item.name}\n${node.text}`);
+    item.iconPath = new ThemeIcon("circle-filled", new ThemeColor(node.direction === "incoming" ? "gpaLsp.heat.causesMarker" : "gpaLsp.heat.suffersMarker"));
+    const open: Command = { command: "gpa.openLink", title: "Open", arguments: [node.item.uri, node.item.selectionRange] };
+    item.command = open;
+    return item;
+  }
+
+  async #expand(link: Link): Promise<readonly Link[]> {
+    const toLink = (item: CallHierarchyItem): Link => ({ kind: "link", direction: link.direction, item, text: item.detail ?? "" });
+    if (link.direction === "incoming") {
+      const calls = await this.#connection.expand<CallHierarchyIncomingCall>("callHierarchy/incomingCalls", link.item);
+      return calls.map((call) => toLink(call.from));
+    }
+    const calls = await this.#connection.expand<CallHierarchyOutgoingCall>("callHierarchy/outgoingCalls", link.item);
+    return calls.map((call) => toLink(call.to));
+  }
+}
+
+/** Open what a link of the tree stands for; the tree keeps the focus. */
+export async function openLink(uri: string, range: CallHierarchyItem["selectionRange"]): Promise<void> {
+  await showPlace({ uri: Uri.parse(uri, true).toString(), range }, { preserveFocus: true });
+}

@@ -1,0 +1,140 @@
+/** The connection to the server: found, started, stopped, asked. */
+
+import * as path from "node:path";
+import { type Disposable, EventEmitter, type ExtensionContext, type LogOutputChannel, workspace } from "vscode";
+import {
+  type CallHierarchyItem,
+  type Executable,
+  ExecuteCommandRequest,
+  LanguageClient,
+  type LanguageClientOptions,
+  RequestType,
+  State,
+} from "vscode-languageclient/node";
+import { offerRemedies } from "./environment";
+import { BUNDLED, readSurroundings } from "./interpreters";
+import { placeDocument } from "./placement";
+import { type ClientAbilities, type Heat, HEAT, type Output, OUTPUT, SASS_SCHEME, type Status, STATUS } from "./protocol";
+import { resolveServer, type ServerCommand } from "./python";
+import { readAll, SECTION } from "./settings";
+
+/** Files that may hold GPU code; the server is silent in those without a profile. */
+const SUFFIXES = "cu,cuh,cpp,cc,cxx,c++,c,h,hpp,hh,hxx,h++,inl,ipp,tpp,py,jl,f,for,f90,f95,f03,F,F90,cuf,CUF,rs,mojo";
+
+/** Commands that links in our hovers may run, ours and the server's; nothing else. */
+const LINKED_COMMANDS = [
+  "gpa.goToCause", "gpa.goToVictim", "gpa.toggleSass", "gpa.showChain",
+  "gpaLsp.goToCause", "gpaLsp.openSass", "gpaLsp.showKernel", "gpaLsp.showReport", "gpaLsp.showHistory",
+];
+
+export class Connection implements Disposable {
+  readonly #context: ExtensionContext;
+  readonly #log: LogOutputChannel;
+  readonly #heat = new EventEmitter<Heat>();
+  readonly #status = new EventEmitter<Status>();
+  readonly #output = new EventEmitter<Output>();
+  readonly #running = new EventEmitter<boolean>();
+  #client: LanguageClient | undefined;
+  #turn: Promise<void> = Promise.resolve();
+
+  readonly onHeat = this.#heat.event;
+  readonly onStatus = this.#status.event;
+  readonly onOutput = this.#output.event;
+  readonly onRunning = this.#running.event;
+
+  constructor(context: ExtensionContext, log: LogOutputChannel) {
+    this.#context = context;
+    this.#log = log;
+  }
+
+  get isRunning(): boolean {
+    return this.#client?.state === State.Running;
+  }
+
+  /** Start the server, or start it anew; one start or stop after the other. */
+  restart(): Promise<void> {
+    this.#turn = this.#turn.then(() => this.#stop()).then(() => this.#start()).catch((error: unknown) => this.#log.error(String(error)));
+    return this.#turn;
+  }
+
+  stop(): Promise<void> {
+    this.#turn = this.#turn.then(() => this.#stop());
+    return this.#turn;
+  }
+
+  dispose(): void {
+    void this.stop();
+    for (const emitter of [this.#heat, this.#status, this.#output, this.#running]) {
+      emitter.dispose();
+    }
+  }
+
+  /** Run a command of the server. Undefined when there is no server. */
+  async run<T>(command: string, ...args: readonly unknown[]): Promise<T | undefined> {
+    await this.#turn;
+    if (this.#client === undefined || !this.isRunning) {
+      return undefined;
+    }
+    return (await this.#client.sendRequest(ExecuteCommandRequest.type, { command, arguments: [...args] as never[] })) as T | undefined;
+  }
+
+  /** Expand an item of the call hierarchy. */
+  async expand<T>(method: "callHierarchy/incomingCalls" | "callHierarchy/outgoingCalls", item: CallHierarchyItem): Promise<readonly T[]> {
+    if (this.#client === undefined || !this.isRunning) {
+      return [];
+    }
+    const request = new RequestType<{ item: CallHierarchyItem }, T[] | null, void>(method);
+    return (await this.#client.sendRequest(request, { item })) ?? [];
+  }
+
+  async #start(): Promise<void> {
+    const found = await resolveServer(await readSurroundings(this.#context, this.#log));
+    if (found.kind === "nothing") {
+      this.#log.error(found.reason);
+      void offerRemedies(this.#context, found, () => void this.restart());
+      return;
+    }
+    this.#log.info(`Server from ${found.origin}: ${[found.command, ...found.args].join(" ")}${found.isBundled ? " (bundled)" : ""}`);
+    const client = new LanguageClient(SECTION, "GPU Performance Advisor", this.#makeExecutable(found), this.#makeOptions());
+    client.onNotification(HEAT, (heat: Heat) => this.#heat.fire(heat));
+    client.onNotification(STATUS, (status: Status) => this.#status.fire(status));
+    client.onNotification(OUTPUT, (output: Output) => this.#output.fire(output));
+    client.onDidChangeState(({ newState }) => this.#running.fire(newState === State.Running));
+    this.#client = client;
+    await client.start();
+  }
+
+  #makeExecutable(found: ServerCommand): Executable {
+    if (!found.isBundled) {
+      return { command: found.command, args: [...found.args] };
+    }
+    const bundled = this.#context.asAbsolutePath(BUNDLED);
+    const modules = [path.join(bundled, "server"), process.env.PYTHONPATH].filter(Boolean).join(path.delimiter);
+    return {
+      command: found.command,
+      args: [path.join(bundled, "tool", "serve.py")],
+      options: { env: { ...process.env, PYTHONPATH: modules } },
+    };
+  }
+
+  #makeOptions(): LanguageClientOptions {
+    const client: ClientAbilities = { heat: true, status: true, output: true, images: true, callHierarchyTree: true, trusted: workspace.isTrusted };
+    return {
+      documentSelector: [{ scheme: "file", pattern: `**/*.{${SUFFIXES}}` }, { scheme: SASS_SCHEME }],
+      diagnosticCollectionName: SECTION,
+      outputChannel: this.#log,
+      initializationOptions: { ...readAll(), client },
+      synchronize: { configurationSection: SECTION },
+      markdown: { isTrusted: { enabledCommands: LINKED_COMMANDS }, supportHtml: false },
+      middleware: { window: { showDocument: (params, token, next) => placeDocument(params, () => next(params, token)) } },
+    };
+  }
+
+  async #stop(): Promise<void> {
+    const client = this.#client;
+    this.#client = undefined;
+    if (client !== undefined) {
+      await client.dispose(2_000).catch((error: unknown) => this.#log.warn(`The server did not stop in order: ${String(error)}`));
+    }
+  }
+}

@@ -1,0 +1,102 @@
+/** The client: it starts the server, draws what it says, and turns keys into questions. It computes nothing. */
+
+import { commands, ConfigurationTarget, type ExtensionContext, type Uri, window, workspace } from "vscode";
+import { ChainTree, openLink } from "./chain";
+import { Connection } from "./client";
+import { HeatView } from "./heat";
+import { findPythonEnvironments } from "./interpreters";
+import { JumpMemory } from "./jumpMemory";
+import { chooseCause, goToHotLine, jump } from "./jumps";
+import { listHotSpots, listKernels, showKernel } from "./lists";
+import { MeasuringOutput } from "./output";
+import type { HeatMark, Status } from "./protocol";
+import { CursorSync, toggleSass } from "./sass";
+import { isHeatEnabled, readInterpreter, readPath, SECTION, SERVER_SETTINGS } from "./settings";
+import { showMenu, StatusItem } from "./status";
+
+/** What other extensions, and the tests, can see. */
+export interface Api {
+  readonly isRunning: boolean;
+  readonly status: Status | undefined;
+  readonly measuringOutput: string;
+  heatOf(uri: Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[] };
+  readonly lit: CursorSync["lit"];
+  readonly chain: ChainTree;
+}
+
+let connection: Connection | undefined;
+
+export function activate(context: ExtensionContext): Api {
+  const log = window.createOutputChannel("GPU Performance Advisor", { log: true });
+  const server = new Connection(context, log);
+  const memory = new JumpMemory();
+  const heat = new HeatView(server);
+  const sync = new CursorSync(server);
+  const chain = new ChainTree(server);
+  const status = new StatusItem(server);
+  const output = new MeasuringOutput(server);
+  context.subscriptions.push(log, server, heat, sync, chain, status, output);
+  connection = server;
+
+  const forward = (command: string) => () => server.run(command);
+  const handlers: Readonly<Record<string, (...args: never[]) => unknown>> = {
+    "gpa.goToCause": () => jump(server, memory, "gpaLsp.findCauses"),
+    "gpa.goToVictim": () => jump(server, memory, "gpaLsp.findVictims"),
+    "gpa.chooseCause": () => chooseCause(server, memory),
+    "gpa.toggleSass": () => toggleSass(server, memory),
+    "gpa.back": () => commands.executeCommand("workbench.action.navigateBack"),
+    "gpa.nextHotLine": () => goToHotLine(heat, 1),
+    "gpa.previousHotLine": () => goToHotLine(heat, -1),
+    "gpa.listHotSpots": () => listHotSpots(server),
+    "gpa.listKernels": () => listKernels(server),
+    "gpa.showChain": () => chain.showChain(),
+    "gpa.refreshChain": () => chain.showChain(),
+    "gpa.openLink": openLink,
+    "gpa.showKernel": () => showKernel(server),
+    "gpa.showReport": forward("gpaLsp.showReport"),
+    "gpa.showHistory": forward("gpaLsp.showHistory"),
+    "gpa.measure": () => server.run("gpaLsp.measure", window.activeTextEditor?.document.uri.toString()),
+    "gpa.cancelMeasuring": forward("gpaLsp.cancelMeasuring"),
+    "gpa.pinBaseline": forward("gpaLsp.pinBaseline"),
+    "gpa.unpinBaseline": forward("gpaLsp.unpinBaseline"),
+    "gpa.toggleHeat": () => workspace.getConfiguration(SECTION).update("heat.enable", !isHeatEnabled(), ConfigurationTarget.Global),
+    "gpa.reload": forward("gpaLsp.reload"),
+    "gpa.restart": () => server.restart(),
+    "gpa.showOutput": () => (status.present?.state === "measuring" || output.text !== "" ? output.show() : log.show(true)),
+    "gpa.menu": () => showMenu(status.present),
+  };
+  for (const [command, handler] of Object.entries(handlers)) {
+    context.subscriptions.push(commands.registerCommand(command, handler as (...args: unknown[]) => unknown));
+  }
+  context.subscriptions.push(
+    workspace.onDidChangeConfiguration((event) => SERVER_SETTINGS.some((name) => event.affectsConfiguration(name)) && void server.restart()),
+    workspace.onDidGrantWorkspaceTrust(() => void server.run("gpaLsp.setTrust", true)),
+  );
+  void server.restart();
+  void followPythonExtension(context, server);
+  return {
+    get isRunning() { return server.isRunning; },
+    get status() { return status.present; },
+    get measuringOutput() { return output.text; },
+    get lit() { return sync.lit; },
+    heatOf: (uri) => ({ marks: heat.marksOf(uri), stale: heat.staleLinesOf(uri) }),
+    chain,
+  };
+}
+
+/** Another interpreter was selected: it may have, or be, another server. */
+async function followPythonExtension(context: ExtensionContext, server: Connection): Promise<void> {
+  const environments = await findPythonEnvironments().catch(() => undefined);
+  const listener = environments?.onDidChangeActiveEnvironmentPath(() => {
+    if (readPath().length === 0 && readInterpreter() === "") {
+      void server.restart();
+    }
+  });
+  if (listener !== undefined) {
+    context.subscriptions.push(listener);
+  }
+}
+
+export async function deactivate(): Promise<void> {
+  await connection?.stop();
+}

@@ -1,0 +1,33 @@
+/** Heat as data: which lines get which look, and where the next hot line is. */
+
+import type { Heat, HeatKind, HeatMark } from "./protocol";
+
+export const LEVELS = 10;
+export const KINDS: readonly HeatKind[] = ["suffers", "causes"];
+
+/** Lines for each look, numbered kind by kind: look = kind * LEVELS + level. */
+export function groupByLook(marks: readonly HeatMark[], lineCount: number): readonly (readonly number[])[] {
+  const groups: number[][] = Array.from({ length: KINDS.length * LEVELS }, () => []);
+  for (const mark of marks) {
+    if (mark.line >= 0 && mark.line < lineCount) {
+      groups[lookOf(mark)]?.push(mark.line);
+    }
+  }
+  return groups;
+}
+
+export function lookOf(mark: Pick<HeatMark, "kind" | "level">): number {
+  const level = Math.max(0, Math.min(LEVELS - 1, Math.round(mark.level)));
+  return Math.max(0, KINDS.indexOf(mark.kind)) * LEVELS + level;
+}
+
+/** Whether a message speaks of the text as it is now; null versions always do. */
+export function isCurrent(heat: Heat, version: number): boolean {
+  return heat.version === null || heat.version >= version;
+}
+
+/** The nearest hot line after or before a line; from the end it starts over. Undefined when there is none. */
+export function findNextHotLine(marks: readonly HeatMark[], line: number, step: 1 | -1): HeatMark | undefined {
+  const ordered = step === 1 ? marks : [...marks].reverse();
+  return ordered.find((mark) => (mark.line - line) * step > 0) ?? ordered[0];
+}

@@ -1,0 +1,76 @@
+/** Jumps along stalls: to the cause, to the victim, to the next hot line. */
+
+import { commands, type Position, type QuickPickItem, Uri, window } from "vscode";
+import type { Connection } from "./client";
+import type { HeatView } from "./heat";
+import { findNextHotLine } from "./heatMarks";
+import type { JumpMemory } from "./jumpMemory";
+import { pickWithPreview } from "./lists";
+import { showLine, showPlace } from "./placement";
+import type { Jump } from "./protocol";
+
+type Finder = "gpaLsp.findCauses" | "gpaLsp.findVictims";
+
+const NOTHING: Readonly<Record<Finder, string>> = {
+  "gpaLsp.findCauses": "This line waits for no other",
+  "gpaLsp.findVictims": "No line waits for this one",
+};
+
+interface JumpItem extends QuickPickItem {
+  readonly jump: Jump;
+}
+
+/** Jump to the first cause or victim of the line under the cursor; the status bar says how many there are. */
+export async function jump(connection: Connection, memory: JumpMemory, finder: Finder): Promise<void> {
+  const found = await find(connection, finder);
+  const [first] = found;
+  if (first !== undefined) {
+    await land(memory, first);
+    window.setStatusBarMessage(`$(arrow-right) ${first.text}${found.length > 1 ? ` (1 of ${found.length})` : ""}`, 6_000);
+  }
+}
+
+/** Choose among the causes of the line under the cursor. */
+export async function chooseCause(connection: Connection, memory: JumpMemory): Promise<void> {
+  const found = await find(connection, "gpaLsp.findCauses");
+  const items: JumpItem[] = found.map((cause) => ({
+    label: cause.text,
+    description: `${Uri.parse(cause.uri, true).path.split("/").pop() ?? ""}:${cause.range.start.line + 1}`,
+    jump: cause,
+  }));
+  const chosen = items.length === 0 ? undefined : await pickWithPreview("What this line waits for", items, (item) => item.jump);
+  if (chosen !== undefined) {
+    await land(memory, chosen.jump);
+  }
+}
+
+async function find(connection: Connection, finder: Finder): Promise<readonly Jump[]> {
+  const editor = window.activeTextEditor;
+  if (editor === undefined) {
+    return [];
+  }
+  const found = (await connection.run<readonly Jump[] | null>(finder, editor.document.uri.toString(), editor.selection.active.line)) ?? [];
+  if (found.length === 0) {
+    window.setStatusBarMessage(`$(info) ${NOTHING[finder]}`, 4_000);
+  }
+  return found;
+}
+
+async function land(memory: JumpMemory, target: Jump): Promise<void> {
+  const editor = await showPlace(target);
+  memory.remember(target, editor.document.uri.toString(), editor.document.version);
+}
+
+/** Move to the next or previous line with heat in this document. */
+export async function goToHotLine(heat: HeatView, step: 1 | -1): Promise<void> {
+  const editor = window.activeTextEditor;
+  const next = editor && findNextHotLine(heat.marksOf(editor.document.uri), editor.selection.active.line, step);
+  if (editor === undefined || next === undefined) {
+    await commands.executeCommand("gpa.listHotSpots");
+    return;
+  }
+  const start: Position = editor.document.lineAt(next.line).range.start;
+  await showLine(editor.document.uri, start.with({ character: editor.document.lineAt(next.line).firstNonWhitespaceCharacterIndex }));
+  window.setStatusBarMessage(`$(flame) ${next.text}`, 6_000);
+}
+

@@ -1,0 +1,109 @@
+/** Lists to choose from: hot spots and kernels, each shown in the editor while the list is open. */
+
+import { type QuickInputButton, type QuickPickItem, ThemeIcon, Uri, window } from "vscode";
+import type { Connection } from "./client";
+import { showPlace } from "./placement";
+import type { HotSpot, Kernel, Place } from "./protocol";
+
+const PREVIEW_DELAY_MS = 60;
+
+const SASS_BUTTON: QuickInputButton = { iconPath: new ThemeIcon("file-binary"), tooltip: "Open SASS" };
+const PAGE_BUTTON: QuickInputButton = { iconPath: new ThemeIcon("book"), tooltip: "Open Page" };
+
+interface HotSpotItem extends QuickPickItem {
+  readonly spot: HotSpot;
+}
+
+interface KernelItem extends QuickPickItem {
+  readonly kernel: Kernel;
+}
+
+/** Let the user choose; what the highlighted item stands for is shown meanwhile, and what was shown before comes back when nothing is chosen. */
+export async function pickWithPreview<T extends QuickPickItem>(
+  title: string,
+  items: readonly T[],
+  placeOf: (item: T) => Place | null,
+  onButton: (item: T, button: QuickInputButton) => void = () => undefined,
+): Promise<T | undefined> {
+  const before = window.activeTextEditor;
+  const place = before && { uri: before.document.uri.toString(), range: { start: before.selection.active, end: before.selection.active } };
+  const list = window.createQuickPick<T>();
+  list.title = title;
+  list.items = items;
+  list.matchOnDescription = true;
+  list.matchOnDetail = true;
+  let timer: NodeJS.Timeout | undefined;
+  list.onDidChangeActive(([item]) => {
+    clearTimeout(timer);
+    const target = item && placeOf(item);
+    timer = target ? setTimeout(() => void showPlace(target, { preserveFocus: true }), PREVIEW_DELAY_MS) : undefined;
+  });
+  list.onDidTriggerItemButton((event) => {
+    onButton(event.item, event.button);
+    list.hide();
+  });
+  const chosen = await new Promise<T | undefined>((resolve) => {
+    list.onDidAccept(() => resolve(list.selectedItems[0]));
+    list.onDidHide(() => resolve(undefined));
+    list.show();
+  });
+  clearTimeout(timer);
+  list.dispose();
+  if (chosen === undefined && place !== undefined) {
+    await showPlace(place);
+  }
+  return chosen;
+}
+
+/** Choose among the hottest lines of all files, or of one. */
+export async function listHotSpots(connection: Connection): Promise<void> {
+  const spots = (await connection.run<readonly HotSpot[] | null>("gpaLsp.listHotSpots")) ?? [];
+  const items: HotSpotItem[] = spots.map((spot) => ({
+    label: `$(${spot.kind === "suffers" ? "flame" : "debug-breakpoint-log"}) ${spot.text}`,
+    description: `${Uri.parse(spot.uri, true).path.split("/").pop() ?? ""}:${spot.range.start.line + 1}`,
+    detail: spot.kernel,
+    spot,
+  }));
+  if (items.length === 0) {
+    window.setStatusBarMessage("$(info) No profile of this workspace has hot lines", 4_000);
+    return;
+  }
+  const chosen = await pickWithPreview("Hot spots, hottest first", items, (item) => item.spot);
+  if (chosen !== undefined) {
+    await showPlace(chosen.spot);
+  }
+}
+
+/** Choose a kernel: its source, or with the buttons its SASS or its page. */
+export async function listKernels(connection: Connection): Promise<void> {
+  const chosen = await pickKernel(connection, "Kernels, longest first");
+  if (chosen !== undefined) {
+    await showPlace(chosen.location ?? startOf(chosen.sassUri));
+  }
+}
+
+/** Choose a kernel and open its page. */
+export async function showKernel(connection: Connection): Promise<void> {
+  const chosen = await pickKernel(connection, "Open the page of a kernel");
+  if (chosen !== undefined) {
+    await connection.run("gpaLsp.showKernel", chosen.mangled);
+  }
+}
+
+async function pickKernel(connection: Connection, title: string): Promise<Kernel | undefined> {
+  const kernels = (await connection.run<readonly Kernel[] | null>("gpaLsp.listKernels")) ?? [];
+  if (kernels.length === 0) {
+    window.setStatusBarMessage("$(info) No profile of this workspace has kernels", 4_000);
+    return undefined;
+  }
+  const items: KernelItem[] = kernels.map((kernel) => ({ label: kernel.name, detail: kernel.text, kernel, buttons: [SASS_BUTTON, PAGE_BUTTON] }));
+  const chosen = await pickWithPreview(title, items, (item) => item.kernel.location, (item, button) => {
+    void (button === SASS_BUTTON ? showPlace(startOf(item.kernel.sassUri)) : connection.run("gpaLsp.showKernel", item.kernel.mangled));
+  });
+  return chosen?.kernel;
+}
+
+function startOf(uri: string): Place {
+  const start = { line: 0, character: 0 };
+  return { uri, range: { start, end: start } };
+}

@@ -1,0 +1,94 @@
+/** What the server says and answers beyond the Language Server Protocol; see editors/PROTOCOL.md. */
+
+import type { CallHierarchyItem, Range } from "vscode-languageclient/node";
+
+export type HeatKind = "suffers" | "causes";
+
+export interface HeatMark {
+  readonly line: number;
+  /** On the scale people see, 0 to 1. */
+  readonly ratio: number;
+  /** 0 to 9. */
+  readonly level: number;
+  readonly kind: HeatKind;
+  readonly kernel: string;
+  readonly text: string;
+}
+
+export interface Heat {
+  readonly uri: string;
+  readonly version: number | null;
+  readonly marks: readonly HeatMark[];
+  readonly stale: readonly number[];
+}
+
+export interface Status {
+  readonly state: "idle" | "reading" | "measuring" | "failed";
+  readonly text: string;
+  readonly profiles: number;
+  readonly kernels: number;
+}
+
+export interface Output {
+  readonly text: string;
+  readonly clear?: boolean;
+}
+
+export interface Place {
+  readonly uri: string;
+  readonly range: Range;
+}
+
+export interface Jump extends Place {
+  readonly text: string;
+  readonly ratio: number;
+  readonly samples: number;
+  /** The instruction itself. */
+  readonly sass: Place | null;
+}
+
+export interface Link {
+  readonly uri: string;
+  readonly ranges: readonly Range[];
+  readonly primary: Range;
+  readonly kernel: string;
+  readonly text: string;
+}
+
+export interface HotSpot extends Place {
+  readonly ratio: number;
+  readonly kernel: string;
+  readonly kind: HeatKind;
+  readonly text: string;
+}
+
+export interface Kernel {
+  readonly name: string;
+  readonly mangled: string;
+  readonly sassUri: string;
+  readonly location: Place | null;
+  readonly text: string;
+}
+
+export interface ChainItem {
+  readonly item: CallHierarchyItem;
+  readonly text: string;
+  readonly ratio: number;
+}
+
+export type Direction = "incoming" | "outgoing";
+
+export const HEAT = "gpaLsp/heat";
+export const STATUS = "gpaLsp/status";
+export const OUTPUT = "gpaLsp/output";
+export const SASS_SCHEME = "gpa-sass";
+
+/** What initializationOptions.client says this client can do. */
+export interface ClientAbilities {
+  readonly heat: true;
+  readonly status: true;
+  readonly output: true;
+  readonly images: true;
+  readonly callHierarchyTree: true;
+  readonly trusted: boolean;
+}
