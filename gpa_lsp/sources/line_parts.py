@@ -1,22 +1,13 @@
 """What one line of source does, as its author wrote it: the expressions that load, store, divide and call on it."""
 
-from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import TYPE_CHECKING
 
-from gpa_lsp.sources.languages import Language, find_language, load_parser
+from gpa_lsp.sources.languages import Language
+from gpa_lsp.sources.trees import read_text, read_tree, walk_lines
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Tree
-
-LARGEST_SOURCE_BYTES = 4 << 20
-"""Larger texts are not parsed: nobody wrote them, and a hint is not worth the time."""
-
-_KEPT_TREES = 16
-_MOST_NODES = 20_000
-"""Nodes looked at per line; lines that are longer (generated tables) are read up to there."""
+    from tree_sitter import Node
 
 _LONGEST_EXPRESSION = 60
 
@@ -62,17 +53,11 @@ def read_line_parts(file: str, text: str, line: int) -> LineParts | None:
     >>> parts.loads, parts.divisors, parts.doubles, parts.assigned
     (('x[i]', 's->y[j]'), ('2.0',), ('2.0',), ('a',))
     """
-    language = find_language(file)
-    if language is None or len(text) > LARGEST_SOURCE_BYTES:
+    tree = read_tree(file, text)
+    if tree is None or not 0 < line <= tree.line_count:
         return None
-    tree = _parse(language, text)
-    if tree is None:
-        return None
-    source_lines = tree.root_node.end_point[0] + 1
-    if not 0 < line <= source_lines:
-        return None
-    found = _Parts(language)
-    for node in _walk_line(tree.root_node, line - 1):
+    found = _Parts(tree.language)
+    for node in walk_lines(tree.root, (line,)):
         found.look_at(node)
     return found.gather()
 
@@ -102,18 +87,18 @@ class _Parts:
             self._look_at_call(node)
         if kind in language.binary:
             self._look_at_operation(node)
-        if kind in language.floats and language.double_pattern and language.double_pattern.fullmatch(_text(node)):
-            self.doubles[_text(node)] = None
+        if kind in language.floats and language.double_pattern and language.double_pattern.fullmatch(read_text(node)):
+            self.doubles[read_text(node)] = None
         self.begins_loop = self.begins_loop or kind in language.loops
 
     def _is_access(self, node: "Node") -> bool:
         language = self.language
         if node.type in language.pointers:
-            return _text(node).startswith(language.dereference)
+            return read_text(node).startswith(language.dereference)
         if node.type not in language.subscripts:
             return False
         first = node.named_children[0] if node.named_children else None
-        return first is None or _text(first).lower() not in language.functions
+        return first is None or read_text(first).lower() not in language.functions
 
     def _pass_over(self, node: "Node") -> None:
         """The inner levels of ``a[i][j]`` are no accesses of their own; what stands in the brackets is."""
@@ -129,7 +114,7 @@ class _Parts:
             return
         if not self._is_access(left):
             if left.child_count == 0:
-                self.assigned[_text(left)] = None
+                self.assigned[read_text(left)] = None
             return
         self.stores[_shorten(left)] = None
         self._pass_over(left)
@@ -142,10 +127,10 @@ class _Parts:
         operator = (
             node.child_by_field_name(self.language.compound_operator) if self.language.compound_operator else None
         )
-        return operator is not None and _text(operator) != "="
+        return operator is not None and read_text(operator) != "="
 
     def _look_at_call(self, node: "Node") -> None:
-        name = _text(node.named_children[0]) if node.named_children else ""
+        name = read_text(node.named_children[0]) if node.named_children else ""
         language = self.language
         arguments = node.named_children[-1].named_children if len(node.named_children) > 1 else []
         if name in language.load_calls and arguments:
@@ -157,7 +142,7 @@ class _Parts:
 
     def _look_at_operation(self, node: "Node") -> None:
         operands = node.named_children
-        operators = [_text(child) for child in node.children if child.type in ("/", "%", "//", "operator")]
+        operators = [read_text(child) for child in node.children if child.type in ("/", "%", "//", "operator")]
         if len(operands) >= 2 and any(operator in ("/", "%", "//") for operator in operators):
             self.divisions[_shorten(node)] = _shorten(operands[-1])
 
@@ -174,45 +159,6 @@ class _Parts:
         )
 
 
-def _walk_line(root: "Node", row: int) -> Iterator["Node"]:
-    """Nodes that begin on a line, outermost first and in order. Not recursive, and bounded: sources can be hostile too."""
-    stack = [root]
-    for _ in range(_MOST_NODES):
-        if not stack:
-            return
-        node = stack.pop()
-        if node.start_point[0] == row:
-            yield node
-        stack.extend(
-            child for child in reversed(node.named_children) if child.start_point[0] <= row <= child.end_point[0]
-        )
-
-
-def _text(node: "Node") -> str:
-    return node.text.decode("utf-8", "replace") if node.text is not None else ""
-
-
 def _shorten(node: "Node") -> str:
-    words = " ".join(_text(node).split())
+    words = " ".join(read_text(node).split())
     return words if len(words) <= _LONGEST_EXPRESSION else f"{words[: _LONGEST_EXPRESSION - 1]}…"
-
-
-_TREES: OrderedDict[tuple[str, str], "Tree"] = OrderedDict()
-_LOCK = Lock()
-
-
-def _parse(language: Language, text: str) -> "Tree | None":
-    """The tree of a text; the last few are kept, because hints ask for many lines of one file. None without the grammar."""
-    parser = load_parser(language)
-    if parser is None:
-        return None
-    key = (language.name, text)
-    with _LOCK:
-        tree = _TREES.get(key)
-        if tree is None:
-            tree = parser.parse(text.encode("utf-8", "replace"))
-            _TREES[key] = tree
-        _TREES.move_to_end(key)
-        while len(_TREES) > _KEPT_TREES:
-            _TREES.popitem(last=False)
-        return tree

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.sources.languages import find_language, load_parser
-from gpa_lsp.sources.line_parts import LARGEST_SOURCE_BYTES, LineParts, read_line_parts
+from gpa_lsp.sources.line_parts import LineParts, read_line_parts
+from gpa_lsp.sources.trees import LARGEST_SOURCE_BYTES
 
 CUDA = """__global__ void k(const float* x, float* y, int n, Pair* s) {
   for (int i = threadIdx.x; i < n; i += 32) {

@@ -1,0 +1,159 @@
+"""The loops of CUDA C++ functions: where they begin, what pragma stands before them, whether their turns are counted when compiled."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpa_lsp.sources.cuda_declarations import Names, list_words
+from gpa_lsp.sources.trees import SourceTree, list_ancestors, read_text, walk_lines
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+
+_STEPS = frozenset({"++", "--", "+=", "-="})
+_CONDITIONS = frozenset({"<", "<=", ">", ">=", "!="})
+_DEEPEST = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnrollPragma:
+    """What a programmer said about unrolling.
+
+    Attributes:
+        node: the directive, its line end included.
+        words: as written, without ``#pragma``.
+        copies: the factor; 1 where unrolling is switched off, None where it is to be complete, or where the factor is no number.
+        is_complete: no factor stands there.
+    """
+
+    node: "Node"
+    words: str
+    copies: int | None
+    is_complete: bool
+
+
+def find_loops_beginning(tree: SourceTree, lines: frozenset[int]) -> Iterator["Node"]:
+    """Loops whose head, from its keyword to its body, touches some lines (1-based); outermost first."""
+    seen = set()
+    for node in walk_lines(tree.root, lines):
+        for loop in (node, *list_ancestors(node)):
+            if loop.type not in LOOPS:
+                continue
+            body = loop.child_by_field_name("body")
+            last = loop.start_point[0] if body is None or loop.type == "do_statement" else body.start_point[0]
+            # The head of a loop whose body begins on a line of its own ends before that line.
+            is_apart = body is not None and last > loop.start_point[0] and body.type != "compound_statement"
+            rows = range(loop.start_point[0], last + (0 if is_apart else 1))
+            if loop.id not in seen and any(row + 1 in lines for row in rows):
+                seen.add(loop.id)
+                yield loop
+            break
+
+
+def find_unroll_pragma(loop: "Node") -> UnrollPragma | None:
+    """The ``#pragma unroll`` or ``nounroll`` in front of a loop; comments and other pragmas may stand between."""
+    for directive in list_pragmas(loop):
+        words = read_text(directive.child_by_field_name("argument")).partition("//")[0].replace("\\\n", " ").strip()
+        name, _, factor = words.replace("(", " ").replace(")", " ").partition(" ")
+        factor = factor.strip()
+        if name == "nounroll":
+            return UnrollPragma(node=directive, words=words, copies=1, is_complete=False)
+        if name == "unroll":
+            copies = int(factor) if factor.isdecimal() else None
+            return UnrollPragma(node=directive, words=words, copies=copies, is_complete=not factor)
+    return None
+
+
+def list_pragmas(statement: "Node") -> Iterator["Node"]:
+    """The pragmas directly in front of a statement, the nearest first. A label, and the head of an ``#if``, are looked past."""
+    node = statement
+    for _ in range(_DEEPEST):
+        before = node.prev_sibling
+        while before is not None and (before.type == "comment" or _is_pragma(before)):
+            if _is_pragma(before):
+                yield before
+            before = before.prev_sibling
+        parent = node.parent
+        is_first = before is None or before.type in (":", "statement_identifier", "\n") or not _is_statement(before)
+        if (
+            parent is None
+            or not is_first
+            or not (parent.type == "labeled_statement" or parent.type.startswith("preproc"))
+        ):
+            return
+        node = parent
+
+
+def _is_pragma(node: "Node") -> bool:
+    return (
+        node.type == "preproc_call" and read_text(node.child_by_field_name("directive")).replace(" ", "") == "#pragma"
+    )
+
+
+def _is_statement(node: "Node") -> bool:
+    return node.type.endswith(("statement", "declaration", "definition", "loop")) or node.type.startswith("preproc_i")
+
+
+def has_constant_turns(loop: "Node", names: Names) -> bool:
+    """The compiler can count a loop's turns: it begins, ends and steps by constants.
+
+    >>> from gpa_lsp.sources.cuda_declarations import read_names
+    >>> from gpa_lsp.sources.trees import read_tree, walk
+    >>> def judge(loop: str) -> bool:
+    ...     tree = read_tree("k.cu", f"void f(int n) {{ constexpr int m = 8; {loop}; }}")
+    ...     return has_constant_turns(next(node for node in walk(tree.root) if node.type in LOOPS), read_names(tree, 0))
+    >>> [judge(f"for (int i = 0; i < {end}; i += 2)") for end in ("16", "m * 2", "n")]
+    [True, True, False]
+    """
+    if loop.type != "for_statement":
+        return False
+    counter = _find_counter(loop)
+    condition, update = loop.child_by_field_name("condition"), loop.child_by_field_name("update")
+    if counter is None or condition is None or update is None:
+        return False
+    name, first = counter
+    if condition.type != "binary_expression" or read_text(condition.child_by_field_name("operator")) not in _CONDITIONS:
+        return False
+    end, step = condition.child_by_field_name("right"), update.child_by_field_name("right")
+    changed = update.child_by_field_name("left") or update.child_by_field_name("argument")
+    if read_text(condition.child_by_field_name("left")) != name or read_text(changed) != name:
+        return False
+    if read_text(update.child_by_field_name("operator")) not in _STEPS:
+        return False
+    return all(is_constant(one, names) for one in (first, end) + ((step,) if step is not None else ()))
+
+
+def _find_counter(loop: "Node") -> tuple[str, "Node"] | None:
+    """The one variable a ``for`` declares, and what it begins with."""
+    start = loop.child_by_field_name("initializer")
+    declarators = (
+        start.children_by_field_name("declarator") if start is not None and start.type == "declaration" else []
+    )
+    if len(declarators) != 1:
+        return None
+    value = declarators[0].child_by_field_name("value")
+    name = declarators[0].child_by_field_name("declarator")
+    return None if value is None or name is None or name.type != "identifier" else (read_text(name), value)
+
+
+def is_constant(node: "Node | None", names: Names, depth: int = 0) -> bool:
+    """An integer the compiler knows: literals, constants, parameters of templates and macros that stand for a number, and sums of these."""
+    if node is None or depth > _DEEPEST:
+        return False
+    if node.type == "number_literal":
+        return True
+    if node.type in ("parenthesized_expression", "binary_expression"):
+        return all(is_constant(child, names, depth + 1) for child in node.named_children)
+    if node.type != "identifier":
+        return False
+    name = read_text(node)
+    if name in names.macros:
+        return all(word.isdecimal() for word in list_words(names.macros[name])) and bool(names.macros[name])
+    declaration = names.find(node)
+    if declaration is None or not declaration.type.is_integer:
+        return False
+    if declaration.scope.type == "template_declaration" or "constexpr" in declaration.qualifiers:
+        return True
+    return "const" in declaration.qualifiers and is_constant(declaration.value, names, depth + 1)
