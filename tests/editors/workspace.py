@@ -93,6 +93,7 @@ def make_workspace(folder: Path) -> Workspace:
         _make_old(path, hours=2)
     for name in ("original", "improved"):
         (workspace.control / f"{name}.json").write_text(json.dumps(_embed_image(name)), encoding="utf-8")
+    (folder / "Makefile").write_text("relax.cubin: src/relax.cu\n\tnvcc -arch=sm_80 -lineinfo -cubin $< -o $@\n", encoding="utf-8")
     shutil.copyfile(PROFILER, workspace.measure)
     write_profile(workspace, "original", workspace.profile)
     _make_old(workspace.profile, hours=1)

@@ -1,0 +1,126 @@
+--- Highlight groups: ten steps of heat between the background of the colour scheme and a colour.
+
+local M = {}
+
+M.levels = 10
+
+---@alias gpa_lsp.Colour integer 0xrrggbb
+
+--- For dark and for light backgrounds.
+local hues = {
+  suffers = { dark = 0xe8590c, light = 0xf76707 },
+  causes = { dark = 0x3b82f6, light = 0x2f7bf5 },
+}
+local plain = { dark = 0x1c1c1c, light = 0xffffff }
+
+---@type table<string, table> what we set last, by group
+local set_last = {}
+
+---@param colour gpa_lsp.Colour
+---@return integer, integer, integer
+local function split(colour)
+  return math.floor(colour / 0x10000), math.floor(colour / 0x100) % 0x100, colour % 0x100
+end
+
+--- A colour between two others.
+---@param from gpa_lsp.Colour
+---@param to gpa_lsp.Colour
+---@param share number 0: from, 1: to
+---@return gpa_lsp.Colour
+function M.blend(from, to, share)
+  local r1, g1, b1 = split(from)
+  local r2, g2, b2 = split(to)
+  local function mix(one, other)
+    return math.floor(one + (other - one) * share + 0.5)
+  end
+  return mix(r1, r2) * 0x10000 + mix(g1, g2) * 0x100 + mix(b1, b2)
+end
+
+--- The nearest of the 216 colours and 24 greys that terminals without true colour have.
+---@param colour gpa_lsp.Colour
+---@return integer 16 to 255
+function M.find_terminal_colour(colour)
+  local steps = { 0, 95, 135, 175, 215, 255 }
+  local function nearest(value)
+    local best = 1
+    for index, step in ipairs(steps) do
+      if math.abs(step - value) < math.abs(steps[best] - value) then
+        best = index
+      end
+    end
+    return best
+  end
+  local r, g, b = split(colour)
+  local x, y, z = nearest(r), nearest(g), nearest(b)
+  local grey = math.min(23, math.max(0, math.floor(((r + g + b) / 3 - 8) / 10 + 0.5)))
+  local function distance(r2, g2, b2)
+    return (r - r2) ^ 2 + (g - g2) ^ 2 + (b - b2) ^ 2
+  end
+  if distance(8 + 10 * grey, 8 + 10 * grey, 8 + 10 * grey) < distance(steps[x], steps[y], steps[z]) then
+    return 232 + grey
+  end
+  return 16 + 36 * (x - 1) + 6 * (y - 1) + (z - 1)
+end
+
+---@param wish string? '#rrggbb' or a group
+---@return gpa_lsp.Colour?
+local function read_colour(wish)
+  if wish == nil then
+    return nil
+  end
+  if vim.startswith(wish, '#') then
+    return tonumber(wish:sub(2), 16)
+  end
+  return vim.api.nvim_get_hl(0, { name = wish, link = false }).fg
+end
+
+--- Set a group unless the user or the colour scheme has an opinion of it.
+---@param name string
+---@param value vim.api.keyset.highlight
+local function set(name, value)
+  local now = vim.api.nvim_get_hl(0, { name = name })
+  if next(now) == nil or vim.deep_equal(now, set_last[name]) then
+    vim.api.nvim_set_hl(0, name, value)
+    set_last[name] = vim.api.nvim_get_hl(0, { name = name })
+  end
+end
+
+---@param prefix string
+---@param hue gpa_lsp.Colour
+---@param ground gpa_lsp.Colour
+---@param strength number
+local function set_scale(prefix, hue, ground, strength)
+  for level = 0, M.levels - 1 do
+    local colour = M.blend(ground, hue, strength * (0.12 + 0.88 * level / (M.levels - 1)))
+    set(prefix .. level, { bg = colour, ctermbg = M.find_terminal_colour(colour) })
+    local sign = M.blend(ground, hue, 0.35 + 0.65 * level / (M.levels - 1))
+    set(prefix .. 'Sign' .. level, { fg = sign, ctermfg = M.find_terminal_colour(sign) })
+  end
+end
+
+--- (Re)make the groups from the colour scheme in force.
+function M.apply()
+  local heat = require('gpa_lsp.options').get().heat
+  local light = vim.o.background == 'light' and 'light' or 'dark'
+  local ground = vim.api.nvim_get_hl(0, { name = 'Normal', link = false }).bg or plain[light]
+  set_scale('GpaHeat', read_colour(heat.suffers) or hues.suffers[light], ground, heat.strength)
+  set_scale('GpaCause', read_colour(heat.causes) or hues.causes[light], ground, heat.strength)
+  set('GpaStale', { link = 'NonText' })
+  set('GpaLinked', { link = 'CursorLine' })
+  set('GpaLinkedMain', { link = 'Visual' })
+end
+
+--- Make the groups now and whenever the colour scheme changes.
+function M.follow_scheme()
+  M.apply()
+  vim.api.nvim_create_autocmd({ 'ColorScheme', 'OptionSet' }, {
+    group = vim.api.nvim_create_augroup('gpa_lsp.colours', {}),
+    callback = function(event)
+      if event.event == 'ColorScheme' or event.match == 'background' then
+        M.apply()
+      end
+    end,
+  })
+end
+
+return M

@@ -1,0 +1,157 @@
+--- From a line to what it waits for, to who waits for it, to the same code on the other side, and from hot line to hot line.
+
+local rpc = require('gpa_lsp.rpc')
+
+local M = {}
+
+---@class gpa_lsp.Jump
+---@field uri string
+---@field range lsp.Range
+---@field text string
+---@field ratio number
+---@field samples integer
+---@field sass { uri: string, range: lsp.Range }?
+
+--- Let the user choose, unless there is one, or they said which.
+---@generic T
+---@param items T[]
+---@param prompt string
+---@param number integer 1, 2, …; 0: ask
+---@param describe fun(item: T): string
+---@param take fun(item: T)
+local function choose(items, prompt, number, describe, take)
+  if #items == 1 or number > 0 then
+    take(items[math.min(math.max(number, 1), #items)])
+    return
+  end
+  vim.ui.select(items, { prompt = prompt, format_item = describe, kind = 'gpa_lsp' }, function(item)
+    if item then
+      take(item)
+    end
+  end)
+end
+
+---@param text string
+local function echo(text)
+  vim.api.nvim_echo({ { text } }, false, {})
+end
+
+---@param command string 'gpaLsp.findCauses' or 'gpaLsp.findVictims'
+---@param nothing string what to say when there are none
+---@param prompt string
+---@param to_sass boolean to the instruction instead of the line
+---@param number integer
+local function jump(command, nothing, prompt, to_sass, number)
+  local client = rpc.find_client()
+  if not client then
+    return
+  end
+  local uri, line = rpc.place()
+  rpc.execute(client, command, { uri, line }, function(jumps)
+    if next(jumps or {}) == nil then
+      rpc.say(nothing)
+      return
+    end
+    ---@param item gpa_lsp.Jump
+    choose(jumps, prompt, number, function(item)
+      return item.text
+    end, function(item)
+      require('gpa_lsp.windows').show(client, to_sass and item.sass or item)
+      echo(item.text)
+    end)
+  end)
+end
+
+--- Go to what the line under the cursor waits for.
+---@param to_sass boolean
+---@param number integer which one, most samples first; 0 asks when there are several
+function M.cause(to_sass, number)
+  jump('gpaLsp.findCauses', 'nothing is known to make this line wait', 'Waits for', to_sass, number)
+end
+
+--- Go to who waits for the line under the cursor.
+---@param to_sass boolean
+---@param number integer
+function M.victim(to_sass, number)
+  jump('gpaLsp.findVictims', 'nobody is known to wait for this line', 'Waiting for this', to_sass, number)
+end
+
+--- Go to the SASS of the line under the cursor, or from SASS to its source.
+---@param number integer which kernel, or which line of an inlined chain; 0: the first
+function M.other_side(number)
+  local client = rpc.find_client()
+  if not client then
+    return
+  end
+  local uri, line = rpc.place()
+  rpc.execute(client, 'gpaLsp.findLinked', { uri, line }, function(links)
+    if next(links or {}) == nil then
+      if rpc.is_sass(uri) then
+        rpc.say('no source line is known for this instruction')
+      else -- a line without code: the server knows the kernel it is in
+        rpc.execute(client, 'gpaLsp.openSass', { uri, line }, function(shown)
+          if not shown then
+            rpc.say('no measured kernel has code of this line')
+          end
+        end)
+      end
+      return
+    end
+    local ask = number == 0 and not rpc.is_sass(uri) and 0 or math.max(number, 1)
+    choose(links, 'SASS of', ask, function(link)
+      return link.text
+    end, function(link)
+      require('gpa_lsp.windows').show(client, { uri = link.uri, range = link.primary })
+    end)
+  end)
+end
+
+--- The distinct lines of hot spots, ascending, with a text for each.
+---@param spots table[]
+---@return { line: integer, spot: table }[]
+local function find_lines(spots)
+  local by_line, lines = {}, {}
+  for _, spot in ipairs(spots) do
+    local line = spot.range.start.line
+    if not by_line[line] then
+      by_line[line] = spot
+      table.insert(lines, { line = line, spot = spot })
+    end
+  end
+  table.sort(lines, function(one, other)
+    return one.line < other.line
+  end)
+  return lines
+end
+
+--- Go to the next or the previous hot line of this document; at its end it goes on at the other end.
+---@param forward boolean
+---@param count integer
+function M.hot_line(forward, count)
+  local client = rpc.find_client()
+  if not client then
+    return
+  end
+  local uri, here = rpc.place()
+  rpc.execute(client, 'gpaLsp.listHotSpots', { uri }, function(spots)
+    local lines = find_lines(spots or {})
+    if #lines == 0 then
+      rpc.say('no hot line here')
+      return
+    end
+    local before, upto = 0, 0 -- lines above the cursor, and those with the one it is on
+    for _, entry in ipairs(lines) do
+      before = before + (entry.line < here and 1 or 0)
+      upto = upto + (entry.line <= here and 1 or 0)
+    end
+    local steps = math.max(count, 1)
+    local index = (forward and upto + steps - 1 or before - steps) % #lines + 1
+    local entry = lines[index]
+    vim.cmd("normal! m'")
+    vim.api.nvim_win_set_cursor(0, { math.min(entry.line + 1, vim.api.nvim_buf_line_count(0)), 0 })
+    vim.cmd('normal! ^zv')
+    echo(('%s (%d of %d)'):format(entry.spot.text, index, #lines))
+  end)
+end
+
+return M

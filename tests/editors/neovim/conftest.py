@@ -1,0 +1,74 @@
+"""Neovims with the plugin, the project in them, and what tests ask them again and again."""
+
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.editors.neovim.embedded import PLUGIN, Neovim
+from tests.editors.workspace import Workspace
+
+VERSIONS = ("0.10", "0.12")
+ROOT = PLUGIN.parents[1]
+
+StartNeovim = Callable[..., Neovim]
+
+
+def find_program(version: str) -> Path | None:
+    """The Neovim that ``install_neovim.sh`` put there; None when it did not."""
+    folder = Path(os.environ.get("GPA_LSP_EDITORS") or Path.home() / ".cache" / "gpa-lsp-editors")
+    program = folder / f"nvim-{version}"
+    return program if program.exists() else None
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def program(version: str) -> Path:
+    found = find_program(version)
+    if found is None:
+        pytest.skip(f"Neovim {version} is not installed: tests/editors/install_neovim.sh installs it beside the system")
+    return found
+
+
+def make_init(options: str = "{}", more: str = "") -> str:
+    """A user's init.lua.
+
+    Args:
+        options: Lua table for setup().
+        more: what else the user has in it.
+    """
+    return textwrap.dedent(f"""\
+        vim.opt.runtimepath:prepend({str(PLUGIN)!r})
+        vim.o.number, vim.o.swapfile, vim.o.termguicolors = true, false, true
+        vim.o.shortmess = vim.o.shortmess .. 'I'
+        require('gpa_lsp').setup(vim.tbl_deep_extend('force', {{ cmd = {{ {sys.executable!r}, '-m', 'gpa_lsp.lsp' }} }}, {options}))
+        vim.lsp.inlay_hint.enable(true)
+        """) + textwrap.dedent(more)
+
+
+@pytest.fixture
+def start_neovim(program: Path, workspace: Workspace) -> Iterator[StartNeovim]:
+    """Starts Neovim in the workspace; ends it, and looks whether it left a process behind."""
+    started: list[Neovim] = []
+
+    def start(options: str = "{}", more: str = "") -> Neovim:
+        environment = {"PYTHONPATH": str(ROOT)}
+        started.append(Neovim(program, workspace.folder, make_init(options, more), environment))
+        return started[-1]
+
+    yield start
+    for neovim in started:
+        neovim.quit()
+    assert workspace.find_running() == []
+
+
+@pytest.fixture
+def neovim(start_neovim: StartNeovim) -> Neovim:
+    return start_neovim()
