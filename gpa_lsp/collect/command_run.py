@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import secrets
-import signal
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
@@ -232,15 +231,3 @@ async def start_command(
     finally:
         os.close(watchdog_end)
     return CommandRun(watchdog, leash, run_id, take_lines)
-
-
-def name_signal(number: int) -> str:
-    """A signal's name.
-
-    >>> name_signal(9), name_signal(250)
-    ('SIGKILL', 'signal 250')
-    """
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
