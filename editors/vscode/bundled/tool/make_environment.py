@@ -8,7 +8,8 @@ from pathlib import Path
 
 def main(folder: Path, requirements: Path) -> int:
     """Make it, or make it anew."""
-    print(f"Making a Python environment in {folder}", flush=True)
+    sys.stdout.write(f"Making a Python environment in {folder}\n")
+    sys.stdout.flush()
     venv.create(folder, with_pip=True, clear=True)
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "-r", str(requirements)]

@@ -4,8 +4,8 @@ Runs in whatever Python somebody has, so it is written for old ones too.
 """
 
 import json
-import os
 import sys
+from pathlib import Path
 
 
 def find_installed_server():
@@ -24,10 +24,8 @@ def find_missing():
     """Packages that the bundled server needs from its interpreter and does not find."""
     from importlib.util import find_spec
 
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     try:
-        with open(os.path.join(here, "native.json")) as file:
-            modules = json.load(file)
+        modules = json.loads((Path(__file__).resolve().parent.parent / "native.json").read_text())
     except FileNotFoundError:
         return ["gpa-lsp"]  # this copy of the extension was built without the server
     missing = []
@@ -42,4 +40,5 @@ def find_missing():
 
 
 if __name__ == "__main__":
-    print(json.dumps({"version": sys.version_info[:2], "server": find_installed_server(), "missing": find_missing()}))
+    answer = {"version": sys.version_info[:2], "server": find_installed_server(), "missing": find_missing()}
+    sys.stdout.write(json.dumps(answer))
