@@ -95,6 +95,12 @@ def test_a_run_that_ends_well_and_measures_nothing_is_explained_as_well() -> Non
     assert name(end("sudo: a password is required", status=0)) is None
 
 
+def test_a_cluster_that_tells_of_a_failed_program_is_not_its_cause() -> None:
+    assert name(end("srun: error: node7: task 0: Exited with exit code 9", APPLICATION_FAILED)) == (
+        "nothing-measured-after-error"
+    )
+
+
 def test_children_are_mentioned_when_the_profiler_does() -> None:
     children = "==WARNING== Profiling kernels launched by child processes requires the --target-processes all option."
     assert name(end(NOTHING, children, status=0)) == "children-not-measured"
