@@ -71,6 +71,13 @@ class Workspace:
         """Process ids of profilers, and of the processes they started, that still run."""
         return [pid for pid in map(int, self._read_lines("pids")) if _is_running(pid)]
 
+    def find_survivors(self, limit_s: float = 5.0) -> list[int]:
+        """Those that still run after a while in which all should have ended."""
+        end_s = time.monotonic() + limit_s
+        while (running := self.find_running()) and time.monotonic() < end_s:
+            time.sleep(0.02)
+        return running
+
     def _read_lines(self, name: str) -> list[str]:
         path = self.control / name
         return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
@@ -93,7 +100,9 @@ def make_workspace(folder: Path) -> Workspace:
         _make_old(path, hours=2)
     for name in ("original", "improved"):
         (workspace.control / f"{name}.json").write_text(json.dumps(_embed_image(name)), encoding="utf-8")
-    (folder / "Makefile").write_text("relax.cubin: src/relax.cu\n\tnvcc -arch=sm_80 -lineinfo -cubin $< -o $@\n", encoding="utf-8")
+    (folder / "Makefile").write_text(
+        "relax.cubin: src/relax.cu\n\tnvcc -arch=sm_80 -lineinfo -cubin $< -o $@\n", encoding="utf-8"
+    )
     shutil.copyfile(PROFILER, workspace.measure)
     write_profile(workspace, "original", workspace.profile)
     _make_old(workspace.profile, hours=1)

@@ -66,7 +66,7 @@ def start_neovim(program: Path, workspace: Workspace) -> Iterator[StartNeovim]:
     yield start
     for neovim in started:
         neovim.quit()
-    assert workspace.find_running() == []
+    assert workspace.find_survivors() == []
 
 
 @pytest.fixture

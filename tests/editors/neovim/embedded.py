@@ -41,7 +41,9 @@ class Neovim:
         home.mkdir(exist_ok=True)
         configuration = home / "init.lua"
         configuration.write_text(init, encoding="utf-8")
-        places = {name: str(home / name) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
+        places = {
+            name: str(home / name) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+        }
         self.process = subprocess.Popen(
             [program, "--embed", "-n", "-i", "NONE", "-u", configuration],
             stdin=subprocess.PIPE,
@@ -96,7 +98,9 @@ class Neovim:
             if value:
                 return value
             if time.monotonic() > end_s:
-                raise AssertionError(f"{what}: did not come; the screen shows\n{self.screen.text}\nmessages: {self.messages()}")
+                raise AssertionError(
+                    f"{what}: did not come; the screen shows\n{self.screen.text}\nmessages: {self.messages()}"
+                )
             time.sleep(0.03)
 
     def wait_for_lua(self, code: str, *arguments: Any, timeout_s: float = 20.0) -> Any:
@@ -133,7 +137,9 @@ class Neovim:
     def _read(self) -> None:
         stream = self.process.stdout
         assert stream is not None
-        unpacker = msgpack.Unpacker(raw=False, unicode_errors="surrogateescape", ext_hook=_read_handle, strict_map_key=False)
+        unpacker = msgpack.Unpacker(
+            raw=False, unicode_errors="surrogateescape", ext_hook=_read_handle, strict_map_key=False
+        )
         with contextlib.suppress(ValueError, OSError):  # closed by quit()
             while data := os.read(stream.fileno(), 1 << 16):
                 unpacker.feed(data)

@@ -14,8 +14,10 @@ __global__ void relax(const float* __restrict__ in, float* __restrict__ out, int
         value = 0.9f * value + signal;
         value = soften(value, 0.25f);
     }
-    for (int round = 0; round < 16; ++round)
+#pragma unroll 4
+    for (int round = 0; round < 16; ++round) {
         value = value * 0.7 + 0.1;
+    }
     out[i] = value;
 }
 
