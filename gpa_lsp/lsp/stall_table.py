@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _MAX_REASONS = 6
 _MAX_KERNELS = 3
-_NO_BARRIER = 7
 
 
 def find_top_reason(counts: "ReasonCounts") -> str | None:
@@ -193,32 +192,17 @@ def draw_instructions(columns: "InstructionColumns", indices: Sequence[int], tot
 
 
 def _draw_instruction(columns: "InstructionColumns", index: int, total: int) -> tuple[str, str]:
+    from gpa_lsp.render.control_words import describe_control_of
+
     samples = columns.all_samples[index]
     stalls = [position for position, reason in enumerate(columns.reasons) if describe_stall_reason(reason).is_stall]
     top = max(stalls, key=lambda position: int(samples[position]), default=None)
     remark = _format_part(int(samples.sum()), total)
     if top is not None and samples[top]:
         remark += f" {columns.reasons[top]}"
-    control = describe_control(columns, index)
+    control = describe_control_of(columns, index)
     text = columns.texts[index] or "(no disassembly)"
     return f"/*{int(columns.pc_offsets[index]):04x}*/ {text}", f"{remark}; {control}" if control else remark
-
-
-def describe_control(columns: "InstructionColumns", index: int) -> str:
-    """What the compiler told the scheduler about an instruction, in words; empty when it is not known."""
-    if not columns.has_control[index]:
-        return ""
-    words = [f"stall {int(columns.stall_cycles[index])}"]
-    if columns.yield_flag[index]:
-        words.append("yield")
-    waits = [str(barrier) for barrier in range(6) if int(columns.wait_mask[index]) >> barrier & 1]
-    if waits:
-        words.append(f"waits for barrier {' and '.join(waits)}")
-    if columns.write_barrier[index] != _NO_BARRIER:
-        words.append(f"its result sets barrier {int(columns.write_barrier[index])}")
-    if columns.read_barrier[index] != _NO_BARRIER:
-        words.append(f"its operands set barrier {int(columns.read_barrier[index])}")
-    return ", ".join(words)
 
 
 def _name_source(line: HotLine) -> str:

@@ -104,7 +104,7 @@ def test_control_codes_are_in_words() -> None:
     columns.wait_mask[0], columns.write_barrier[0], columns.read_barrier[0], columns.yield_flag[0] = 0b101, 3, 0, 1
     text = hover(view(profile=make_profile(kernel)), 5)
     assert text is not None
-    assert "yield, waits for barrier 0 and 2, its result sets barrier 3, its operands set barrier 0" in text
+    assert "waits SB0,SB2 · sets SB3 · read sets SB0 · stall 1 · yield" in text
 
 
 def test_hints_stand_on_hot_lines_only_and_in_the_range_asked_for() -> None:

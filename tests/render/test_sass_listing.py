@@ -23,7 +23,7 @@ def show(listing: str, **options: object) -> list[str]:
     ("bits", "words"),
     [
         ((0, False, 7, 7, 0), "stall 0"),
-        ((15, True, 5, 0, 0b100001), "stall 15 · yield · write B5 · read B0 · waits B0,B5"),
+        ((15, True, 5, 0, 0b100001), "waits SB0,SB5 · sets SB5 · read sets SB0 · stall 15 · yield"),
     ],
 )
 def test_scheduling_bits(bits: tuple[int, bool, int, int, int], words: str) -> None:
