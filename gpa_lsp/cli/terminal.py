@@ -37,13 +37,21 @@ _ASCII = str.maketrans(
         "±": "+-",
         "µ": "u",
         "–": "-",
+        "−": "-",
         "…": "...",
         "→": "->",
     }
 )
 """For terminals that know no more."""
 
-_PROBE = "█▏│·×±µ–…→"
+_UNSAFE = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    if chr(code) not in "\t\n"
+}
+"""Characters that steer a terminal or turn the direction of writing. Names of kernels and files come from strangers' profiles."""
+
+_PROBE = "█▏│·×±µ–−…→"
 
 
 class Terminal:
@@ -104,13 +112,13 @@ class Terminal:
         """Print styled lines on standard output."""
         fit = str if _can_encode(self.out) else _to_ascii
         if not self.has_colour:
-            self.out.writelines(fit(read_plain(line)) + "\n" for line in lines)
+            self.out.writelines(fit(make_visible(read_plain(line))) + "\n" for line in lines)
             return
         codes = _find_codes(self.out)
         for line in lines:
             spans = (
                 f"{codes[style][0]}{fit(text)}{codes[style][1]}" if style in codes else fit(text)
-                for text, style in line
+                for text, style in ((make_visible(text), style) for text, style in line)
             )
             self.out.write("".join(spans).rstrip(" ") + "\n")
 
@@ -120,8 +128,17 @@ class Terminal:
 
     def complain(self, text: str) -> None:
         """Print one line on standard error."""
-        self.err.write(f"{text}\n")
+        self.err.write(f"{make_visible(text)}\n")
         self.err.flush()
+
+
+def make_visible(text: str) -> str:
+    r"""A text without power over the terminal: control characters and marks of writing direction are written out.
+
+    >>> make_visible("k\x1b[2Jernel")
+    'k\\x1b[2Jernel'
+    """
+    return text if text.isprintable() else text.translate(_UNSAFE)
 
 
 def _open_nowhere() -> TextIO:

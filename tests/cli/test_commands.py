@@ -382,3 +382,13 @@ def test_starting_loads_nothing_heavy(smooth: str) -> None:
         timeout=60,
     )
     assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize("colour", ["never", "always"])
+def test_names_from_profiles_cannot_steer_the_terminal(colour: str) -> None:
+    stream = io.StringIO()
+    terminal = Terminal(stream, stream, colour)
+    hostile = "k\x1b]0;owned\x07\r\x9b2J\u202eu\tü"
+    terminal.write_lines([((hostile, Style.PLAIN),)])
+    terminal.complain(hostile)
+    assert stream.getvalue() == 2 * "k\\x1b]0;owned\\x07\\x0d\\x9b2J\\u202eu\tü\n"
