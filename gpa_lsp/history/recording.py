@@ -48,8 +48,8 @@ class SourceFile(Protocol):
         """The text that was measured; None when it could not be read."""
 
     @property
-    def saved_since(self) -> bool:
-        """The file was saved after the measurement, so that ``lines`` may be another text."""
+    def is_verified(self) -> bool:
+        """The lines are those that were measured, as far as anyone can tell."""
 
 
 def is_measured(kernel: KernelReport) -> bool:
@@ -240,9 +240,18 @@ def _find_text(kernel: KernelReport, path: str, surroundings: Surroundings) -> t
     if embedded is not None:
         return embedded, surroundings.measured_ns
     file = surroundings.files.get(path)
-    if file is None or file.saved_since or file.lines is None:
+    if file is None or file.lines is None or not file.is_verified:
         return None, surroundings.measured_ns
     local_path = Path(file.local_path)
     if not any(local_path.is_relative_to(root) for root in surroundings.roots):
         return None, surroundings.measured_ns
-    return "\n".join(file.lines), surroundings.read_ns
+    held_ns = surroundings.read_ns if _is_untouched(local_path, surroundings.measured_ns) else surroundings.measured_ns
+    return "\n".join(file.lines), held_ns
+
+
+def _is_untouched(path: Path, measured_ns: int) -> bool:
+    """The file itself still holds what was measured; else the text is a copy somebody kept, and says nothing about the time since."""
+    try:
+        return path.stat().st_mtime_ns <= measured_ns
+    except OSError:
+        return False

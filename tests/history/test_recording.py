@@ -32,7 +32,7 @@ class Found:
     compiled_path: str
     local_path: str
     lines: tuple[str, ...] | None
-    saved_since: bool
+    is_verified: bool
 
 
 def make_kernel(**changes: object) -> KernelReport:
@@ -44,7 +44,7 @@ def record(kernel: KernelReport | None = None, limits: HistoryLimits | None = No
     surroundings = Surroundings(
         measured_ns=MEASURED_NS,
         read_ns=READ_NS,
-        files={"/build/k.cu": Found("/build/k.cu", "/home/me/p/k.cu", ("one", "two"), False)},
+        files={"/build/k.cu": Found("/build/k.cu", "/home/me/p/k.cu", ("one", "two"), True)},
         body="/build/k.cu",
         roots=(Path("/home/me/p"),),
     )
@@ -94,18 +94,30 @@ def test_of_many_lines_the_hottest_are_kept() -> None:
 
 
 def test_texts_are_kept_of_files_below_the_roots_only() -> None:
-    found = {"/build/k.cu": Found("/build/k.cu", "/usr/include/k.cu", ("one", "two"), False)}
+    found = {"/build/k.cu": Found("/build/k.cu", "/usr/include/k.cu", ("one", "two"), True)}
     ours, library = record().content.files, record(files=found).content.files
     assert [(file.compiled_path, file.local_path, file.text, file.read_ns) for file in ours] == [
-        ("/build/k.cu", "/home/me/p/k.cu", "one\ntwo", READ_NS),
+        ("/build/k.cu", "/home/me/p/k.cu", "one\ntwo", MEASURED_NS),  # the file is not there, so nobody knows of later
         ("m.h", None, None, MEASURED_NS),
     ]
     assert (library[0].local_path, library[0].text) == ("/usr/include/k.cu", None)
 
 
-def test_a_file_saved_since_is_not_what_was_measured() -> None:
-    found = {"/build/k.cu": Found("/build/k.cu", "/home/me/p/k.cu", ("one", "two"), True)}
+def test_a_text_nobody_vouches_for_is_not_kept() -> None:
+    found = {"/build/k.cu": Found("/build/k.cu", "/home/me/p/k.cu", ("one", "two"), False)}
     assert record(files=found).content.files[0].text is None
+
+
+@pytest.mark.parametrize(("saved_after_ns", "held_ns"), [(-1, READ_NS), (0, READ_NS), (1_000, MEASURED_NS)])
+def test_a_file_is_known_to_hold_its_text_until_it_is_read_unless_it_was_saved(
+    tmp_path: Path, saved_after_ns: int, held_ns: int
+) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text("one\ntwo")
+    os.utime(path, ns=(0, MEASURED_NS + saved_after_ns))
+    found = {"/build/k.cu": Found("/build/k.cu", str(path), ("one", "two"), True)}
+    file = record(files=found, roots=(tmp_path,)).content.files[0]
+    assert (file.text, file.read_ns) == ("one\ntwo", held_ns)
 
 
 def test_an_embedded_source_is_kept_wherever_its_file_is() -> None:
