@@ -127,6 +127,19 @@ def format_speedup_range(low: float, high: float) -> str:
     return "" if ends[0] == ends[1] else " to ".join(ends)
 
 
+def format_change(ratio: float) -> str:
+    """What is added or taken away, in parts of what there was.
+
+    >>> format_change(-0.183), format_change(0.042), format_change(0.0)
+    ('−18 %', '+4.2 %', '±0 %')
+    """
+    percent = 100 * abs(ratio)
+    digits = f"{percent:,.0f}" if percent >= 9.95 else f"{percent:.1f}"
+    if float(digits.replace(",", "")) == 0:
+        return "±0 %"
+    return f"{'−' if ratio < 0 else '+'}{digits} %"
+
+
 def format_duration_ns(duration_ns: float | None) -> str:
     """A time in the unit that suits it.
 

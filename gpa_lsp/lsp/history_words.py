@@ -1,0 +1,151 @@
+"""What the editor says about a kernel's past: half a line for its lens, a sentence for a line's hover, a paragraph for its page."""
+
+import time
+from datetime import tzinfo
+
+from gpa_lsp.history.model import KernelHistory, Place, RunChange
+from gpa_lsp.render.moments import format_moment_briefly
+from gpa_lsp.render.numbers import (
+    format_change,
+    format_count_of,
+    format_duration_ns,
+    format_percent,
+    format_whole_percent,
+)
+from gpa_lsp.report.changes import TimeChange, Verdict
+
+
+def describe_change_briefly(
+    history: KernelHistory | None, now_ns: int | None = None, zone: tzinfo | None = None
+) -> str:
+    """What to put behind a kernel's time: the change since the last run and since the baseline.
+
+    Args:
+        history: None where nothing is remembered.
+        now_ns: since 1970; None for now.
+        zone: None for the user's.
+
+    Returns:
+        ``−18 % since 14:02 · −31 % since baseline``; empty where there is nothing to compare with.
+    """
+    if history is None:
+        return ""
+    now_ns = time.time_ns() if now_ns is None else now_ns
+    parts = []
+    previous, baseline = history.previous, history.baseline
+    is_same = previous is not None and baseline is not None and previous.before.run_id == baseline.before.run_id
+    if previous is not None and not is_same:
+        parts.append(_describe(previous, _name_moment(previous, now_ns, zone)))
+    if baseline is not None:
+        moment = f"baseline {_name_moment(baseline, now_ns, zone)}" if is_same else "baseline"
+        parts.append(_describe(baseline, moment))
+    if history.is_baseline:
+        parts.append("this is the baseline")
+    if history.other_device is not None:
+        parts.append(f"first run on this GPU, before on {history.other_device}")
+    return " · ".join(parts)
+
+
+def describe_line_change(history: KernelHistory | None, place: Place) -> str:
+    """What became of a line since the last run, for its hover.
+
+    Args:
+        history: of the kernel; None where nothing is remembered.
+        place: file as compiled, and line as measured.
+
+    Returns:
+        ``this line: 182 µs → 96 µs since the last run``; empty where nothing is known, or the code is the same and so is the line.
+    """
+    change = history.find_line_change(place) if history is not None else None
+    if history is None or history.previous is None or change is None:
+        return ""
+    if history.previous.verdict is Verdict.SAME_CODE:
+        return ""
+    if change.before_ns is not None and change.after_ns is not None:
+        before, after = (
+            format_duration_ns(value) if value else "nothing" for value in (change.before_ns, change.after_ns)
+        )
+    else:
+        before, after = (
+            format_percent(ratio) if ratio else "nothing" for ratio in (change.before_ratio, change.after_ratio)
+        )
+        after += " of the kernel"
+    if change.before_line is None:
+        return f"this line is new since the last run: {after}"
+    if change.is_clear is False:
+        return f"this line: {after}, {before} in the last run (too few samples to tell a change)"
+    return f"this line: {before} → {after} since the last run"
+
+
+def describe_past(history: KernelHistory | None, now_ns: int | None = None, zone: tzinfo | None = None) -> str:
+    """A list for the kernel's page, Markdown: each comparison with its range and what that rests on; empty without a past."""
+    if history is None:
+        return ""
+    now_ns = time.time_ns() if now_ns is None else now_ns
+    rows = []
+    for title, change in (("the last run", history.previous), ("the baseline", history.baseline)):
+        if change is not None:
+            moment = _name_moment(change, now_ns, zone)
+            rows.append(f"- since {title} ({moment}, run {change.before.run_id}): {_describe_fully(change)}")
+    if history.is_baseline:
+        rows.append("- this run is the baseline")
+    if not rows:
+        return ""
+    return "\n".join(
+        [*rows, f"- {format_count_of(history.run_count, 'run')} on this GPU; this is run {history.run.run_id}"]
+    )
+
+
+def _name_moment(change: RunChange, now_ns: int, zone: tzinfo | None) -> str:
+    return format_moment_briefly(change.before.measurement.measured_ns, now_ns, zone)
+
+
+def _describe(change: RunChange, since: str) -> str:
+    launch = "" if change.is_same_launch else " (other launch)"
+    if change.verdict is Verdict.SAME_CODE:
+        return f"same code as {_refer(since)}{_describe_drift(change.time)}"
+    if change.time is None:
+        return f"no time to compare since {since}"
+    if change.verdict is Verdict.NO_CHANGE:
+        return f"no change since {since} (within {_format_noise(change.time)} noise){launch}"
+    return f"{format_change(_measure_change(change.time))} since {since}{launch}"
+
+
+def _refer(since: str) -> str:
+    """Behind "same code as": the baseline, or a time of today, or another day."""
+    if since.startswith("baseline"):
+        return f"the {since}"
+    return f"at {since}" if ":" in since else f"on {since}"
+
+
+def _describe_drift(time: TimeChange | None) -> str:
+    """Where the same code takes another time, the data or the clocks are others."""
+    if time is None or time.low <= 1 <= time.high:
+        return ""
+    return f", yet {format_change(_measure_change(time))}"
+
+
+def _describe_fully(change: RunChange) -> str:
+    time = change.time
+    if time is None:
+        return "the same code" if change.verdict is Verdict.SAME_CODE else "one of the two has no time"
+    if time.unit == "ns":
+        times = f"{format_duration_ns(time.before)} → {format_duration_ns(time.after)}"
+    else:
+        times = f"{round(time.before):,} → {round(time.after):,} cycles"
+    words = {
+        Verdict.NO_CHANGE: f"no change beyond {_format_noise(time)} noise",
+        Verdict.SAME_CODE: f"the same code, launched the same way{_describe_drift(time)}",
+    }
+    found = words.get(change.verdict, format_change(_measure_change(time)))
+    launch = "" if change.is_same_launch else "; the launch is another"
+    return f"{times}: {found} ({time.basis}{launch})"
+
+
+def _measure_change(time: TimeChange) -> float:
+    """Of the old time, what came or went."""
+    return time.after / time.before - 1
+
+
+def _format_noise(time: TimeChange) -> str:
+    return format_whole_percent(time.high / time.speedup - 1)
