@@ -37,7 +37,7 @@ def encode_jump(jump: Jump) -> dict[str, Any]:
         **encode_location(jump.location),
         "text": jump.text,
         "ratio": jump.ratio,
-        "samples": round(jump.samples, 3),
+        "samples": round(jump.samples),
         "sass": None if jump.sass is None else encode_location(jump.sass),
     }
 

@@ -1,0 +1,18 @@
+"""``gpaLsp.findVictims``: who waits for a line of a source or SASS document, most samples first."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.lsp.command_arguments import read_place
+from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.jump import encode_jump
+from gpa_lsp.lsp.jumps import find_victims
+
+
+def answer(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+    """The jumps from the place in the arguments; none when it is no place."""
+    place = read_place(arguments)
+    return [] if place is None else [encode_jump(jump) for jump in find_victims(desk, *place)]
+
+
+COMMAND = Command(name="gpaLsp.findVictims", run=answer)
