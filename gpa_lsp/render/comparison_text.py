@@ -1,6 +1,6 @@
 """A comparison of two reports, as text and as rows of JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpa_lsp.render.findings import name_kernels
@@ -21,7 +21,7 @@ LEAST_CHANGE_RATIO = 0.01
 
 _MOST_PARTS = 10
 
-_VERDICTS: Mapping[Verdict, tuple[str, Style]] = {
+VERDICT_WORDS: Mapping[Verdict, tuple[str, Style]] = {
     Verdict.FASTER: ("faster", Style.TITLE),
     Verdict.SLOWER: ("slower", Style.WARNING),
     Verdict.NO_CHANGE: ("no change beyond the noise", Style.DIM),
@@ -57,19 +57,19 @@ def render_comparison(comparison: Comparison, places: PlaceNames, width: int | N
 
 
 def _render_kernel(found: KernelComparison, name: str, places: PlaceNames, width: int | None) -> Iterator[Line]:
-    words, style = _VERDICTS[found.verdict]
+    words, style = VERDICT_WORDS[found.verdict]
     yield from hang(
         ((name, Style.TITLE), (f"  {describe_time(found.time)}", Style.PLAIN), (f"  {words}", style)), width
     )
     if found.time is not None and found.verdict not in (Verdict.SAME_CODE,):
-        yield from hang(((f"  {_describe_range(found.time)}", Style.DIM),), width)
+        yield from hang(((f"  {describe_range(found.time)}", Style.DIM),), width)
     if found.instructions_ratio is not None and abs(found.instructions_ratio - 1) >= LEAST_CHANGE_RATIO:
         yield from hang(((f"  executes {found.instructions_ratio:.2f}× the instructions", Style.PLAIN),), width)
     if found.verdict in (Verdict.SAME_CODE, Verdict.UNKNOWN):
         return
     yield from _render_outcomes(found.outcomes, width)
-    yield from _render_parts("by stall reason", found.reasons, lambda change: change.name, width)
-    yield from _render_parts("by line", found.lines, lambda change: _name_line(found, change, places), width)
+    yield from render_parts("by stall reason", found.reasons, lambda change: change.name, width)
+    yield from render_parts("by line", found.lines, lambda change: _name_line(found, change, places), width)
     for advice in found.new_advice:
         text = f"  new advice: {advice.title}, {advice.speedup.estimate:.2f}×"
         yield from hang(((text, Style.PLAIN),), width)
@@ -84,7 +84,8 @@ def describe_time(time: TimeChange | None) -> str:
     return f"{format_count(round(time.before))} → {format_count(round(time.after))} cycles  {time.speedup:.2f}×"
 
 
-def _describe_range(time: TimeChange) -> str:
+def describe_range(time: TimeChange) -> str:
+    """``between 1.94× and 2.06× (3 and 3 launches)``."""
     return f"between {time.low:.2f}× and {time.high:.2f}× ({time.basis})"
 
 
@@ -115,7 +116,17 @@ def _render_outcomes(outcomes: Sequence[AdviceOutcome], width: int | None) -> It
     yield from hang((("    (stalls in parts of the old time; achieved by all changes together)", Style.DIM),), width)
 
 
-def _render_parts(title: str, changes: Sequence[PartChange], name: Any, width: int | None) -> Iterator[Line]:
+def render_parts(
+    title: str, changes: Sequence[PartChange], name: Callable[[PartChange], str], width: int | None
+) -> Iterator[Line]:
+    """Parts of a kernel that changed notably, as a table.
+
+    Args:
+        title: above it.
+        changes: largest first.
+        name: what a part is called.
+        width: characters per line; None for as many as it takes.
+    """
     shown = [change for change in changes if _is_notable(change, changes)][:_MOST_PARTS]
     if not shown:
         return
@@ -175,25 +186,14 @@ def make_comparison_document(comparison: Comparison) -> dict[str, Any]:
 
 
 def _make_kernel(found: KernelComparison) -> dict[str, Any]:
-    time = found.time
     return {
         "before": found.before.mangled_name,
         "after": found.after.mangled_name,
         "verdict": found.verdict.value,
-        "time": None
-        if time is None
-        else {
-            "before": time.before,
-            "after": time.after,
-            "unit": time.unit,
-            "speedup": time.speedup,
-            "low": time.low,
-            "high": time.high,
-            "basis": time.basis,
-        },
+        "time": make_time(found.time),
         "instructions_ratio": found.instructions_ratio,
-        "reasons": [_make_part(change, "reason") for change in found.reasons],
-        "lines": [_make_part(change, "file") for change in found.lines],
+        "reasons": [make_part(change, "reason") for change in found.reasons],
+        "lines": [make_part(change, "file") for change in found.lines],
         "advice": [
             {
                 "optimizer": outcome.advice.optimizer,
@@ -209,7 +209,23 @@ def _make_kernel(found: KernelComparison) -> dict[str, Any]:
     }
 
 
-def _make_part(change: PartChange, key: str) -> dict[str, Any]:
+def make_time(time: TimeChange | None) -> dict[str, Any] | None:
+    """A change of time as JSON."""
+    if time is None:
+        return None
+    return {
+        "before": time.before,
+        "after": time.after,
+        "unit": time.unit,
+        "speedup": time.speedup,
+        "low": time.low,
+        "high": time.high,
+        "basis": time.basis,
+    }
+
+
+def make_part(change: PartChange, key: str) -> dict[str, Any]:
+    """A part's change as JSON, its name under ``key``."""
     row: dict[str, Any] = {key: change.name}
     if key == "file":
         row.update(before_line=change.before_line, after_line=change.after_line)
