@@ -6,7 +6,7 @@ from functools import cache
 import gpa_lsp.advice.optimizers as catalogue
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import Optimizer
-from gpa_lsp.advice.roofs import measure_roofs
+from gpa_lsp.advice.roofs import list_units, measure_roofs
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.errors import Problem, ProblemSeverity
@@ -53,6 +53,7 @@ def advise_kernel(
         silences=tuple(silences),
         memory=roofs.words,
         is_bandwidth_bound=roofs.is_bandwidth_bound,
+        units=list_units(subject, roofs),
     )
     return advice, tuple(problems)
 

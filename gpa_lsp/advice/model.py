@@ -233,6 +233,25 @@ class Silence:
     message: str
 
 
+SM_UNIT = "SM"
+"""The SMs' busiest unit among the units of a kernel: issue, or an arithmetic pipe."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitUse:
+    """How busy one part of the GPU is in the kernel's longest launch.
+
+    Attributes:
+        name: a :class:`MemoryLevel`'s, or :data:`SM_UNIT`.
+        achieved_ratio: share of its peak, averaged over the launch; counters of several passes can exceed 1 by a little.
+        ceiling_ratio: share of its peak that it sustains: the roof.
+    """
+
+    name: str
+    achieved_ratio: float
+    ceiling_ratio: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelAdvice:
     """Everything the optimizers said about one kernel.
@@ -242,9 +261,11 @@ class KernelAdvice:
         silences: of the other optimizers, by name.
         memory: how close the kernel is to what its memory sustains, one clause; empty where the profile does not say.
         is_bandwidth_bound: a level of memory is at its roof, or the queues before it are full: only less traffic helps.
+        units: how busy the levels of the memory are, and then the SMs; those the profile measures.
     """
 
     advice: tuple[Advice, ...]
     silences: tuple[Silence, ...]
     memory: str = ""
     is_bandwidth_bound: bool = False
+    units: tuple[UnitUse, ...] = ()

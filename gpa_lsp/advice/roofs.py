@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpa_lsp.advice.estimators import bound_by_traffic
-from gpa_lsp.advice.model import MemoryLevel
+from gpa_lsp.advice.model import SM_UNIT, MemoryLevel, UnitUse
 from gpa_lsp.advice.residency import measure_active_part
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.profile.model import MetricScalar
@@ -136,6 +136,18 @@ def measure_sm_use(subject: Subject) -> float | None:
     """Share of its peak that the busiest unit of the SMs has (issue, an arithmetic pipe, L1), 0..1; None when not collected."""
     percent = subject.metric(_SM_METRIC)
     return None if percent is None else percent / 100
+
+
+def list_units(subject: Subject, roofs: MemoryRoofs) -> tuple[UnitUse, ...]:
+    """How busy the kernel's parts of the GPU are: the levels of the memory, then the SMs. No part of an SM has a ceiling below its peak."""
+    units = [
+        UnitUse(name=use.level.value, achieved_ratio=use.achieved_ratio, ceiling_ratio=use.ceiling_ratio)
+        for use in roofs.levels
+    ]
+    sm_ratio = measure_sm_use(subject)
+    if sm_ratio is not None:
+        units.append(UnitUse(name=SM_UNIT, achieved_ratio=sm_ratio, ceiling_ratio=1.0))
+    return tuple(units)
 
 
 def find_dram_ceiling(bus_bits: MetricScalar | None) -> float:

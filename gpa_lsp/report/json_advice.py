@@ -3,7 +3,7 @@
 Advice can be read without the rest of the report: where it names an instruction it says function, offset, place and text as well.
 """
 
-from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope, Silence, Speedup
+from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope, Silence, Speedup, UnitUse
 from gpa_lsp.report.json_blame import CATEGORY_NAMES, clamp_ratio, shorten_number
 from gpa_lsp.report.json_rows import Json, finite, make_counted_share
 from gpa_lsp.report.model import InstructionColumns
@@ -37,6 +37,11 @@ def make_advice(advice: Advice, columns: InstructionColumns) -> Json:
 def make_silence(silence: Silence) -> Json:
     """A ``silence`` object."""
     return {"optimizer": silence.optimizer, "stage": silence.stage.value, "message": silence.message}
+
+
+def make_unit(unit: UnitUse) -> Json:
+    """A ``unit_use`` object."""
+    return {"name": unit.name, "achieved_ratio": unit.achieved_ratio, "ceiling_ratio": unit.ceiling_ratio}
 
 
 def make_speedup(speedup: Speedup) -> Json:

@@ -13,6 +13,7 @@ from gpa_lsp.advice.model import (
     Silence,
     SilenceStage,
     Speedup,
+    UnitUse,
 )
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.figures import Share
@@ -42,6 +43,20 @@ def read_advice(at: JsonCursor, instruction_count: int) -> KernelAdvice | None:
         silences=silences or (),
         memory=memory.maybe(lambda found: found.at("words").text()) or "",
         is_bandwidth_bound=memory.maybe(lambda found: found.at("is_bandwidth_bound").flag()) or False,
+        units=memory.maybe(_read_units) or (),
+    )
+
+
+def _read_units(at: JsonCursor) -> tuple[UnitUse, ...]:
+    """Missing in older reports."""
+    return at.find("units").maybe(lambda listed: tuple(_read_unit(one) for one in listed.items())) or ()
+
+
+def _read_unit(at: JsonCursor) -> UnitUse:
+    return UnitUse(
+        name=at.at("name").text(),
+        achieved_ratio=at.at("achieved_ratio").positive(),
+        ceiling_ratio=at.at("ceiling_ratio").positive(),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TextIO
 
 from gpa_lsp import __version__
 from gpa_lsp.errors import InputError, UnsupportedInputError
-from gpa_lsp.report.json_advice import make_advice, make_silence
+from gpa_lsp.report.json_advice import make_advice, make_silence, make_unit
 from gpa_lsp.report.json_blame import make_blame_head, make_edges, make_unattributed_rows
 from gpa_lsp.report.json_cursor import JsonCursor
 from gpa_lsp.report.json_problem import make_problem, read_problem
@@ -128,7 +128,11 @@ def _list_advice_chunks(kernel: KernelReport, layout: "_Layout") -> Iterator[str
     rows = (make_advice(advice, kernel.instructions) for advice in kernel.advice.advice)
     yield from layout.array("advice", rows, 3)
     yield from layout.array("advice_silences", map(make_silence, kernel.advice.silences), 3)
-    memory = {"words": kernel.advice.memory, "is_bandwidth_bound": kernel.advice.is_bandwidth_bound}
+    memory = {
+        "words": kernel.advice.memory,
+        "is_bandwidth_bound": kernel.advice.is_bandwidth_bound,
+        "units": [make_unit(unit) for unit in kernel.advice.units],
+    }
     yield layout.separator(3) + layout.key("advice_memory") + layout.value(memory, 3)
 
 

@@ -9,6 +9,7 @@ from gpa_lsp.advice.roofs import (
     L2_CEILING,
     MemoryLevel,
     find_dram_ceiling,
+    list_units,
     measure_roofs,
     measure_sm_use,
 )
@@ -20,6 +21,7 @@ DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 L2 = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
 L1 = "l1tex__throughput.avg.pct_of_peak_sustained_elapsed"
 L1_ACTIVE = "l1tex__throughput.avg.pct_of_peak_sustained_active"
+SM = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 ANY = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
 
 
@@ -103,6 +105,18 @@ def test_nothing_measured_says_nothing():
     assert roofs.words == ""
     assert not roofs.is_bandwidth_bound
     assert measure_sm_use(make_subject({})) is None
+
+
+def test_the_units_are_the_measured_levels_and_the_sms():
+    subject = make_subject({DRAM: 60.0, L2: 20.0, SM: 31.5})
+    units = list_units(subject, measure_roofs(subject))
+    assert [(unit.name, unit.achieved_ratio, unit.ceiling_ratio) for unit in units] == [
+        ("DRAM", pytest.approx(0.6), HBM_CEILING),
+        ("L2", pytest.approx(0.2), L2_CEILING),
+        ("SM", pytest.approx(0.315), 1.0),
+    ]
+    bare = make_subject({})
+    assert list_units(bare, measure_roofs(bare)) == ()
 
 
 def test_stacked_memory_sustains_less_of_its_peak_than_graphics_memory():

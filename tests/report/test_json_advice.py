@@ -22,6 +22,7 @@ from gpa_lsp.advice.model import (
     Silence,
     SilenceStage,
     Speedup,
+    UnitUse,
 )
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.figures import measure_share
@@ -255,12 +256,14 @@ _advice = st.builds(
     reasons=st.lists(_texts, max_size=2).map(tuple),
 )
 _silences = st.builds(Silence, optimizer=_texts, stage=st.sampled_from(SilenceStage), message=_texts)
+_units = st.builds(UnitUse, name=_texts, achieved_ratio=st.floats(0, 2), ceiling_ratio=st.floats(0, 1))
 _all_advice = st.builds(
     KernelAdvice,
     advice=st.lists(_advice, max_size=2).map(tuple),
     silences=st.lists(_silences, max_size=2).map(tuple),
     memory=_texts,
     is_bandwidth_bound=st.booleans(),
+    units=st.lists(_units, max_size=3).map(tuple),
 )
 
 
