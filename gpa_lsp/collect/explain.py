@@ -81,6 +81,12 @@ def explain(
     return _explain_signal(result) or _explain_status(result, phase)
 
 
+def says_nothing_measured(result: CommandResult) -> bool:
+    """Whether the profiler said that it measured nothing; some versions write an empty report nevertheless."""
+    entry = next(entry for entry in read_catalogue() if entry.name == "nothing-measured")
+    return entry.apply(result, "") is not None
+
+
 def _explain_timeout(phase: Phase, timeout_s: float | None) -> Explanation:
     after = "" if timeout_s is None else f" after {timeout_s:g} s"
     remedies = ["give it more time: gpaLsp.profile.timeoutSeconds"]
