@@ -1,0 +1,112 @@
+"""``gpa-lsp allow``: confirm the command that an editor measures with, for editors that cannot ask."""
+
+import argparse
+import os
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import InputError
+
+if TYPE_CHECKING:
+    from gpa_lsp.collect.allowance import Allowance, Allowed
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--workspace",
+        metavar="DIR",
+        type=Path,
+        default=Path(),
+        help="the folder it may run in (default: the current one)",
+    )
+    parser.add_argument("--build", metavar="LINE", help="the command that builds, as in gpaLsp.profile.buildCommand")
+    parser.add_argument("--list", action="store_true", dest="is_list", help="list what is allowed, in all workspaces")
+    parser.add_argument("--forget", metavar="N", type=_parse_number, help="take back number N of the list")
+    parser.add_argument(
+        "command_words",
+        metavar="-- COMMAND",
+        nargs=argparse.REMAINDER,
+        help="the command as in gpaLsp.profile.command, its variables unreplaced (quote them: '${output}')",
+    )
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.collect.allowance import Allowance  # brings hashing and JSON, which --help does without
+
+    allowance = Allowance()
+    words = arguments.command_words
+    words = words[1:] if words[:1] == ["--"] else words
+    if arguments.forget is not None:
+        _forget(allowance, arguments.forget, terminal)
+    elif arguments.is_list:
+        terminal.print_safely(lambda: _list(allowance, terminal))
+    else:
+        _allow(allowance, words, arguments, terminal)
+    return 0
+
+
+def _allow(allowance: "Allowance", words: list[str], arguments: argparse.Namespace, terminal: Terminal) -> None:
+    from gpa_lsp.collect.variables import parse_command
+
+    if not words:
+        raise InputError("there is no command to allow", remedy="give it after two dashes, or --list those that are")
+    workspace: Path = arguments.workspace
+    if not workspace.is_dir():
+        raise InputError("is no folder", path=workspace, remedy="give the folder the editor opens with --workspace")
+    try:
+        # One word with blanks is a line, as the setting may be.
+        profile = parse_command(words[0] if len(words) == 1 else words)
+        build = None if arguments.build is None else parse_command(arguments.build)
+    except ValueError as error:
+        raise InputError(f"{' '.join(words)} is not {error}") from None
+    entry = allowance.allow(workspace, build, profile)
+    terminal.complain(f"gpa-lsp: allowed in {entry.workspace}: {_describe_commands(entry)}")
+
+
+def _list(allowance: "Allowance", terminal: Terminal) -> None:
+    entries = allowance.list_entries()
+    for number, entry in enumerate(entries, start=1):
+        day = time.strftime("%Y-%m-%d", time.localtime(entry.allowed_unix_s))
+        terminal.write_text(f"{number:3}  {day}  {_show(entry.workspace)}  {_describe_commands(entry)}\n")
+    if not entries:
+        terminal.write_text(f"nothing is allowed ({allowance.file})\n")
+
+
+def _forget(allowance: "Allowance", number: int, terminal: Terminal) -> None:
+    entries = allowance.list_entries()
+    if not 1 <= number <= len(entries):
+        raise InputError(f"there is no number {number}", remedy="see gpa-lsp allow --list")
+    entry = entries[number - 1]
+    allowance.forget([entry])
+    terminal.complain(f"gpa-lsp: not allowed any more in {_show(entry.workspace)}: {_describe_commands(entry)}")
+
+
+def _describe_commands(entry: "Allowed") -> str:
+    commands = [command for command in (entry.build, entry.profile) if command is not None]
+    return ", then ".join(shlex.join(command) for command in commands)
+
+
+def _show(workspace: str) -> str:
+    home = os.path.expanduser("~")  # noqa: PTH111 - text that is shown, no path that is used
+    return "~" + workspace[len(home) :] if workspace.startswith(home + os.sep) else workspace
+
+
+def _parse_number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
+
+
+COMMAND = Command(
+    summary="confirm the command that an editor measures with, for editors that cannot ask",
+    description=(
+        "Measuring on save runs a command of yours, and only after you have confirmed it, once for each command and workspace. Editors ask; for "
+        "those that cannot, this command confirms. A command that is changed has to be confirmed again."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,257 @@
+"""``gpa-lsp profile``: measure a program with Nsight Compute, asking for what the advisor reads."""
+
+import argparse
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import InputError
+
+if TYPE_CHECKING:
+    from gpa_lsp.collect.model import CommandResult, Explanation
+    from gpa_lsp.collect.recipe import Recipe
+
+_EXIT_FAILED = 1
+_DEFAULT_OUTPUT = Path("profile.ncu-rep")
+_DEFAULT_LAUNCHES = 3
+_HELP_TIMEOUT_S = 20
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_selection_arguments(parser.add_argument_group("what is measured"))
+    _add_control_arguments(parser.add_argument_group("how it is measured"))
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        default=_DEFAULT_OUTPUT,
+        help=f"the report (default: {_DEFAULT_OUTPUT})",
+    )
+    parser.add_argument(
+        "--ncu", metavar="PATH", help="Nsight Compute's program (default: $GPA_LSP_NCU, PATH, usual folders)"
+    )
+    parser.add_argument(
+        "--print",
+        action="store_true",
+        dest="is_printed",
+        help="only print the command, for ssh, srun, docker or a script",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="find Nsight Compute, say what would be run, and run nothing"
+    )
+    parser.add_argument(
+        "application", metavar="-- APP ARGS", nargs=argparse.REMAINDER, help="the program to measure, and its arguments"
+    )
+
+
+def _add_selection_arguments(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--kernel",
+        metavar="NAME",
+        default="",
+        help="only kernels whose readable name contains NAME (mangled, when it starts with _Z)",
+    )
+    group.add_argument(
+        "--launches",
+        metavar="N",
+        type=_parse_count,
+        default=_DEFAULT_LAUNCHES,
+        help="launches to measure: of each kernel and launch configuration, or with --kernel of all that match "
+        f"(default: {_DEFAULT_LAUNCHES}; 0 for all)",
+    )
+    group.add_argument("--skip", metavar="N", type=_parse_count, default=0, help="matching launches to pass over first")
+    group.add_argument(
+        "--nvtx", metavar="RANGE", action="append", default=[], help="only launches in this NVTX range, e.g. step/"
+    )
+    group.add_argument(
+        "--from-profiler-start", action="store_true", help="only between cudaProfilerStart and cudaProfilerStop"
+    )
+    group.add_argument(
+        "--full", action="store_true", help="everything Nsight Compute can collect; takes several times as long"
+    )
+    group.add_argument("--roofline", action="store_true", help="also rooflines per data type and level of memory")
+    group.add_argument("--section", metavar="NAME", action="append", default=[], help="one more section")
+    group.add_argument("--metric", metavar="NAME", action="append", default=[], help="one more metric")
+    group.add_argument("--no-metrics", action="store_true", help="none of our own metrics besides those of sections")
+
+
+def _add_control_arguments(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--replay-mode",
+        choices=("kernel", "application", "range", "app-range"),
+        default="kernel",
+        help="repeat each launch (default), the whole program, or ranges between cudaProfilerStart and cudaProfilerStop",
+    )
+    group.add_argument(
+        "--clock-control",
+        choices=("none", "base", "boost"),
+        default="none",
+        help="lock the GPU's clocks; none (default) needs no permission and shows the times the program has",
+    )
+    group.add_argument(
+        "--cache-control",
+        choices=("all", "none"),
+        default="all",
+        help="empty the caches before each pass (default: all)",
+    )
+    group.add_argument(
+        "--sampling-interval",
+        metavar="N",
+        type=_parse_interval,
+        help="a sample every 2^(5+N) cycles, N from 0 to 31 (default: automatic)",
+    )
+    group.add_argument(
+        "--sampling-buffer-size",
+        metavar="BYTES",
+        type=_parse_count,
+        help="for samples on the GPU (default: 32 MiB, 3.7 million samples)",
+    )
+    group.add_argument(
+        "--source-folder",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="where sources are that moved since they were compiled",
+    )
+    group.add_argument(
+        "--option", metavar="WORD", action="append", default=[], help="handed to Nsight Compute as it is"
+    )
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.collect.recipe import build_command
+
+    application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
+    if not application:
+        raise InputError("there is no program to measure", remedy="give it after two dashes: gpa-lsp profile -- ./app")
+    recipe = _make_recipe(arguments)
+    if arguments.is_printed:
+        command = build_command(recipe, application, ncu=arguments.ncu or "ncu")
+        terminal.print_safely(lambda: terminal.write_text(f"{shlex.join(command)}\n"))
+        return 0
+    from gpa_lsp.collect.ncu_location import find_ncu
+
+    ncu = str(find_ncu(arguments.ncu))
+    command = build_command(recipe, application, ncu=ncu, sampling_prefix=_find_sampling_prefix(ncu, recipe))
+    _check_output(arguments.output)
+    if arguments.dry_run:
+        terminal.print_safely(lambda: terminal.write_text(f"{shlex.join(command)}\n"))
+        return 0
+    return _measure(command, arguments.output, terminal)
+
+
+def _make_recipe(arguments: argparse.Namespace) -> "Recipe":
+    from gpa_lsp.collect.recipe import CacheControl, ClockControl, Recipe, ReplayMode
+
+    return Recipe(
+        output=arguments.output,
+        kernel=arguments.kernel,
+        launches=arguments.launches,
+        skipped_launches=arguments.skip,
+        is_full=arguments.full,
+        has_rooflines=arguments.roofline,
+        sections=tuple(arguments.section),
+        metrics=tuple(arguments.metric),
+        has_metrics=not arguments.no_metrics,
+        replay_mode=ReplayMode(arguments.replay_mode),
+        clock_control=ClockControl(arguments.clock_control),
+        cache_control=CacheControl(arguments.cache_control),
+        sampling_interval=arguments.sampling_interval,
+        sampling_buffer_bytes=arguments.sampling_buffer_size,
+        source_folders=tuple(arguments.source_folder),
+        nvtx_ranges=tuple(arguments.nvtx),
+        starts_enabled=not arguments.from_profiler_start,
+        options=tuple(arguments.option),
+    )
+
+
+def _find_sampling_prefix(ncu: str, recipe: "Recipe") -> str:
+    """Ask the program itself, and only when it matters: it takes a while to answer."""
+    from gpa_lsp.collect.recipe import read_sampling_prefix
+
+    if recipe.sampling_interval is None and recipe.sampling_buffer_bytes is None:
+        return read_sampling_prefix("")
+    try:
+        done = subprocess.run(
+            [ncu, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            timeout=_HELP_TIMEOUT_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return read_sampling_prefix("")
+    return read_sampling_prefix(done.stdout)
+
+
+def _check_output(output: Path) -> None:
+    """Better said before the measurement than after it."""
+    folder = output.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        what = "cannot be written to" if folder.is_dir() else "is no folder"
+        raise InputError(what, path=folder, remedy="choose another place for the report with -o")
+
+
+def _measure(command: tuple[str, ...], output: Path, terminal: Terminal) -> int:
+    from gpa_lsp.collect.explain import explain, says_nothing_measured
+    from gpa_lsp.collect.foreground import run_in_foreground
+    from gpa_lsp.collect.measured_reports import find_written
+
+    before = _read_stamp(find_written(output))
+    result = run_in_foreground(command, terminal.out, terminal.err)
+    written = find_written(output)
+    if written is not None and _read_stamp(written) == before:
+        written = None  # what lies there is of another run
+    is_well = result.is_success and written is not None and not says_nothing_measured(result)
+    if not is_well:
+        _complain(result, explain(result, program=command[0]), terminal)
+    if written is not None:
+        terminal.complain(f"gpa-lsp: the report is {written}; next: gpa-lsp advise {shlex.quote(str(written))}")
+    if is_well:
+        return 0
+    return EXIT_BAD_INPUT if result.ending.value == "not started" else _EXIT_FAILED
+
+
+def _complain(result: "CommandResult", explanation: "Explanation | None", terminal: Terminal) -> None:
+    if explanation is None:
+        terminal.complain("gpa-lsp: Nsight Compute ended well, but wrote no report")
+        return
+    terminal.complain(f"gpa-lsp: {explanation.summary}")
+    for remedy in explanation.remedies:
+        terminal.complain(f"  - {remedy}")
+    if explanation.url is not None:
+        terminal.complain(f"  see {explanation.url}")
+
+
+def _read_stamp(path: Path | None) -> tuple[Path, int, int, int] | None:
+    if path is None:
+        return None
+    status = path.stat()
+    return path, status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def _parse_interval(text: str) -> int:
+    if not text.isdecimal() or int(text) > 31:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to 31")
+    return int(text)
+
+
+COMMAND = Command(
+    summary="measure a program with Nsight Compute: the right command line, and what its errors mean",
+    description=(
+        "Measure the kernels of a program with Nsight Compute, asking for what the advisor reads: stall samples and counts by instruction, "
+        "launch, occupancy, throughputs, roofline, sources. Compile the program with -lineinfo. Exit codes: 0 there is a report, 1 the "
+        "measurement failed, 2 it could not be started."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)
