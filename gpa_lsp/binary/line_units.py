@@ -31,6 +31,7 @@ class LineUnit:
         operand_counts: number of operands of each standard opcode, from opcode 1 on.
         directories: number 1 first; number 0 is the folder of the compilation, which is not in the section.
         files: (name, number of the directory), number 1 first.
+        stamps: (modification time, seconds since 1970; length in bytes) of each file when it was compiled; zeros where the compiler did not say.
         names_base: offset in ``.debug_str`` from which names of inlined functions count; None in a header without it.
     """
 
@@ -43,6 +44,7 @@ class LineUnit:
     operand_counts: bytes
     directories: tuple[str, ...] = field(repr=False)
     files: tuple[tuple[str, int], ...] = field(repr=False)
+    stamps: tuple[tuple[int, int], ...] = field(repr=False)
     names_base: int | None
 
 
@@ -86,11 +88,10 @@ def _read_unit(reader: ByteReader) -> LineUnit:
     directories = []
     while directory := reader.text():
         directories.append(directory)
-    files = []
+    files, stamps = [], []
     while name := reader.text():
         files.append((name, reader.unsigned()))
-        reader.unsigned()
-        reader.unsigned()
+        stamps.append((reader.unsigned(), reader.unsigned()))
     rest = program_start - reader.position
     return LineUnit(
         start=start,
@@ -102,5 +103,6 @@ def _read_unit(reader: ByteReader) -> LineUnit:
         operand_counts=operand_counts,
         directories=tuple(directories),
         files=tuple(files),
+        stamps=tuple(stamps),
         names_base=int.from_bytes(reader.take(4), "little") if rest >= 4 else None,
     )

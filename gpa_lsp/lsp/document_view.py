@@ -66,11 +66,13 @@ class KernelAnchor:
         line: 1-based, in the document now.
         shown: the kernel and its profile.
         is_edited: the document changed since the measurement.
+        is_withheld: the document may not be what was measured, so that nothing is shown on its lines.
     """
 
     line: int
     shown: VisibleKernel
     is_edited: bool
+    is_withheld: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,7 @@ def build_view(
     uri: str,
     local_path: str,
     text: str,
+    opened: str,
     units: UnitCounter,
     settings: Settings,
     abilities: Abilities,
@@ -152,6 +155,7 @@ def build_view(
         uri: as the client writes it.
         local_path: the document's file, links resolved.
         text: as the editor holds it now.
+        opened: as it was opened.
         units: counts columns for the client.
         settings: the options.
         abilities: what the client wants to be sent.
@@ -161,14 +165,18 @@ def build_view(
     if not kernels:
         return None
     lines = split_lines(text)
-    finder = LineFinder(lines)
+    finder = LineFinder(
+        lines,
+        opened=lines if opened == text else split_lines(opened),
+        shows_unverified=settings.shows_unverified_lines,
+    )
     return DocumentView(
         uri=uri,
         local_path=local_path,
         positions=Positions(lines=lines, units=units),
         hot_lines=_collect_hot_lines(kernels, local_path, finder),
         cause_lines=collect_cause_lines(kernels, local_path, finder),
-        anchors=_place_anchors(kernels, local_path, text, finder),
+        anchors=_place_anchors(kernels, local_path, text, finder, settings),
         remedies=place_remedies(kernels, local_path, finder),
         finder=finder,
         settings=settings,
@@ -208,7 +216,7 @@ def _order_by_heat(hot: HotLine) -> tuple[float, str]:
 
 
 def _place_anchors(
-    kernels: Sequence[VisibleKernel], local_path: str, text: str, finder: LineFinder
+    kernels: Sequence[VisibleKernel], local_path: str, text: str, finder: LineFinder, settings: Settings
 ) -> tuple[KernelAnchor, ...]:
     definitions = find_definitions(text)
     anchors: list[KernelAnchor] = []
@@ -223,5 +231,12 @@ def _place_anchors(
         topmost = next((line for line in current_lines if line is not None), None)
         line = choose_anchor(definitions, shown.kernel.report.name, topmost)
         if line is not None:
-            anchors.append(KernelAnchor(line=line, shown=shown, is_edited=finder.is_edited(file)))
+            anchors.append(
+                KernelAnchor(
+                    line=line,
+                    shown=shown,
+                    is_edited=finder.is_edited(file),
+                    is_withheld=not file.is_verified and not settings.shows_unverified_lines,
+                )
+            )
     return tuple(sorted(anchors, key=lambda anchor: anchor.line))

@@ -25,6 +25,7 @@ class _OpenDocument:
     local_path: str
     text: str
     version: int | None
+    opened: str
     view: DocumentView | None = None
     is_view_current: bool = False
     pushed: dict[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -70,7 +71,7 @@ class Documents:
             text: its content.
             version: the client's number for this content.
         """
-        self._open[uri] = _OpenDocument(local_path=os.path.realpath(path), text=text, version=version)
+        self._open[uri] = _OpenDocument(local_path=os.path.realpath(path), text=text, version=version, opened=text)
         self.push(uri)
 
     def change(self, uri: str, changes: Sequence[Any], version: int | None) -> bool:
@@ -120,6 +121,7 @@ class Documents:
                 uri=uri,
                 local_path=document.local_path,
                 text=document.text,
+                opened=document.opened,
                 units=self._units,
                 settings=self._settings,
                 abilities=self._abilities,
@@ -150,6 +152,21 @@ class Documents:
                 missing = sorted(path for path in profile.list_missing() if re.split(r"[\\/]", path)[-1] == name)
                 found.extend((document.local_path, path, profile.path.name) for path in missing)
         return tuple(found)
+
+    def find_unverified(self) -> tuple[tuple[str, str], ...]:
+        """Open documents that may not be what was measured.
+
+        Returns:
+            (file here, profile) of each.
+        """
+        return tuple(
+            (document.local_path, shown.profile.path.name)
+            for document in self._open.values()
+            for shown in self._snapshot.by_file.get(document.local_path, ())[:1]
+            if any(
+                file.local_path == document.local_path and not file.is_verified for file in shown.profile.files.values()
+            )
+        )
 
     def push(self, uri: str) -> None:
         """Send what the client is not asked for, where it differs from what was sent before."""

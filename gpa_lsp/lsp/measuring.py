@@ -2,37 +2,67 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpa_lsp.binary.source_stamps import SourceStamp
 from gpa_lsp.locations import Frame, InlineChain
 from gpa_lsp.lsp.causes import find_causes, find_remedies
 from gpa_lsp.lsp.session import MeasuredFile, MeasuredKernel
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.model import InstructionColumns, KernelReport, Report
+from gpa_lsp.report.profiled_sources import is_as_compiled
 from gpa_lsp.report.source_paths import SourceLocator
 
 _HOTTEST_PER_LINE = 5
 _MAX_SOURCE_BYTES = 8 << 20
 
 
-def find_files(report: Report, locator: SourceLocator, profile_modified_ns: int) -> tuple[MeasuredFile, ...]:
+FindCopy = Callable[[str, int], Sequence[str] | None]
+"""(local path, time of measuring in ns since 1970) → the lines of the source at that time, where somebody kept them."""
+
+
+def _keep_none(local_path: str, measured_ns: int) -> None:
+    del local_path, measured_ns
+
+
+def find_files(
+    report: Report, locator: SourceLocator, profile_modified_ns: int, find_copy: FindCopy = _keep_none
+) -> tuple[MeasuredFile, ...]:
     """The sources of a report that this machine has, by path as compiled.
 
     Args:
         report: of one profile.
         locator: finds files here.
         profile_modified_ns: stands in for the time of measuring where the report does not say it.
+        find_copy: knows texts of earlier.
     """
-    texts: dict[str, str | None] = {}
-    measured_ns: dict[str, int] = {}
+    sources: dict[str, _Source] = {}
     for kernel in report.kernels:
+        measured_ns = _read_time(kernel, profile_modified_ns)
         for compiled_path in _list_files(kernel):
-            texts[compiled_path] = texts.get(compiled_path) or kernel.embedded_sources.get(compiled_path)
-            measured_ns[compiled_path] = max(measured_ns.get(compiled_path, 0), _read_time(kernel, profile_modified_ns))
-    found = (_find_file(path, text, measured_ns[path], locator) for path, text in sorted(texts.items()))
+            known = sources.setdefault(compiled_path, _Source())
+            known.text = known.text if known.text is not None else kernel.embedded_sources.get(compiled_path)
+            known.stamp = known.stamp or kernel.source_stamps.get(compiled_path)
+            known.measured_ns = max(known.measured_ns, measured_ns)
+    found = (_find_file(path, source, locator, find_copy) for path, source in sorted(sources.items()))
     return tuple(file for file in found if file is not None)
+
+
+@dataclass(slots=True)
+class _Source:
+    """What a profile says of a source.
+
+    Attributes:
+        text: its own copy.
+        stamp: what the compiler saw.
+        measured_ns: when the last of its kernels was measured.
+    """
+
+    text: str | None = None
+    stamp: SourceStamp | None = None
+    measured_ns: int = 0
 
 
 def _list_files(kernel: KernelReport) -> set[str]:
@@ -43,38 +73,49 @@ def _read_time(kernel: KernelReport, profile_modified_ns: int) -> int:
     return profile_modified_ns if kernel.measured_unix_s is None else kernel.measured_unix_s * 1_000_000_000
 
 
-def _find_file(compiled_path: str, text: str | None, measured_ns: int, locator: SourceLocator) -> MeasuredFile | None:
-    local_path = locator.locate(compiled_path, text)
+def _find_file(compiled_path: str, source: _Source, locator: SourceLocator, find_copy: FindCopy) -> MeasuredFile | None:
+    local_path = locator.locate(compiled_path, source.text)
+    may_read = local_path is not None
+    local_path = local_path or locator.locate_outside(compiled_path)
     if local_path is None:
         return None
-    if text is not None:
-        lines: tuple[str, ...] | None = split_lines(text)
-        saved_since = False
-    else:
-        lines, modified_ns = _read_source(local_path)
-        saved_since = modified_ns > measured_ns
+    real_path = os.path.realpath(local_path)
+    status = _read_status(local_path)
+    if status is None:
+        return None
+    lines = split_lines(source.text) if source.text is not None else find_copy(real_path, source.measured_ns)
+    is_copy = lines is not None
+    if lines is None and may_read:
+        lines = _read_source(local_path, status)
     return MeasuredFile(
         compiled_path=compiled_path,
-        local_path=os.path.realpath(local_path),
-        lines=lines,
-        saved_since=saved_since,
+        local_path=real_path,
+        lines=None if lines is None else tuple(lines),
+        saved_since=not is_copy and status.st_mtime_ns > source.measured_ns,
+        is_verified=is_copy or is_as_compiled(status, source.measured_ns, source.stamp),
     )
 
 
-def _read_source(path: Path) -> tuple[tuple[str, ...] | None, int]:
-    """A file's lines and its modification time in ns; (None, 0) when it cannot be read or is too large to be source."""
+def _read_status(path: Path) -> os.stat_result | None:
     try:
-        status = path.stat()
-        if status.st_size > _MAX_SOURCE_BYTES:
-            return None, 0
-        return split_lines(path.read_bytes().decode("utf-8", errors="replace")), status.st_mtime_ns
+        return path.stat()
     except OSError:
-        return None, 0
+        return None
+
+
+def _read_source(path: Path, status: os.stat_result) -> tuple[str, ...] | None:
+    """A file's lines; None when it cannot be read or is too large to be source."""
+    try:
+        if status.st_size > _MAX_SOURCE_BYTES:
+            return None
+        return split_lines(path.read_bytes().decode("utf-8", errors="replace"))
+    except OSError:
+        return None
 
 
 def measure_kernel(kernel: KernelReport, profile_modified_ns: int) -> MeasuredKernel:
     """What the server keeps of a kernel."""
-    slim = replace(kernel, embedded_sources={}, instructions=_share_frames(kernel.instructions))
+    slim = replace(kernel, embedded_sources={}, source_stamps={}, instructions=_share_frames(kernel.instructions))
     return MeasuredKernel(
         report=slim,
         measured_ns=_read_time(kernel, profile_modified_ns),

@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from gpa_lsp.lsp.discovery import Stamp, read_stamp
 from gpa_lsp.lsp.line_finder import LineFinder
-from gpa_lsp.lsp.positions import Positions, UnitCounter
+from gpa_lsp.lsp.positions import Positions, UnitCounter, span_line
 from gpa_lsp.lsp.session import MeasuredFile, VisibleKernel
 from gpa_lsp.report.line_map import split_lines
 
@@ -56,10 +56,16 @@ class PlaceFinder:
         self._closed: OrderedDict[str, tuple[Stamp, Positions, LineFinder]] = OrderedDict()
 
     def locate(self, shown: VisibleKernel, place: Place) -> types.Location | None:
-        """The line a measured place is on now, as the range of its text; None when it is not on this machine or was edited away."""
+        """The line a measured place is on now, as the range of its text; None when it is not on this machine or was edited away.
+
+        A file we may not read is believed to be as it was, and its line's range is empty.
+        """
         file = shown.profile.files.get(place[0])
         if file is None:
             return None
+        if file.lines is None and self._find_open(file.local_path) is None:
+            uri = Path(file.local_path).as_uri()
+            return types.Location(uri=uri, range=span_line(place[1])) if file.is_verified else None
         uri, positions, finder = self._read(file)
         if positions is None or finder is None:
             return None

@@ -292,6 +292,16 @@ class Server:
                     "that file, say so in gpaLsp.pathMappings (folder as compiled: folder here)"
                 )
 
+        if self._settings.shows_unverified_lines:
+            return
+        for local_path, profile in self._documents.find_unverified():
+            if local_path not in self._told_doubtful:
+                self._told_doubtful.add(local_path)
+                self._editor.inform(
+                    f"{local_path} is not what {profile} was measured on, and there is no copy of that: nothing is shown on its lines. Measure "
+                    "again, record with --import-source yes, or set gpaLsp.showUnverifiedLines"
+                )
+
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressBar:
         """Long work begins."""
         return self._editor.start_progress(title, cancel)

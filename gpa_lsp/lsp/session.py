@@ -23,15 +23,20 @@ class MeasuredFile:
     Attributes:
         compiled_path: as the compiler wrote it.
         local_path: the file here, links resolved.
-        lines: the text that was measured, without line ends: the profile's own copy, or else what the file held when the profile was loaded.
-            None when it could not be read; then lines are taken as they are.
-        saved_since: the file was saved after the measurement and the profile has no copy, so that lines may have moved before we looked.
+        lines: the text that was measured, without line ends: the profile's own copy, the one we kept when it was measured, or else what the file
+            held when the profile was loaded. None when it could not be read, or lies where nobody allowed us to read: then what the client opens
+            is taken for it.
+        saved_since: the file was saved after the measurement and nobody has a copy. It is as long as what was compiled, or the compiler did not
+            say how long that was.
+        is_verified: the lines are those that were measured, as far as anyone can tell. Where they are not, nothing is shown on them unless the
+            user wants it.
     """
 
     compiled_path: str
     local_path: str
     lines: tuple[str, ...] | None
     saved_since: bool
+    is_verified: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ def run_job(job: Job, send: Callable[[Message], None]) -> None:
     """Read the profiles of a job one after the other; whatever is wrong with one of them does not keep the next from being read."""
     from gpa_lsp.report.source_paths import SourceLocator
 
-    locator = SourceLocator(job.roots, job.path_mappings)
+    locator = SourceLocator(job.roots, job.path_mappings, is_confined=True)
     for profile in job.profiles:
         try:
             _read_profile(profile, locator, send)

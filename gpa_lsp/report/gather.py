@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.binary.model import Cubin
+from gpa_lsp.binary.source_stamps import SourceStamp, read_source_stamps
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.figures import measure_spread
 from gpa_lsp.kernel.calls import estimate_called_samples
 from gpa_lsp.kernel.model import Kernel
@@ -52,7 +54,8 @@ def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem]
         kernels: kernels of any number of profiles.
         problems: met on the way here; doubts about the kernels themselves (truncated sampling, failed launches) are added.
     """
-    reports = [_gather_kernel(analysed) for analysed in kernels]
+    stamps = _Stamps()
+    reports = [_gather_kernel(analysed, stamps) for analysed in kernels]
     doubts = [doubt for report in reports for doubt in _doubts(report)]
     unmeasured = dict.fromkeys(report.profile_path for report in reports if not report.launches)
     doubts.extend(_note_unmeasured(path) for path in unmeasured)
@@ -60,7 +63,25 @@ def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem]
     return Report(problems=(*problems, *doubts), kernels=tuple(reports))
 
 
-def _gather_kernel(analysed: AnalysedKernel) -> KernelReport:
+class _Stamps:
+    """What the sources of images looked like when they were compiled, read once per image."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Mapping[str, SourceStamp]] = {}
+
+    def of(self, cubin: Cubin | None) -> Mapping[str, SourceStamp]:
+        """By path as compiled; empty where the line table cannot be read, which whoever reads its lines has said already."""
+        if cubin is None or not cubin.has_lines:
+            return {}
+        if cubin.sha256 not in self._known:
+            try:
+                self._known[cubin.sha256] = read_source_stamps(cubin)
+            except InputError:
+                self._known[cubin.sha256] = {}
+        return self._known[cubin.sha256]
+
+
+def _gather_kernel(analysed: AnalysedKernel, stamps: _Stamps) -> KernelReport:
     kernel = analysed.kernel
     called = estimate_called_samples(kernel)
     columns = build_instruction_columns(kernel)
@@ -88,6 +109,7 @@ def _gather_kernel(analysed: AnalysedKernel) -> KernelReport:
         loops=list_loops(kernel),
         instructions=columns,
         embedded_sources=_keep_sources(kernel, {line.file for line in lines if line.file is not None}),
+        source_stamps=stamps.of(kernel.cubin),
         blame=analysed.blame,
         advice=analysed.advice,
         code=build_kernel_code(kernel),

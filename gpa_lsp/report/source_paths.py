@@ -79,6 +79,8 @@ class SourceLocator:
         roots: folders to search, most important first; usually the current directory or the workspace folders.
         mappings: prefix as compiled → folder here, tried in order; the user's own word, believed wherever the file exists.
         max_files: files and folders visited below all roots together before the search ends; what lies deeper is not found.
+        is_confined: only files below the roots and the mappings' folders are found, links followed: a report can name any file, and who opens
+            a folder has not asked for others to be read.
     """
 
     def __init__(
@@ -87,10 +89,13 @@ class SourceLocator:
         mappings: Sequence[tuple[str, str]] = (),
         *,
         max_files: int = DEFAULT_MAX_FILES,
+        is_confined: bool = False,
     ) -> None:
         self._roots = tuple(Path(os.path.abspath(root)) for root in roots)  # noqa: PTH100 - resolve() would follow links
         self._mappings = tuple((parse_compiled_path(source), Path(target)) for source, target in mappings)
         self._max_files = max_files
+        folders = (*self._roots, *(target for _, target in self._mappings))
+        self._confines = tuple(os.path.realpath(folder) for folder in folders) if is_confined else None
         self._index: dict[str, list[tuple[int, str]]] | None = None
         self._index_is_whole = True
         self._answers: dict[tuple[str, str | None], Path | None] = {}
@@ -112,12 +117,38 @@ class SourceLocator:
                 self._answers[key] = self._find(parse_compiled_path(compiled_path), embedded_text)
             return self._answers[key]
 
+    def locate_outside(self, compiled_path: str) -> Path | None:
+        """The file as written that a confined locator does not find because it lies elsewhere; its content is not looked at.
+
+        Returns:
+            An absolute path to an existing file; None when there is none, or the locator is not confined.
+        """
+        path = parse_compiled_path(compiled_path)
+        if (
+            self._confines is None
+            or not path.parts
+            or path.anchor in ("", "//")
+            or path.is_windows != (os.name == "nt")
+        ):
+            return None
+        found = Path(path.anchor).joinpath(*path.parts)
+        return found if "\0" not in compiled_path and _is_file(found) and not self._may_read(found) else None
+
+    def _may_read(self, file: Path) -> bool:
+        """An existing file we may look into."""
+        if not _is_file(file):
+            return False
+        if self._confines is None:
+            return True
+        real = os.path.realpath(file)
+        return any(real.startswith(os.path.join(folder, "")) for folder in self._confines)  # noqa: PTH118
+
     def _find(self, path: CompiledPath, embedded_text: str | None) -> Path | None:
         if not path.parts or any("\0" in part for part in path.parts):
             return None
         for source, target in self._mappings:
             rest = _strip_prefix(path, source)
-            if rest is not None and _is_file(target.joinpath(*rest)):
+            if rest is not None and self._may_read(target.joinpath(*rest)):
                 return Path(os.path.abspath(target.joinpath(*rest)))  # noqa: PTH100
         direct = self._find_as_written(path)
         return direct if direct is not None else self._find_by_tail(path, embedded_text)
@@ -131,11 +162,11 @@ class SourceLocator:
             candidates = [Path(path.anchor).joinpath(*path.parts)]
         else:
             candidates = []
-        return next((candidate for candidate in candidates if _is_file(candidate)), None)
+        return next((candidate for candidate in candidates if self._may_read(candidate)), None)
 
     def _find_by_tail(self, path: CompiledPath, embedded_text: str | None) -> Path | None:
         named_alike = self._index_files().get(path.parts[-1].casefold(), [])
-        candidates = [found for found in named_alike if _is_file(self._roots[found[0]] / found[1])]
+        candidates = [found for found in named_alike if self._may_read(self._roots[found[0]] / found[1])]
         ranked = [(_count_common_tail(path, relative), root, relative) for root, relative in candidates]
         longest = max((common for common, _, _ in ranked), default=0)
         if longest == 0:

@@ -41,6 +41,7 @@ def workspace(tmp_path: Path) -> Path:
     folder = tmp_path / "wörk #1 %20"  # every test of the server also is one of its URIs
     folder.mkdir()
     (folder / "saxpy.cu").write_text(SOURCE)
+    make_ancient(folder / "saxpy.cu")
     write_profile(folder / "saxpy.ncu-rep", LISTING, "name saxpy(float*, float*)")
     return folder
 
@@ -56,3 +57,8 @@ def make_old(path: Path) -> None:
     """Date a file back to an hour ago."""
     an_hour_ago = time.time() - 3600
     os.utime(path, (an_hour_ago, an_hour_ago))
+
+
+def make_ancient(path: Path) -> None:
+    """Date a source back to before any measurement in these tests: it is what was measured."""
+    os.utime(path, (1, 1))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.conftest import make_old
+from tests.lsp.conftest import make_ancient, make_old
 from tests.lsp.raw_client import RawClient
 
 KERNEL = "_Z12inline_chainPKfPfii"
@@ -44,7 +44,8 @@ def make_document(samples: dict[int, dict[str, int]] = SAMPLES) -> dict[str, Any
 
 @pytest.fixture
 def client() -> Iterator[RawClient]:
-    found = RawClient(settings={"pollSeconds": 0.1})
+    # The sources in these tests stand in for those that were measured.
+    found = RawClient(settings={"pollSeconds": 0.1, "showUnverifiedLines": True})
     yield found
     found.kill()
 
@@ -54,6 +55,8 @@ def project(tmp_path: Path, fixtures: Path) -> Path:
     """A folder with the sources of ``inline_chain`` and a profile of it."""
     folder = tmp_path / "project"
     shutil.copytree(fixtures / "kernels" / "inline_chain", folder / "src" / "inline_chain")
+    for source in (folder / "src" / "inline_chain").iterdir():
+        make_ancient(source)
     (folder / "out").mkdir()
     cubin = fixtures / "cubins" / "sm_80" / "inline_chain_original.cubin"
     shutil.copy(cubin, folder / "out" / "inline_chain.cubin")

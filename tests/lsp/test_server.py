@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.conftest import LISTINGS, StartClient, make_old, write_profile
+from tests.lsp.conftest import LISTINGS, StartClient, make_ancient, make_old, write_profile
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 from tests.lsp.views import LISTING, SOURCE
 
@@ -123,10 +123,26 @@ def test_other_files_are_left_alone(start_client: StartClient, workspace: Path) 
     assert client.notifications == []
 
 
+def test_nothing_is_shown_on_lines_nobody_can_vouch_for(start_client: StartClient, workspace: Path) -> None:
+    os.utime(workspace / "saxpy.cu")  # saved after it was measured, and the profile has no copy
+    client = start_client()
+    client.initialize(workspace)
+    uri = client.open(workspace / "saxpy.cu")
+    message = client.wait_for("window/showMessage")["message"]
+    assert "saxpy.cu is not what saxpy.ncu-rep was measured on" in message and "showUnverifiedLines" in message
+    assert hints(client, uri) == {} and hover(client, uri, 5) is None
+    (lens,) = lenses(client, uri)
+    assert "not this text was measured" in str(lens)
+    client.notify("workspace/didChangeConfiguration", {"settings": {"gpaLsp": {"showUnverifiedLines": True}}})
+    assert client.wait_for_diagnostics(uri)
+    assert "may have moved" in str(hover(client, uri, 5))
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
 def test_columns_are_counted_as_agreed(start_client: StartClient, workspace: Path, encoding: str) -> None:
     text = SOURCE.replace("2 * x[i] + y[i];", "2 * x[i] + y[i];  // ×2 – 𝛼😀")
     (workspace / "saxpy.cu").write_text(text)
+    make_ancient(workspace / "saxpy.cu")
     client = start_client()
     uri = ready(client, workspace, capabilities={**ALL_CAPABILITIES, "general": {"positionEncodings": [encoding]}})
     line = text.splitlines()[4]

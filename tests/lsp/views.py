@@ -69,6 +69,7 @@ def make_view(
     path: str = "/project/saxpy.cu",
     settings: Settings | None = None,
     abilities: Abilities | None = None,
+    opened: str | None = None,
 ) -> DocumentView | None:
     snapshot = make_snapshot(*([profiles] if isinstance(profiles, LoadedProfile) else profiles))
     return build_view(
@@ -76,6 +77,7 @@ def make_view(
         uri=f"file://{path}",
         local_path=path,
         text=text,
+        opened=text if opened is None else opened,
         units=PositionCodec(),
         settings=settings or Settings(),
         abilities=abilities or Abilities(),

@@ -150,3 +150,28 @@ def test_pipes_are_not_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "/", ".", "..", "a\0b", "\\\\server\\share\\k.cu", "k" * 5000, "/" + "a/" * 3000])
 def test_odd_paths_find_nothing(tmp_path: Path, text: str) -> None:
     assert SourceLocator([tmp_path]).locate(text) is None
+
+
+def test_a_confined_locator_finds_only_what_lies_below_its_folders(tmp_path: Path) -> None:
+    secret = tmp_path / "secret" / "passwd.cu"
+    secret.parent.mkdir()
+    secret.write_text("root")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "link.cu").symlink_to(secret)
+    (work / "own.cu").write_text("x")
+    locator = SourceLocator([work], is_confined=True)
+    assert locator.locate("/build/own.cu") == work / "own.cu"
+    assert locator.locate(str(secret)) is None
+    assert locator.locate("/build/link.cu") is None
+    assert locator.locate("../secret/passwd.cu") is None
+    assert locator.locate_outside(str(secret)) == secret
+    assert locator.locate_outside(str(work / "own.cu")) is None
+    assert SourceLocator([work]).locate(str(secret)) == secret
+
+
+def test_a_mapped_folder_belongs_to_what_a_confined_locator_may_read(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "a.h").write_text("x")
+    locator = SourceLocator([tmp_path / "work"], [("/opt/lib", str(tmp_path / "lib"))], is_confined=True)
+    assert locator.locate("/opt/lib/a.h") == tmp_path / "lib" / "a.h"

@@ -44,11 +44,17 @@ def _list_remedies(anchors: Sequence[RemedyAnchor]) -> Iterator[types.Command]:
     yield types.Command(title=title, command="gpaLsp.showKernel", arguments=arguments)
 
 
+def _remark(anchor: KernelAnchor) -> str:
+    if anchor.is_withheld:
+        return " · not this text was measured"
+    return _EDITED if anchor.is_edited else ""
+
+
 def _list_commands(anchors: Sequence[KernelAnchor]) -> Iterator[types.Command]:
     shown = anchors if len(anchors) <= _MAX_PER_LINE else anchors[: _MAX_PER_LINE - 1]
     for anchor in shown:
         kernel = anchor.shown.kernel
-        title = describe_kernel_briefly(anchor.shown) + (_EDITED if anchor.is_edited else "")
+        title = describe_kernel_briefly(anchor.shown) + _remark(anchor)
         yield types.Command(title=title, command="gpaLsp.showKernel", arguments=[kernel.report.mangled_name])
     if len(shown) < len(anchors):
         yield types.Command(

@@ -1,0 +1,57 @@
+"""What the sources of a device image looked like when they were compiled.
+
+nvcc writes the length and the modification time of each source into the line table, so that the text an editor shows can be told from the one
+that was compiled without having a copy of it. NVRTC, Triton and Julia write zeros.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpa_lsp.binary.cubin import LINE_SECTION
+from gpa_lsp.binary.elf import read_elf
+from gpa_lsp.binary.line_units import read_units
+from gpa_lsp.binary.model import Cubin
+from gpa_lsp.binary.source_path import join_source_path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStamp:
+    """A source file at the time of its compilation.
+
+    Attributes:
+        size_bytes: its length.
+        modified_unix_s: its modification time; None when not written.
+
+    Source: DWARF 2, section 6.2.4, the third and fourth field of a file entry.
+    """
+
+    size_bytes: int
+    modified_unix_s: int | None
+
+
+def read_source_stamps(cubin: Cubin) -> Mapping[str, SourceStamp]:
+    """The stamps of an image's sources.
+
+    Returns:
+        Path as in the frames of the line table → stamp. Files without a length are left out, and so are those that two units of the image
+        saw differently.
+
+    Raises:
+        InputError: the line table is damaged.
+    """
+    elf = read_elf(cubin.image, path=cubin.path)
+    section = elf.find_section(LINE_SECTION)
+    if section is None:
+        return {}
+    found: dict[str, set[tuple[int, int]]] = {}
+    for unit in read_units(elf.section_bytes(section), path=cubin.path, place=elf.place(section)):
+        for (name, directory), (modified, size) in zip(unit.files, unit.stamps, strict=True):
+            if size:
+                folder = unit.directories[directory - 1] if 0 < directory <= len(unit.directories) else ""
+                found.setdefault(join_source_path(folder, name), set()).add((modified, size))
+    return {
+        path: SourceStamp(size_bytes=size, modified_unix_s=modified or None)
+        for path, stamps in found.items()
+        if len(stamps) == 1
+        for modified, size in stamps
+    }

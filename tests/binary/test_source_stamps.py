@@ -1,0 +1,35 @@
+"""What the compiler wrote down about its sources."""
+
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.binary.source_stamps import SourceStamp, read_source_stamps
+
+
+def test_a_source_compiled_from_a_file_has_its_length_and_time(fixtures: Path) -> None:
+    cubin = read_cubin((fixtures / "containers" / "built" / "jump_table_nvrtc12.sm_70.cubin").read_bytes())
+    path = "/build/gpa_lsp/fixtures/kernels/jump_table/original.cu"
+    assert read_source_stamps(cubin) == {path: SourceStamp(size_bytes=1318, modified_unix_s=1795223188)}
+    assert (fixtures / "kernels" / "jump_table" / "original.cu").stat().st_size == 1318
+
+
+def test_a_source_compiled_from_memory_has_none(fixtures: Path) -> None:
+    cubin = read_cubin((fixtures / "cubins" / "sm_90" / "bank_conflict_improved.cubin").read_bytes())
+    assert read_source_stamps(cubin) == {}
+
+
+@pytest.mark.corpus
+def test_lengths_are_those_of_the_texts_in_real_reports(corpus: Path) -> None:
+    from gpa_lsp.kernel.join import join_profile
+    from gpa_lsp.profile.read import read_profile
+
+    profile = read_profile(corpus / "ncu" / "v100_miniweather_baseline_2022.2.ncu-rep")
+    kernels, _ = join_profile(profile, with_text=False)
+    sources = kernels[0].module.sources if kernels[0].module else {}
+    assert kernels[0].cubin is not None and sources
+    stamps = read_source_stamps(kernels[0].cubin)
+    assert {path: stamps[path].size_bytes for path in sources} == {
+        path: len(text.encode()) for path, text in sources.items()
+    }
