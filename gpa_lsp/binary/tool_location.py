@@ -44,7 +44,7 @@ def find_tool(name: str) -> Path | None:
     for folder in _wheel_folders():
         if _is_program(folder / (name + _PROGRAM_SUFFIX)):
             return folder / (name + _PROGRAM_SUFFIX)
-    on_path = shutil.which(name)
+    on_path = shutil.which(name, path=_list_absolute_folders())
     if on_path is not None:
         return Path(on_path)
     for folder in _toolkit_folders():
@@ -72,6 +72,16 @@ def require_tool(name: str, *, needed_for: str) -> Path:
     else:
         install = f"pip install nvidia-cuda-{name}, or set {variable} to the program of an installed CUDA toolkit"
     raise MissingToolError(name, needed_for=needed_for, install=install)
+
+
+def _list_absolute_folders() -> str:
+    """``PATH`` without folders that depend on where we are: that is a workspace, which may hold a program of any name.
+
+    Windows looks in the current folder first of all, unless it is told not to.
+    """
+    os.environ.setdefault("NoDefaultCurrentDirectoryInExePath", "1")
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
 
 
 def _is_program(path: Path) -> bool:

@@ -51,6 +51,7 @@ class _Folder:
 
 @dataclass(slots=True)
 class _Root:
+    real_path: str
     pattern: re.Pattern[str]
     max_depth: int
     folders: dict[str, _Folder] = field(default_factory=dict)
@@ -70,11 +71,14 @@ class ProfileFinder:
         self._roots: dict[str, _Root] = {}
         relative = [glob for glob in globs if not glob.startswith(("/", "~")) and not Path(glob).is_absolute()]
         for root in roots:
-            self._roots[os.fspath(root)] = _Root(pattern=compile_globs(relative), max_depth=max_depth)
+            self._roots[os.fspath(root)] = _Root(real_path=os.path.realpath(root), pattern=compile_globs(relative), max_depth=max_depth)
         for glob in globs:
             if glob not in relative:
                 folder, rest = split_glob(os.fspath(Path(glob).expanduser()))
-                self._roots.setdefault(folder, _Root(pattern=compile_globs([rest]), max_depth=max_depth))
+                pattern = compile_globs([rest])
+                self._roots.setdefault(
+                    folder, _Root(real_path=os.path.realpath(folder), pattern=pattern, max_depth=max_depth)
+                )
 
     def look(self) -> dict[Path, Stamp]:
         """The profiles there are now. Blocks on the file system: call it off the event loop."""
@@ -125,13 +129,20 @@ def _list_folder(path: str, relative: str, root: _Root) -> _Folder | None:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name not in PASSED_OVER:
                         folders.append(entry.name)
-                elif root.pattern.fullmatch(relative + entry.name):
+                elif root.pattern.fullmatch(relative + entry.name) and not _leads_out(entry, root):
                     profiles.append(entry.name)
     except OSError:
         return None
     return _Folder(
         modified_ns=modified_ns, listed_ns=listed_ns, profiles=tuple(sorted(profiles)), folders=tuple(sorted(folders))
     )
+
+
+def _leads_out(entry: "os.DirEntry[str]", root: _Root) -> bool:
+    """A link to a file elsewhere: who opens a folder has not asked for others to be read. A pattern for that other folder finds it."""
+    if not entry.is_symlink():
+        return False
+    return not os.path.realpath(entry.path).startswith(os.path.join(root.real_path, ""))  # noqa: PTH118
 
 
 def read_stamp(path: str | Path) -> Stamp | None:

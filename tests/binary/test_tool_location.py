@@ -71,3 +71,14 @@ def test_wrong_override_is_not_papered_over(bare_machine: Path, monkeypatch: pyt
 def test_a_file_that_cannot_be_run_is_no_tool(bare_machine: Path) -> None:
     make_program(bare_machine / "site" / "nvidia" / "cu13" / "bin").chmod(0o644)
     assert find_tool(TOOL) is None
+
+
+def test_a_program_of_the_current_folder_is_never_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trap = tmp_path / "gpa-no-such-tool"
+    trap.write_text("#!/bin/sh\n")
+    trap.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.pathsep.join([".", "", "bin"]))
+    assert find_tool("gpa-no-such-tool") is None
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_tool("gpa-no-such-tool") == trap

@@ -182,3 +182,12 @@ def test_reloading_reads_everything() -> None:
     watch.mark_failed(B, OLD, NOW_NS)
     watch.forget_all()
     assert set(watch.observe({A: OLD, B: OLD}, NOW_NS)) == {A, B}
+
+
+def test_a_link_out_of_the_folder_is_no_profile_of_it(tmp_path: Path) -> None:
+    put(tmp_path, "elsewhere/secret.ncu-rep", "work/own.ncu-rep")
+    (tmp_path / "work" / "out.ncu-rep").symlink_to(tmp_path / "elsewhere" / "secret.ncu-rep")
+    (tmp_path / "work" / "in.ncu-rep").symlink_to("own.ncu-rep")
+    assert look(ProfileFinder([tmp_path / "work"], GLOBS), tmp_path / "work") == {"own.ncu-rep", "in.ncu-rep"}
+    (tmp_path / "linked").symlink_to(tmp_path / "work", target_is_directory=True)
+    assert look(ProfileFinder([tmp_path / "linked"], GLOBS), tmp_path / "linked") == {"own.ncu-rep", "in.ncu-rep"}
