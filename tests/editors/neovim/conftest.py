@@ -17,10 +17,14 @@ ROOT = PLUGIN.parents[1]
 StartNeovim = Callable[..., Neovim]
 
 
+def find_editors() -> Path:
+    """Where ``install_neovim.sh`` puts things."""
+    return Path(os.environ.get("GPA_LSP_EDITORS") or Path.home() / ".cache" / "gpa-lsp-editors")
+
+
 def find_program(version: str) -> Path | None:
     """The Neovim that ``install_neovim.sh`` put there; None when it did not."""
-    folder = Path(os.environ.get("GPA_LSP_EDITORS") or Path.home() / ".cache" / "gpa-lsp-editors")
-    program = folder / f"nvim-{version}"
+    program = find_editors() / f"nvim-{version}"
     return program if program.exists() else None
 
 

@@ -80,7 +80,8 @@ class Screen:
                 self.cells[row][column] = (text, attribute)
                 column += 1
 
-    def _on_grid_scroll(self, grid: int, top: int, bottom: int, left: int, right: int, rows: int, columns: int) -> None:
+    def _on_grid_scroll(self, grid: int, *area: int) -> None:
+        top, bottom, left, right, rows, _ = area
         moved = range(top, bottom - rows) if rows > 0 else range(bottom - 1, top - rows - 1, -1)
         for row in moved:
             self.cells[row][left:right] = self.cells[row + rows][left:right]

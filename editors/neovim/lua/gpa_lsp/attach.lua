@@ -21,6 +21,7 @@ end
 ---@param buffer integer
 function M.detach(client, buffer)
   require('gpa_lsp.heat').forget(buffer)
+  require('gpa_lsp.hints').forget(buffer)
   require('gpa_lsp.status').forget(client.id, buffer)
 end
 

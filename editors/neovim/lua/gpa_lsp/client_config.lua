@@ -38,6 +38,9 @@ local function build_handlers()
   handlers['window/showDocument'] = function(error, params, context)
     return require('gpa_lsp.windows').answer_show_document(error, params, context)
   end
+  handlers['textDocument/inlayHint'] = function(error, hints, context)
+    require('gpa_lsp.hints').answer(error, hints, context)
+  end
   if vim.fn.has('nvim-0.11') == 0 then
     handlers['textDocument/hover'] = function(...)
       require('gpa_lsp.hover').answer(...)

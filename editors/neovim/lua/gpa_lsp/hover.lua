@@ -1,8 +1,11 @@
---- Neovim 0.10 shows the hover of each server in a window that replaces the one before. Here ours waits for the others and shows all.
+--- Neovim 0.10 opens a window for the hover of the server that answers first, and goes into it when the next one answers. Here ours waits for
+--- the others and shows all.
 
 local rpc = require('gpa_lsp.rpc')
 
 local M = {}
+
+local focus_id = 'textDocument/hover'
 
 ---@param result lsp.Hover?
 ---@return string[] no lines when there is nothing
@@ -20,20 +23,37 @@ local function find_others(buffer, own_id)
   end, vim.lsp.get_clients({ bufnr = buffer }))
 end
 
+---@type integer? the last window of ours
+local own_window = nil
+
+--- Make room: Neovim would go into the window of another server's hover instead of opening one.
+local function close_others(buffer)
+  for _, window in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+    local is_hover, of_buffer = pcall(vim.api.nvim_win_get_var, window, focus_id)
+    if is_hover and of_buffer == buffer and window ~= own_window then
+      vim.api.nvim_win_close(window, true)
+    end
+  end
+end
+
 ---@param parts { name: string, lines: string[] }[] those with lines
-local function show(parts, config)
+---@param buffer integer
+---@param config table?
+local function show(parts, buffer, config)
   local lines = {}
   for index, part in ipairs(parts) do
     if #parts > 1 then
-      table.insert(lines, ('%s# %s'):format('', part.name))
+      table.insert(lines, '# ' .. part.name)
     end
     vim.list_extend(lines, part.lines)
     if index < #parts then
       table.insert(lines, '---')
     end
   end
-  config = vim.tbl_extend('keep', config or {}, { focus_id = 'textDocument/hover' })
-  return vim.lsp.util.open_floating_preview(lines, 'markdown', config)
+  close_others(buffer)
+  config = vim.tbl_extend('keep', config or {}, { focus_id = focus_id })
+  local _, window = vim.lsp.util.open_floating_preview(lines, 'markdown', config)
+  own_window = window
 end
 
 --- Our answer to a hover has come.
@@ -59,7 +79,7 @@ function M.answer(error, result, context, config)
       end
       open = open - 1
       if open == 0 and vim.api.nvim_get_current_buf() == buffer then
-        show(parts, config)
+        show(parts, buffer, config)
       end
     end, buffer)
     open = asked and open or open - 1

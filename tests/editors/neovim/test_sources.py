@@ -1,0 +1,117 @@
+"""What stands in a source file: problems, lenses, hints, hovers, heat."""
+
+from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.embedded import Neovim
+from tests.editors.neovim.reading import hover, open_source, put_cursor, read_heat, wait_for_heat
+from tests.editors.workspace import CAUSE, DOUBLES, LOOP, VICTIM, Workspace
+
+
+def test_a_measured_file_shows_what_is_known(neovim: Neovim, workspace: Workspace) -> None:
+    open_source(neovim, workspace.source)
+    problems = neovim.lua(
+        "return vim.tbl_map(function(d) return { d.lnum, d.source, d.severity } end, vim.diagnostic.get(0))"
+    )
+    assert [workspace.find_line(CAUSE), "gpa-lsp", 3] in problems
+    assert {severity for _, _, severity in problems} == {3}, "information, not errors"
+
+    neovim.wait_for_text("relax · 186 µs")
+    neovim.wait_for_text("normalise · 41.2 µs")
+    neovim.wait_for_text("Unroll a loop")
+    row, _ = neovim.wait_for_text("38 % long_scoreboard")
+    assert VICTIM in neovim.screen.line(row)
+
+    put_cursor(neovim, workspace.find_line(VICTIM), 8)
+    text = hover(neovim)
+    assert "long_scoreboard" in text and "relax" in text
+    assert neovim.messages() == ""
+    assert neovim.lua("return require('gpa_lsp').status()") != ""
+
+
+def test_heat_is_drawn_and_moves_with_the_text(neovim: Neovim, workspace: Workspace) -> None:
+    open_source(neovim, workspace.source)
+    victim, cause, doubles = (workspace.find_line(text) for text in (VICTIM, CAUSE, DOUBLES))
+    heat = wait_for_heat(neovim)
+    assert heat[victim].startswith("GpaHeat") and heat[cause].startswith("GpaCause")
+    assert doubles in heat
+
+    row, column = neovim.wait_for_text(VICTIM)
+    assert neovim.screen.background_at(row, column) != neovim.screen.background
+    drawn = neovim.screen.background_at(row, column)
+    wanted = neovim.lua("return vim.api.nvim_get_hl(0, { name = ... }).bg", heat[victim])
+    assert drawn == wanted, "the whole line has the colour of its level"
+
+    neovim.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '// one', '// two' })")
+    moved = read_heat(neovim)
+    assert moved == {line + 2: group for line, group in heat.items()}
+    neovim.lua("vim.wait(700)")
+    assert read_heat(neovim) == moved, "the server agrees"
+
+    neovim.lua(
+        "vim.api.nvim_buf_set_lines(0, ..., ({ ... })[1] + 1, false, { 'value = 0.8f * value + signal;' })", victim + 2
+    )
+    neovim.wait_for("the mark of a changed line", lambda: read_heat(neovim).get(victim + 2) == "edited")
+    neovim.wait_for_text("edited")
+    assert neovim.messages() == ""
+
+
+def test_heat_is_turned_off_and_on(neovim: Neovim, workspace: Workspace) -> None:
+    open_source(neovim, workspace.source)
+    heat = wait_for_heat(neovim)
+    neovim.command("GpaLsp heat")
+    assert read_heat(neovim) == {}
+    neovim.command("GpaLsp heat on")
+    assert read_heat(neovim) == heat
+    neovim.command("GpaLsp heat off")
+    neovim.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '// one' })")
+    neovim.lua("vim.wait(700)")
+    assert read_heat(neovim) == {}
+    neovim.command("GpaLsp heat on")
+    assert read_heat(neovim) == {line + 1: group for line, group in heat.items()}
+
+
+def test_heat_that_is_about_an_older_text_is_dropped(neovim: Neovim, workspace: Workspace) -> None:
+    open_source(neovim, workspace.source)
+    heat = wait_for_heat(neovim)
+    neovim.lua("""
+        local uri = vim.uri_from_bufnr(0)
+        require('gpa_lsp.heat').take({ uri = uri, version = vim.lsp.util.buf_versions[vim.api.nvim_get_current_buf()] - 1, marks = {}, stale = {} })
+    """)
+    assert read_heat(neovim) == heat
+
+
+def test_heat_takes_the_colours_of_the_scheme_and_of_the_user(start_neovim: StartNeovim, workspace: Workspace) -> None:
+    neovim = start_neovim(
+        "{ heat = { sign = '▌', line = false, causes = '#00ff00' } }",
+        "vim.api.nvim_set_hl(0, 'GpaHeat9', { bg = 0x123456 })",
+    )
+    open_source(neovim, workspace.source)
+    wait_for_heat(neovim)
+    groups = "return vim.tbl_map(function(name) return vim.api.nvim_get_hl(0, { name = name }).bg end, { 'GpaHeat5', 'GpaHeat9', 'GpaCause9' })"
+    dark, own, green = neovim.lua(groups)
+    assert own == 0x123456, "what the user sets stays"
+    assert green >> 8 & 0xFF > max(green >> 16, green & 0xFF)
+    neovim.command("set background=light")
+    light, own, _ = neovim.lua(groups)
+    assert light > dark and own in (0x123456, None)
+    neovim.wait_for_text("▌")
+
+
+def test_the_loop_has_its_advice(neovim: Neovim, workspace: Workspace) -> None:
+    open_source(neovim, workspace.source)
+    put_cursor(neovim, workspace.find_line(LOOP))
+    neovim.wait_for_text("Unroll a loop: 1.07×")
+
+
+def test_a_page_of_a_kernel_opens_below_from_its_lens(neovim: Neovim, workspace: Workspace) -> None:
+    open_source(neovim, workspace.source)
+    neovim.wait_for_text("relax · 186 µs")
+    put_cursor(neovim, 3)
+    neovim.lua("vim.lsp.codelens.run()")
+    neovim.wait_for("a window below", lambda: neovim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2)
+    neovim.wait_for_lua("return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1]:find('relax')")
+    assert neovim.lua("return vim.bo.filetype") == "markdown"
+    neovim.type("gg")
+    neovim.command("wincmd p")
+    neovim.command("GpaLsp report")
+    neovim.wait_for_lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n'):find('normalise')")
+    assert neovim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2, "the same window again"
