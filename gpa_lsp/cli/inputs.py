@@ -85,7 +85,7 @@ def name_places(arguments: argparse.Namespace) -> "PlaceNames":
     """How the command shows sources: as found from the current directory and by ``--map``."""
     from gpa_lsp.render.places import PlaceNames  # these imports bring numpy, which --help and --version do without
 
-    return PlaceNames(_locate_sources(arguments), _read_folder())
+    return PlaceNames(locate_sources(arguments), _read_folder())
 
 
 def choose_exit_code(report: "Report") -> int:
@@ -94,7 +94,7 @@ def choose_exit_code(report: "Report") -> int:
     return EXIT_BAD_INPUT if bad else 0
 
 
-def _locate_sources(arguments: argparse.Namespace) -> "SourceLocator":
+def locate_sources(arguments: argparse.Namespace) -> "SourceLocator":
     """One for the whole command, since looking through the folders is what takes time."""
     from gpa_lsp.report.source_paths import SourceLocator
 
@@ -119,7 +119,7 @@ def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal,
     if profiles:
         from gpa_lsp.pipeline import analyse  # saved reports need neither readers nor disassembler
 
-        locator = _locate_sources(arguments)
+        locator = locate_sources(arguments)
         with ProgressBar(terminal) as progress:
             reports.append(analyse(profiles, kernel_filter=kernel, locator=locator, progress=progress, **options))
     kernels = [kernel for report in reports for kernel in report.kernels]

@@ -110,8 +110,9 @@ def _compare_lines(
         partners = _pair_lines(old, new, {*old_lines, *new_lines}, same_code=pair.same_code)
         if partners is None:
             continue
-        name = next(file.compiled_path for file in (old, new) if file is not None)
-        for change in _compare_file(pair, name, (old_lines, new_lines), partners, (before.is_whole, after.is_whole)):
+        for change in _compare_file(
+            pair, identity, (old_lines, new_lines), partners, (before.is_whole, after.is_whole)
+        ):
             if new is None or change.after_line is None:
                 gone.append(change)
             else:

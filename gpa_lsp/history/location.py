@@ -55,6 +55,15 @@ def prepare_file(path: Path) -> None:
         os.close(descriptor)
 
 
+def measure_bytes(path: Path) -> int | None:
+    """What a history takes on disk, with what is not yet merged into it; None when there is none."""
+    sizes = []
+    for file in (path, Path(f"{os.path.realpath(path)}-wal")):
+        with contextlib.suppress(OSError):
+            sizes.append(file.stat().st_size)
+    return sum(sizes) if sizes else None
+
+
 def is_shared_between_machines(path: Path, mounts: str | None = None) -> bool:
     """Whether other machines may open the file too. A write-ahead log needs shared memory, which they have not.
 

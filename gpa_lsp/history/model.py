@@ -48,6 +48,11 @@ class RememberedLaunch:
     shared_static_bytes: int | None
     shared_dynamic_bytes: int | None
 
+    def is_like(self, other: "RememberedLaunch") -> bool:
+        """The caller asked for the same; registers and static shared memory are the compiler's."""
+        mine = (self.grid, self.block, self.shared_dynamic_bytes)
+        return mine == (other.grid, other.block, other.shared_dynamic_bytes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberedAdvice:
@@ -210,7 +215,7 @@ class RunChange:
         time: None when one of the two has none.
         instructions_ratio: executed warp instructions after / before; None where not counted.
         reasons: by stall reason, largest change first.
-        lines: line after → what became of it; only lines one of the two keeps samples of.
+        lines: line after → what became of it, under the file's local path where it has one; only lines one of the two keeps samples of.
         gone: lines before that are not there any more, largest first.
     """
 
@@ -225,9 +230,8 @@ class RunChange:
 
     @property
     def is_same_launch(self) -> bool:
-        """Grid, block and shared memory are the same; registers are the compiler's."""
-        old, new = self.before.measurement.launch, self.after.measurement.launch
-        return (old.grid, old.block, old.shared_dynamic_bytes) == (new.grid, new.block, new.shared_dynamic_bytes)
+        """Both were launched alike."""
+        return self.before.measurement.launch.is_like(self.after.measurement.launch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

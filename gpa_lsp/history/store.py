@@ -5,7 +5,6 @@ with History.open() as history:
     previous = history.find_previous(run)
 """
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
@@ -96,6 +95,19 @@ class History:
     def find_run(self, run_id: int) -> Run | None:
         """A run by its number; None when there is none."""
         return self._database.read(lambda connection: queries.find_run(connection, run_id))
+
+    def expect_run(self, run_id: int) -> Run:
+        """A run by its number.
+
+        Raises:
+            InputError: there is none.
+        """
+
+        def find(connection: sqlite3.Connection) -> Run:
+            self._expect(connection, run_id)
+            return queries.expect_run(connection, run_id)
+
+        return self._database.read(find)
 
     def read_lines(self, run: Run) -> RememberedLines:
         """The lines and files of a run; without any when it is gone by now."""
@@ -195,11 +207,6 @@ class History:
         count = self._database.write(remove)
         self._database.give_back_space(0)
         return count
-
-    def measure_bytes(self) -> int:
-        """What the history takes on disk, with what is not yet merged into it."""
-        files = (self.path, Path(f"{os.path.realpath(self.path)}-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
 
     def _expect(self, connection: sqlite3.Connection, run_id: int) -> None:
         if not queries.has_run(connection, run_id):

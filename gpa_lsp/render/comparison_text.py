@@ -1,13 +1,22 @@
 """A comparison of two reports, as text and as rows of JSON."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gpa_lsp.render.changes_text import (
+    LEAST_CHANGE_RATIO,
+    VERDICT_WORDS,
+    describe_range,
+    describe_time,
+    make_part,
+    make_time,
+    render_parts,
+)
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
-from gpa_lsp.render.numbers import format_count, format_duration_ns, format_percent
+from gpa_lsp.render.numbers import format_percent
 from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.report.changes import PartChange, TimeChange, Verdict
+from gpa_lsp.report.changes import PartChange, Verdict
 from gpa_lsp.report.comparison import (
     AdviceFate,
     AdviceOutcome,
@@ -16,18 +25,6 @@ from gpa_lsp.report.comparison import (
 )
 from gpa_lsp.report.model import KernelReport
 
-LEAST_CHANGE_RATIO = 0.01
-"""Parts that moved by less than this share of the kernel's old time are not shown."""
-
-_MOST_PARTS = 10
-
-VERDICT_WORDS: Mapping[Verdict, tuple[str, Style]] = {
-    Verdict.FASTER: ("faster", Style.TITLE),
-    Verdict.SLOWER: ("slower", Style.WARNING),
-    Verdict.NO_CHANGE: ("no change beyond the noise", Style.DIM),
-    Verdict.SAME_CODE: ("no change: same instructions, same launch", Style.DIM),
-    Verdict.UNKNOWN: ("no time to compare", Style.WARNING),
-}
 _FATES: Mapping[AdviceFate, str] = {
     AdviceFate.TAKEN: "taken",
     AdviceFate.PARTLY_TAKEN: "partly taken",
@@ -75,20 +72,6 @@ def _render_kernel(found: KernelComparison, name: str, places: PlaceNames, width
         yield from hang(((text, Style.PLAIN),), width)
 
 
-def describe_time(time: TimeChange | None) -> str:
-    """``6.19 ms → 3.48 ms  1.78×``, in cycles where both have them."""
-    if time is None:
-        return ""
-    if time.unit == "ns":
-        return f"{format_duration_ns(time.before)} → {format_duration_ns(time.after)}  {time.speedup:.2f}×"
-    return f"{format_count(round(time.before))} → {format_count(round(time.after))} cycles  {time.speedup:.2f}×"
-
-
-def describe_range(time: TimeChange) -> str:
-    """``between 1.94× and 2.06× (3 and 3 launches)``."""
-    return f"between {time.low:.2f}× and {time.high:.2f}× ({time.basis})"
-
-
 def _render_outcomes(outcomes: Sequence[AdviceOutcome], width: int | None) -> Iterator[Line]:
     if not outcomes:
         return
@@ -114,54 +97,6 @@ def _render_outcomes(outcomes: Sequence[AdviceOutcome], width: int | None) -> It
     ]
     yield from lay_out_table(columns, rows, width=width, indent=4)
     yield from hang((("    (stalls in parts of the old time; achieved by all changes together)", Style.DIM),), width)
-
-
-def render_parts(
-    title: str, changes: Sequence[PartChange], name: Callable[[PartChange], str], width: int | None
-) -> Iterator[Line]:
-    """Parts of a kernel that changed notably, as a table.
-
-    Args:
-        title: above it.
-        changes: largest first.
-        name: what a part is called.
-        width: characters per line; None for as many as it takes.
-    """
-    shown = [change for change in changes if _is_notable(change, changes)][:_MOST_PARTS]
-    if not shown:
-        return
-    yield text_line(f"  {title}", Style.HEADING)
-    columns = (
-        Column(title="before", align=Align.RIGHT),
-        Column(title="after", align=Align.RIGHT),
-        Column(title="change", align=Align.RIGHT),
-        Column(title="", can_shrink=True, min_chars=12),
-    )
-    rows: list[tuple[Span, ...]] = []
-    for change in shown:
-        old, new, delta = _format_part(change)
-        rows.append(((old, Style.PLAIN), (new, Style.PLAIN), (delta, Style.PLAIN), (name(change), Style.PLAIN)))
-    yield from lay_out_table(columns, rows, width=width, indent=4)
-
-
-def _is_notable(change: PartChange, changes: Sequence[PartChange]) -> bool:
-    if change.before_ns is None or change.after_ns is None:
-        return abs(change.after_ratio - change.before_ratio) >= LEAST_CHANGE_RATIO
-    whole = max((one.before_ns / one.before_ratio for one in changes if one.before_ns and one.before_ratio), default=0)
-    return abs(change.after_ns - change.before_ns) >= LEAST_CHANGE_RATIO * whole
-
-
-def _format_part(change: PartChange) -> tuple[str, str, str]:
-    if change.before_ns is None or change.after_ns is None:
-        delta = (change.after_ratio - change.before_ratio) * 100
-        return format_percent(change.before_ratio), format_percent(change.after_ratio), f"{delta:+.1f} points"
-    difference = change.after_ns - change.before_ns
-    sign = "+" if difference > 0 else "−"
-    return (
-        format_duration_ns(change.before_ns) if change.before_ns else "–",
-        format_duration_ns(change.after_ns) if change.after_ns else "–",
-        f"{sign}{format_duration_ns(abs(difference))}",
-    )
 
 
 def _name_line(found: KernelComparison, change: PartChange, places: PlaceNames) -> str:
@@ -206,33 +141,4 @@ def _make_kernel(found: KernelComparison) -> dict[str, Any]:
             for outcome in found.outcomes
         ],
         "new_advice": [advice.optimizer for advice in found.new_advice],
-    }
-
-
-def make_time(time: TimeChange | None) -> dict[str, Any] | None:
-    """A change of time as JSON."""
-    if time is None:
-        return None
-    return {
-        "before": time.before,
-        "after": time.after,
-        "unit": time.unit,
-        "speedup": time.speedup,
-        "low": time.low,
-        "high": time.high,
-        "basis": time.basis,
-    }
-
-
-def make_part(change: PartChange, key: str) -> dict[str, Any]:
-    """A part's change as JSON, its name under ``key``."""
-    row: dict[str, Any] = {key: change.name}
-    if key == "file":
-        row.update(before_line=change.before_line, after_line=change.after_line)
-    return {
-        **row,
-        "before_ns": change.before_ns,
-        "after_ns": change.after_ns,
-        "before_ratio": change.before_ratio,
-        "after_ratio": change.after_ratio,
     }

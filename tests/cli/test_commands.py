@@ -59,12 +59,12 @@ class FakeTerminal(io.StringIO):
 
 def test_every_command_is_in_the_catalogue() -> None:
     assert list(load_catalogue(commands, "COMMAND", Command)) == [
-        "advise", "allow", "check", "compare", "doctor", "profile", "report", "sass", "serve",
+        "advise", "allow", "check", "compare", "doctor", "history", "profile", "report", "sass", "serve",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "command", ["advise", "allow", "check", "compare", "doctor", "profile", "report", "sass", "serve"]
+    "command", ["advise", "allow", "check", "compare", "doctor", "history", "profile", "report", "sass", "serve"]
 )
 def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.errors import InputError
+from gpa_lsp.history.location import measure_bytes
 from gpa_lsp.history.model import RunFilter
 from gpa_lsp.history.store import History
 from tests.history.recordings import HOME, NOON_NS, SECOND_NS, SOURCE, make_key, make_recording, open_history
@@ -144,10 +145,10 @@ def test_clearing_leaves_nothing_of_a_source_in_the_file(tmp_path: Path) -> None
         for measured in range(10):
             history.record(make_recording(measured, text=f"{secret}{measured}", profile="/project/secret.ncu-rep"))
         history.pin(history.list_runs()[0].run_id)
-        full_bytes = history.measure_bytes()
+        full_bytes = measure_bytes(history.path)
         assert history.clear() == 10
         assert history.list_runs() == ()
-        assert history.measure_bytes() < full_bytes / 2
+        assert measure_bytes(history.path) < full_bytes / 2
     assert b"secret.ncu-rep" not in (tmp_path / "history.db").read_bytes()
 
 
@@ -194,7 +195,7 @@ def test_equal_sources_are_kept_once_and_go_with_their_last_run(tmp_path: Path) 
         history.delete(run.run_id for run in runs[1:])
         assert history.read_lines(runs[0]).files[0].text == noise
         history.delete([runs[0].run_id])
-        assert history.measure_bytes() < used / 2
+        assert measure_bytes(history.path) < used / 2
     assert used < 2 * len(noise)
 
 

@@ -1,0 +1,238 @@
+"""``gpa-lsp history``: what was measured before, and what changed since."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import InputError, ProblemSeverity
+
+if TYPE_CHECKING:
+    from gpa_lsp.history.model import RunFilter
+    from gpa_lsp.history.store import History
+
+_DEFAULT_LIMIT = 10
+_EXIT_DECLINED = 1
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        type=Path,
+        help="only kernels of this source file or folder, or runs of this profile (default: everything)",
+    )
+    add_filter_arguments(parser)
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=_parse_limit,
+        default=_DEFAULT_LIMIT,
+        help=f"runs shown of each kernel; 0 shows all (default: {_DEFAULT_LIMIT})",
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
+    parser.add_argument("--yes", action="store_true", help="do not ask before --clear")
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument(
+        "--record", metavar="PROFILE", nargs="+", type=Path, help="remember what these profiles or saved reports hold"
+    )
+    actions.add_argument("--pin", metavar="RUN", type=_parse_run, help="make RUN its kernel's baseline")
+    actions.add_argument("--unpin", metavar="RUN", type=_parse_run, help="take RUN's kernel its baseline")
+    actions.add_argument(
+        "--compare", metavar=("BEFORE", "AFTER"), nargs=2, type=_parse_run, help="print what changed from run to run"
+    )
+    actions.add_argument("--delete", metavar="RUN", nargs="+", type=_parse_run, help="forget these runs")
+    actions.add_argument("--clear", action="store_true", help="forget everything")
+    actions.add_argument("--where", action="store_true", help="print where the history is, and its size")
+
+
+def _parse_run(text: str) -> int:
+    number = text.removeprefix("@")
+    if not (number.isascii() and number.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a run")
+    return int(number)
+
+
+def _parse_limit(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of runs")
+    return int(text)
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.history.store import History  # a Python without SQLite still has all other commands
+
+    if arguments.where:
+        return _print_where(arguments, terminal)
+    if arguments.clear and not (arguments.yes or _ask(terminal)):
+        terminal.complain("gpa-lsp: nothing was forgotten")
+        return _EXIT_DECLINED
+    with History.open() as history:
+        code = _choose_action(arguments)(history, arguments, terminal)
+        for problem in history.problems:
+            terminal.complain(f"gpa-lsp: {problem}")
+    return code
+
+
+_Action = Callable[["History", argparse.Namespace, Terminal], int]
+
+
+def _choose_action(arguments: argparse.Namespace) -> _Action:
+    if arguments.record:
+        return _record
+    if arguments.compare:
+        return _compare
+    if arguments.pin is not None:
+        return _pin
+    if arguments.unpin is not None:
+        return _unpin
+    if arguments.delete:
+        return _delete
+    return _clear if arguments.clear else _list
+
+
+def _list(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.cli.history_text import make_history_document, render_history
+    from gpa_lsp.history.overview import build_overview
+
+    overview = build_overview(history, _read_filter(arguments), arguments.limit or None)
+    if arguments.format == "json":
+        _print_json(terminal, make_history_document(overview, history.path))
+    else:
+        terminal.print_safely(lambda: terminal.write_lines(render_history(overview, Path.cwd(), terminal.width)))
+    return 0
+
+
+def _read_filter(arguments: argparse.Namespace) -> "RunFilter":
+    from gpa_lsp.history.model import RunFilter
+
+    paths = dict.fromkeys(
+        spelling
+        for path in arguments.paths
+        for spelling in (os.path.abspath(path), os.path.realpath(path))  # noqa: PTH100
+    )
+    return RunFilter(paths=tuple(paths), name=arguments.kernel)
+
+
+def _record(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.cli.history_recording import record_profiles  # reads profiles, which takes much to import
+
+    remembered, problems = record_profiles(history, arguments, terminal)
+    errors = [problem for problem in problems if problem.severity is ProblemSeverity.ERROR]
+    for problem in errors:
+        terminal.complain(str(problem))
+    _say_recorded(remembered, arguments, terminal)
+    return EXIT_BAD_INPUT if errors else 0
+
+
+def _say_recorded(remembered: Any, arguments: argparse.Namespace, terminal: Terminal) -> None:
+    from gpa_lsp.cli.history_text import make_run
+    from gpa_lsp.lsp.history_words import describe_change_briefly
+    from gpa_lsp.render.layout import Style
+    from gpa_lsp.report.names import shorten_name
+
+    if arguments.format == "json":
+        _print_json(terminal, {"schema": "gpa-lsp/recorded/1", "runs": [make_run(found.run) for found in remembered]})
+        return
+    lines = [
+        (
+            (f"run {found.run.run_id}  ", Style.DIM),
+            (shorten_name(found.run.measurement.name), Style.TITLE),
+            (f"  {describe_change_briefly(found)}", Style.PLAIN),
+        )
+        for found in remembered
+    ]
+    terminal.print_safely(lambda: terminal.write_lines(lines or [(("nothing was measured there", Style.DIM),)]))
+
+
+def _compare(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.cli.run_change_text import make_run_change_document, render_run_change
+    from gpa_lsp.history.remember import compare_recorded
+
+    before, after = (history.expect_run(run_id) for run_id in arguments.compare)
+    change = compare_recorded(history, before, after)
+    if arguments.format == "json":
+        _print_json(terminal, make_run_change_document(change))
+    else:
+        terminal.print_safely(lambda: terminal.write_lines(render_run_change(change, Path.cwd(), terminal.width)))
+    return 0
+
+
+def _pin(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
+    run = history.pin(arguments.pin)
+    terminal.complain(f"gpa-lsp: run {run.run_id} is the baseline of {_name(run.measurement.name)}")
+    return 0
+
+
+def _unpin(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
+    run = history.expect_run(arguments.unpin)
+    words = "has no baseline any more" if history.unpin(run.measurement.key) else "had no baseline"
+    terminal.complain(f"gpa-lsp: {_name(run.measurement.name)} {words}")
+    return 0
+
+
+def _delete(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
+    history.delete(arguments.delete)
+    terminal.complain(f"gpa-lsp: {_count(len(set(arguments.delete)))} forgotten")
+    return 0
+
+
+def _clear(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
+    del arguments
+    terminal.complain(f"gpa-lsp: {_count(history.clear())} forgotten")
+    return 0
+
+
+def _print_where(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.history.location import find_database, measure_bytes
+    from gpa_lsp.render.numbers import format_bytes
+
+    path = find_database()
+    size_bytes = measure_bytes(path)
+    if arguments.format == "json":
+        _print_json(terminal, {"schema": "gpa-lsp/history-place/1", "database": str(path), "bytes": size_bytes})
+        return 0
+    size = "not there yet" if size_bytes is None else format_bytes(size_bytes)
+    terminal.print_safely(lambda: terminal.write_text(f"{path}  {size}\n"))
+    return 0
+
+
+def _ask(terminal: Terminal) -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise InputError("--clear forgets every run, pinned ones too", remedy="say --yes to do it without being asked")
+    terminal.complain("Forget every run, pinned ones too? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _name(name: str) -> str:
+    from gpa_lsp.report.names import shorten_name
+
+    return shorten_name(name)
+
+
+def _count(count: int) -> str:
+    from gpa_lsp.render.numbers import format_count_of
+
+    return format_count_of(count, "run") + (" was" if count == 1 else " were")
+
+
+def _print_json(terminal: Terminal, document: dict[str, Any]) -> None:
+    terminal.print_safely(lambda: terminal.write_text(json.dumps(document, indent=2) + "\n"))
+
+
+COMMAND = Command(
+    summary="list the measurements that were remembered, and what changed from one to the next",
+    description=(
+        "Print the runs of each kernel that this user measured on this machine, newest first, with the change since the run before and since the "
+        "pinned baseline. The language server remembers what it reads; --record does so from the shell."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,75 @@
+"""Profiles from a command line into the history."""
+
+import argparse
+import copy
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gpa_lsp.cli.inputs import load_report, locate_sources
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import Problem
+from gpa_lsp.history.model import KernelHistory
+from gpa_lsp.history.remember import remember_kernel
+from gpa_lsp.history.store import History
+from gpa_lsp.lsp.measuring import find_files, measure_kernel
+from gpa_lsp.lsp.remembering import describe_surroundings
+from gpa_lsp.report.model import KernelReport, Report
+
+
+def record_profiles(
+    history: History, arguments: argparse.Namespace, terminal: Terminal
+) -> tuple[tuple[KernelHistory, ...], tuple[Problem, ...]]:
+    """Remember what some profiles hold.
+
+    Args:
+        history: open.
+        arguments: with ``record`` (the paths), ``kernel`` and ``map``.
+        terminal: where progress is shown.
+
+    Returns:
+        What was remembered, and what could not be read.
+
+    Raises:
+        InputError: ``--kernel`` names no kernel there is, or the history cannot be written.
+    """
+    found: list[KernelHistory] = []
+    problems: list[Problem] = []
+    for path in arguments.record:
+        one = copy.copy(arguments)
+        one.paths = [path]
+        report = load_report(one, terminal)
+        problems.extend(report.problems)
+        for kernels in _group_by_profile(report).values():
+            found.extend(_record(history, kernels, path, arguments))
+    return tuple(found), tuple(problems)
+
+
+def _group_by_profile(report: Report) -> Mapping[Path | None, list[KernelReport]]:
+    groups: dict[Path | None, list[KernelReport]] = {}
+    for kernel in report.kernels:
+        groups.setdefault(kernel.profile_path, []).append(kernel)
+    return groups
+
+
+def _record(
+    history: History, kernels: list[KernelReport], path: Path, arguments: argparse.Namespace
+) -> Iterator[KernelHistory]:
+    modified_ns = _read_modified(kernels[0].profile_path) or _read_modified(path) or time.time_ns()
+    locator = locate_sources(arguments)
+    read_ns = time.time_ns()
+    files = find_files(Report(problems=(), kernels=tuple(kernels)), locator, modified_ns, history.find_source)
+    roots = [Path.cwd(), *(Path(target) for _, target in arguments.map)]
+    for kernel in kernels:
+        measured = measure_kernel(kernel, modified_ns)
+        surroundings = describe_surroundings(measured, files, roots=roots, read_ns=read_ns)
+        remembered = remember_kernel(history, kernel, surroundings)
+        if remembered is not None:
+            yield remembered
+
+
+def _read_modified(path: Path | None) -> int | None:
+    try:
+        return None if path is None else path.stat().st_mtime_ns
+    except OSError:
+        return None

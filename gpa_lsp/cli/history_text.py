@@ -1,0 +1,178 @@
+"""The history as text for a terminal, and as rows of JSON."""
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any
+
+from gpa_lsp.history.model import Measurement, Run
+from gpa_lsp.history.overview import KernelRuns, RunRow, RunTime
+from gpa_lsp.render.changes_text import make_time
+from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.render.moments import format_moment
+from gpa_lsp.render.numbers import UNKNOWN, format_change, format_count, format_duration_ns, format_speedup
+from gpa_lsp.report.changes import Verdict
+from gpa_lsp.report.names import shorten_distinctly
+
+_COLUMNS = (
+    Column(title="run", align=Align.RIGHT),
+    Column(title="measured"),
+    Column(title="time", align=Align.RIGHT),
+    Column(title="since previous"),
+    Column(title="since baseline"),
+    Column(title="samples", align=Align.RIGHT, is_optional=True),
+    Column(title="best advice then", can_shrink=True, is_optional=True),
+    Column(title="profile", can_shrink=True, keeps_end=True, is_optional=True),
+)
+
+
+def render_history(
+    overview: Sequence[KernelRuns], folder: Path | None = None, width: int | None = None, zone: tzinfo | None = None
+) -> Iterator[Line]:
+    """Kernel by kernel its runs, newest first.
+
+    Args:
+        overview: what to show.
+        folder: paths below it are shown relative to it.
+        width: characters per line; None for as many as it takes.
+        zone: None for the user's.
+    """
+    names = shorten_distinctly(kernel.name for kernel in overview)
+    for position, kernel in enumerate(overview):
+        if position:
+            yield EMPTY_LINE
+        facts = "  ".join(part for part in (show_path(kernel.key.home, folder), kernel.key.device) if part)
+        yield from hang(((names[kernel.name], Style.TITLE), (f"  {facts}", Style.DIM)), width)
+        rows = [_make_row(row, folder, zone) for row in kernel.rows]
+        yield from lay_out_table(_COLUMNS, rows, width=width)
+        hidden = kernel.run_count - len(kernel.rows)
+        if hidden:
+            yield text_line(f"  and {format_count(hidden)} older (--limit 0 shows all)", Style.DIM)
+    if not overview:
+        yield text_line("no measurement is remembered; gpa-lsp history --record PATH remembers one", Style.DIM)
+
+
+def _make_row(row: RunRow, folder: Path | None, zone: tzinfo | None) -> tuple[Span, ...]:
+    run = row.run
+    measurement = run.measurement
+    baseline = ("baseline", Style.TITLE) if run.is_baseline else _describe_time(row.baseline)
+    return (
+        (str(run.run_id), Style.PLAIN),
+        (format_moment(measurement.measured_ns, zone), Style.PLAIN),
+        (_format_time(measurement), Style.PLAIN),
+        _describe_time(row.previous),
+        baseline,
+        (format_count(measurement.total_samples), Style.PLAIN),
+        (_describe_advice(measurement), Style.PLAIN),
+        (show_path(measurement.profile or "", folder), Style.DIM),
+    )
+
+
+def _format_time(measurement: Measurement) -> str:
+    if measurement.duration_ns is None and measurement.times.cycles is not None:
+        return f"{format_count(measurement.times.cycles.mean)} cycles"
+    return format_duration_ns(measurement.duration_ns)
+
+
+def _describe_time(found: RunTime | None) -> Span:
+    if found is None:
+        return "", Style.PLAIN
+    launch = "" if found.is_same_launch else " (other launch)"
+    if found.verdict is Verdict.SAME_CODE:
+        return "same code", Style.DIM
+    if found.time is None:
+        return UNKNOWN, Style.DIM
+    if found.verdict is Verdict.NO_CHANGE:
+        return f"no change{launch}", Style.DIM
+    style = Style.TITLE if found.verdict is Verdict.FASTER else Style.WARNING
+    return f"{format_change(found.time.after / found.time.before - 1)}{launch}", style
+
+
+def _describe_advice(measurement: Measurement) -> str:
+    if not measurement.advice:
+        return ""
+    best = measurement.advice[0]
+    return f"{format_speedup(best.speedup)} {best.title}"
+
+
+def show_path(path: str, folder: Path | None) -> str:
+    """A path of this machine, relative when it is below the folder."""
+    if folder is None or not path:
+        return path
+    try:
+        return str(Path(path).relative_to(folder))
+    except ValueError:
+        return path
+
+
+def make_history_document(overview: Sequence[KernelRuns], database: Path) -> dict[str, Any]:
+    """The history as JSON: ``gpa-lsp/history/1``."""
+    return {
+        "schema": "gpa-lsp/history/1",
+        "database": str(database),
+        "kernels": [_make_kernel(kernel) for kernel in overview],
+    }
+
+
+def _make_kernel(kernel: KernelRuns) -> dict[str, Any]:
+    capability = kernel.key.compute_capability
+    return {
+        "mangled_name": kernel.key.mangled_name,
+        "name": kernel.name,
+        "home": kernel.key.home,
+        "device": kernel.key.device or None,
+        "compute_capability": None if capability is None else list(capability),
+        "run_count": kernel.run_count,
+        "runs": [
+            {
+                **make_run(row.run),
+                "since_previous": _make_time(row.previous),
+                "since_baseline": _make_time(row.baseline),
+            }
+            for row in kernel.rows
+        ],
+    }
+
+
+def make_run(run: Run) -> dict[str, Any]:
+    """A run as JSON."""
+    measurement = run.measurement
+    launch, cycles = measurement.launch, measurement.times.cycles
+    return {
+        "run": run.run_id,
+        "is_baseline": run.is_baseline,
+        "measured_unix_ns": measurement.measured_ns,
+        "recorded_unix_ns": run.recorded_ns,
+        "profile": measurement.profile,
+        "duration_ns": measurement.duration_ns,
+        "elapsed_cycles": None if cycles is None else cycles.mean,
+        "total_samples": measurement.total_samples,
+        "latency_samples": measurement.latency_samples,
+        "by_reason": {
+            reason: {"all_samples": every, "latency_samples": quiet}
+            for reason, (every, quiet) in measurement.by_reason.items()
+        },
+        "executed_instructions": measurement.executed_instructions,
+        "code_digest": measurement.code_digest,
+        "grid": list(launch.grid),
+        "block": list(launch.block),
+        "registers_per_thread": launch.registers_per_thread,
+        "shared_static_bytes": launch.shared_static_bytes,
+        "shared_dynamic_bytes": launch.shared_dynamic_bytes,
+        "advice": [
+            {"optimizer": piece.optimizer, "title": piece.title, "speedup": _keep_finite(piece.speedup)}
+            for piece in measurement.advice
+        ],
+    }
+
+
+def _keep_finite(value: float) -> float | None:
+    """None for a speedup without limit, which JSON has no word for."""
+    return value if math.isfinite(value) else None
+
+
+def _make_time(found: RunTime | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"run": found.before.run_id, "verdict": found.verdict.value, "time": make_time(found.time)}

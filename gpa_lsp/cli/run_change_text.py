@@ -1,0 +1,93 @@
+"""Two remembered runs side by side, as text and as JSON."""
+
+from collections.abc import Iterator
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any
+
+from gpa_lsp.cli.history_text import make_run, show_path
+from gpa_lsp.history.model import RunChange
+from gpa_lsp.render.changes_text import (
+    LEAST_CHANGE_RATIO,
+    VERDICT_WORDS,
+    describe_range,
+    describe_time,
+    make_part,
+    make_time,
+    render_parts,
+)
+from gpa_lsp.render.layout import Line, Style, hang, text_line
+from gpa_lsp.render.moments import format_moment
+from gpa_lsp.render.numbers import format_dim3
+from gpa_lsp.report.changes import PartChange, Verdict, order_changes
+from gpa_lsp.report.names import shorten_name
+
+
+def render_run_change(
+    change: RunChange, folder: Path | None = None, width: int | None = None, zone: tzinfo | None = None
+) -> Iterator[Line]:
+    """What changed, in total, by stall reason and by line.
+
+    Args:
+        change: what to show.
+        folder: paths below it are shown relative to it.
+        width: characters per line; None for as many as it takes.
+        zone: None for the user's.
+    """
+    before, after = change.before, change.after
+    words, style = VERDICT_WORDS[change.verdict]
+    name = shorten_name(after.measurement.name)
+    yield from hang(
+        ((name, Style.TITLE), (f"  {describe_time(change.time)}", Style.PLAIN), (f"  {words}", style)), width
+    )
+    moments = [f"run {run.run_id} of {format_moment(run.measurement.measured_ns, zone)}" for run in (before, after)]
+    yield from hang(((f"  {' → '.join(moments)}", Style.DIM),), width)
+    if change.time is not None and change.verdict is not Verdict.SAME_CODE:
+        yield from hang(((f"  {describe_range(change.time)}", Style.DIM),), width)
+    yield from _render_warnings(change, width)
+    ratio = change.instructions_ratio
+    if ratio is not None and abs(ratio - 1) >= LEAST_CHANGE_RATIO:
+        yield text_line(f"  executes {ratio:.2f}× the instructions")
+    yield from render_parts("by stall reason", change.reasons, lambda part: part.name, width)
+    lines = order_changes([*change.lines.values(), *change.gone])
+    yield from render_parts("by line", lines, lambda part: _name_line(part, folder), width)
+
+
+def _render_warnings(change: RunChange, width: int | None) -> Iterator[Line]:
+    old, new = change.before.measurement, change.after.measurement
+    if old.key.mangled_name != new.key.mangled_name:
+        names = [shorten_name(measurement.name) for measurement in (old, new)]
+        yield from hang(((f"  the kernels differ: {' → '.join(names)}", Style.WARNING),), width)
+    if old.key.device != new.key.device:
+        text = f"  the GPUs differ: {old.key.device or 'unknown'} → {new.key.device or 'unknown'}"
+        yield from hang(((text, Style.WARNING),), width)
+    if not change.is_same_launch:
+        launches = [
+            f"grid {format_dim3(launch.grid)} block {format_dim3(launch.block)}" for launch in (old.launch, new.launch)
+        ]
+        yield from hang(((f"  the launches differ: {' → '.join(launches)}", Style.WARNING),), width)
+
+
+def _name_line(part: PartChange, folder: Path | None) -> str:
+    line = part.before_line if part.after_line is None else part.after_line
+    shown = f"{show_path(part.name, folder)}:{line}"
+    if part.after_line is None:
+        return f"{shown} (gone)"
+    if part.before_line is None:
+        return f"{shown} (new)"
+    return shown if part.before_line == part.after_line else f"{shown} (was {part.before_line})"
+
+
+def make_run_change_document(change: RunChange) -> dict[str, Any]:
+    """The change as JSON: ``gpa-lsp/run-change/1``."""
+    return {
+        "schema": "gpa-lsp/run-change/1",
+        "before": make_run(change.before),
+        "after": make_run(change.after),
+        "verdict": change.verdict.value,
+        "is_same_launch": change.is_same_launch,
+        "time": make_time(change.time),
+        "instructions_ratio": change.instructions_ratio,
+        "reasons": [make_part(part, "reason") for part in change.reasons],
+        "lines": [make_part(part, "file") for part in order_changes([*change.lines.values(), *change.gone])],
+    }

@@ -1,0 +1,90 @@
+"""The runs of each kernel as a list, with what changed from one to the next."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.history.comparing import judge_runs
+from gpa_lsp.history.model import KernelKey, Run, RunFilter
+from gpa_lsp.history.store import History
+from gpa_lsp.report.changes import TimeChange, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTime:
+    """A run's time beside an earlier one's.
+
+    Attributes:
+        before: the earlier run.
+        verdict: what became of the time.
+        time: None when one of the two has none.
+        is_same_launch: both were launched alike.
+    """
+
+    before: Run
+    verdict: Verdict
+    time: TimeChange | None
+    is_same_launch: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run in its list.
+
+    Attributes:
+        run: the run.
+        previous: beside the one before; None where there is none.
+        baseline: beside the pinned one; None where none is, or it is this one.
+    """
+
+    run: Run
+    previous: RunTime | None
+    baseline: RunTime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRuns:
+    """The runs of one kernel on one GPU.
+
+    Attributes:
+        key: which kernel.
+        name: readable name, of the newest run.
+        rows: newest first, as many as were asked for.
+        run_count: runs that match, shown or not.
+    """
+
+    key: KernelKey
+    name: str
+    rows: tuple[RunRow, ...]
+    run_count: int
+
+
+def build_overview(history: History, wanted: RunFilter, most_runs: int | None) -> tuple[KernelRuns, ...]:
+    """The runs that match, by kernel; the kernel with the newest run first.
+
+    Args:
+        history: open.
+        wanted: which runs.
+        most_runs: shown per kernel; None for all.
+
+    Raises:
+        InputError: the history cannot be read.
+    """
+    by_kernel: dict[KernelKey, list[Run]] = {}
+    for run in history.list_runs(wanted):
+        by_kernel.setdefault(run.measurement.key, []).append(run)
+    overview = []
+    for key, runs in by_kernel.items():
+        baseline = history.find_baseline(key)
+        rows = tuple(
+            RunRow(run=run, previous=_judge(history.find_previous(run), run), baseline=_judge(baseline, run))
+            for run in runs[:most_runs]
+        )
+        overview.append(KernelRuns(key=key, name=runs[0].measurement.name, rows=rows, run_count=len(runs)))
+    return tuple(overview)
+
+
+def _judge(before: Run | None, after: Run) -> RunTime | None:
+    if before is None or before.run_id == after.run_id:
+        return None
+    old, new = before.measurement, after.measurement
+    verdict, time = judge_runs(old, new)
+    return RunTime(before=before, verdict=verdict, time=time, is_same_launch=old.launch.is_like(new.launch))

@@ -1,0 +1,275 @@
+"""``gpa-lsp history`` from the shell."""
+
+import io
+import json
+import os
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.cli.main import main
+from gpa_lsp.history.store import History
+from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.store import write_report
+from tests.history.recordings import make_key, make_recording
+from tests.report_builder import build_kernel, build_report
+
+LISTING = """
+    k.cu:1  LDG.E R2, [R4.64]     ; selected=10
+    k.cu:2  {text}                ; long_scoreboard=80/70 selected=10
+"""
+
+
+@pytest.fixture(autouse=True)
+def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "GPA_LSP_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GPA_LSP_DATA_DIR", str(tmp_path / "data"))
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    return tmp_path / "data" / "history.db"
+
+
+def make_kernel(measured_s: int, duration_ns: float, text: str, name: str = "saxpy") -> KernelReport:
+    return build_kernel(
+        LISTING.format(text=text),
+        name=name,
+        measured_unix_s=1_763_726_400 + measured_s,
+        durations_ns=(duration_ns,),
+        sources={"k.cu": "load\nmultiply"},
+    )
+
+
+def save(name: str, *kernels: KernelReport) -> str:
+    write_report(build_report(*kernels), Path(name))
+    return name
+
+
+def record_two() -> None:
+    save("one.json", make_kernel(0, 4e6, "FFMA R2, R2, R3, R6"))
+    save("two.json", make_kernel(60, 3e6, "FMUL R2, R2, R3"))
+    assert main(["history", "--record", "one.json", "two.json"]) == 0
+
+
+def read_history(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict]:
+    capsys.readouterr()
+    assert main(["history", "--format", "json", *arguments]) == 0
+    return json.loads(capsys.readouterr().out)["kernels"]
+
+
+def test_without_a_past_it_says_how_to_begin_one(capsys: pytest.CaptureFixture[str], database: Path) -> None:
+    assert main(["history"]) == 0
+    assert "history --record" in capsys.readouterr().out
+    assert database.exists()
+
+
+def test_recording_says_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    record_two()
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "run 1  saxpy"
+    assert second.startswith("run 2  saxpy  −25 % since ")
+    main(["history", "--record", "two.json"])
+    assert capsys.readouterr().out.startswith("run 2  saxpy  −25 % since ")
+
+
+def test_recording_a_profile_that_cannot_be_read_records_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    save("one.json", make_kernel(0, 4e6, "FFMA R2, R2, R3, R6"))
+    Path("bad.ncu-rep").write_bytes(b"rubbish")
+    assert main(["history", "--record", "bad.ncu-rep", "one.json"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "run 1  saxpy\n"
+    assert "bad.ncu-rep" in printed.err
+
+
+def test_recording_keeps_the_source_below_the_current_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("k.cu").write_text("load\nmultiply")
+    os.utime("k.cu", (0, 0))
+    kernel = replace(make_kernel(0, 4e6, "EXIT"), embedded_sources={})
+    save("one.json", kernel)
+    assert main(["history", "--record", "one.json", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], [run["run"] for run in document["runs"]]) == ("gpa-lsp/recorded/1", [1])
+    with History.open() as history:
+        run = history.expect_run(1)
+        assert run.measurement.key.home == os.path.realpath("k.cu")
+        assert history.read_lines(run).files[0].text == "load\nmultiply"
+
+
+def test_code_that_was_not_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    save("code.json", replace(make_kernel(0, 4e6, "EXIT"), launches=()))
+    assert main(["history", "--record", "code.json"]) == 0
+    assert capsys.readouterr().out == "nothing was measured there\n"
+
+
+def test_the_list_shows_runs_newest_first_with_both_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    record_two()
+    save("three.json", make_kernel(120, 2e6, "FADD R2, R2, R3"))
+    main(["history", "--record", "three.json"])
+    assert main(["history", "--pin", "1"]) == 0
+    assert "run 1 is the baseline of saxpy" in capsys.readouterr().err
+    assert main(["history"]) == 0
+    title, header, *rows = capsys.readouterr().out.splitlines()
+    assert title.startswith("saxpy  ")
+    assert title.endswith("NVIDIA GeForce RTX 3070")
+    assert header.split()[:2] == ["run", "measured"]
+    cells = [[cell.strip() for cell in row.split("  ") if cell.strip()] for row in rows]
+    assert [row[0] for row in cells] == ["3", "2", "1"]
+    assert [row[2:5] for row in cells] == [
+        ["2.00 ms", "−33 %", "−50 %"],
+        ["3.00 ms", "−25 %", "−25 %"],
+        ["4.00 ms", "baseline", "100"],
+    ]
+
+
+def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    record_two()
+    main(["history", "--pin", "@1"])
+    (kernel,) = read_history(capsys)
+    assert (kernel["mangled_name"], kernel["device"], kernel["compute_capability"]) == (
+        "saxpy",
+        "NVIDIA GeForce RTX 3070",
+        [8, 6],
+    )
+    second, first = kernel["runs"]
+    assert (second["run"], second["duration_ns"], second["since_previous"]["run"]) == (2, 3e6, 1)
+    assert second["since_previous"]["verdict"] == "faster"
+    assert second["since_baseline"]["time"]["speedup"] == pytest.approx(4 / 3)
+    assert (first["is_baseline"], first["since_previous"], first["since_baseline"]) == (True, None, None)
+
+
+def test_the_list_is_cut_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    record_two()
+    (kernel,) = read_history(capsys, "--limit", "1")
+    assert ([run["run"] for run in kernel["runs"]], kernel["run_count"]) == ([2], 2)
+    main(["history", "--limit", "1"])
+    assert "and 1 older (--limit 0 shows all)" in capsys.readouterr().out
+    assert len(read_history(capsys, "--limit", "0")[0]["runs"]) == 2
+
+
+def test_the_list_of_one_file_folder_or_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with History.open() as history:
+        for name, home in (("_Z3onePf", "project/one.cu"), ("_Z3twoPf", "project/sub/two.cu")):
+            history.record(make_recording(key=make_key(name=name, home=os.path.realpath(tmp_path / home))))
+    for arguments, expected in (
+        (["."], ["_Z3onePf", "_Z3twoPf"]),
+        (["sub"], ["_Z3twoPf"]),
+        (["one.cu"], ["_Z3onePf"]),
+        (["elsewhere"], []),
+        (["--kernel", "two"], ["_Z3twoPf"]),
+    ):
+        assert sorted(kernel["mangled_name"] for kernel in read_history(capsys, *arguments)) == expected
+
+
+def test_two_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    record_two()
+    capsys.readouterr()
+    assert main(["history", "--compare", "1", "@2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "saxpy  4.00 ms → 3.00 ms  1.33×  faster"
+    assert lines[1].startswith("  run 1 of ")
+    assert any(line.split()[:4] == ["3.60", "ms", "2.70", "ms"] and line.endswith("k.cu:2") for line in lines)
+    assert main(["history", "--compare", "1", "2", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["verdict"]) == ("gpa-lsp/run-change/1", "faster")
+    assert [line["after_line"] for line in document["lines"]] == [2, 1]
+    assert document["reasons"][0]["reason"] == "long_scoreboard"
+
+
+def test_runs_that_are_hardly_comparable_are_compared_with_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    with History.open() as history:
+        history.record(make_recording(0))
+        other = make_key(name="_Z5otherPf", device="NVIDIA A100")
+        history.record(make_recording(1, key=other, grid=(7, 1, 1)))
+    assert main(["history", "--compare", "1", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "the GPUs differ: NVIDIA GeForce RTX 3070 → NVIDIA A100" in text
+    assert "the launches differ: grid 128 block 256 → grid 7 block 256" in text
+    assert "the kernels differ" in text
+
+
+def test_unpin(capsys: pytest.CaptureFixture[str]) -> None:
+    record_two()
+    main(["history", "--pin", "1"])
+    assert main(["history", "--unpin", "2"]) == 0
+    assert "no baseline any more" in capsys.readouterr().err
+    assert main(["history", "--unpin", "2"]) == 0
+    assert "had no baseline" in capsys.readouterr().err
+
+
+def test_delete_and_clear(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    record_two()
+    assert main(["history", "--delete", "1"]) == 0
+    assert "1 run was forgotten" in capsys.readouterr().err
+    assert [run["run"] for run in read_history(capsys)[0]["runs"]] == [2]
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert main(["history", "--clear"]) == 2
+    assert "--yes" in capsys.readouterr().err
+    for answer, code, left in (("\n", 1, 1), ("n\n", 1, 1), ("y\n", 0, 0)):
+        stdin = io.StringIO(answer)
+        stdin.isatty = lambda: True  # type: ignore[method-assign]
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert main(["history", "--clear"]) == code
+        assert len(read_history(capsys)) == left
+    record_two()
+    assert main(["history", "--clear", "--yes"]) == 0
+    assert read_history(capsys) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--pin", "9"], ["--unpin", "9"], ["--delete", "9"], ["--compare", "9", "8"], ["--pin", str(10**30)]]
+)
+def test_a_run_that_is_not_there(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", *arguments]) == 2
+    assert "there is no run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--pin", "x"], ["--pin", "-1"], ["--limit", "x"], ["--compare", "1"], ["--pin", "1", "--clear"], ["--pin", "²"]],
+)
+def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", *arguments]) == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_where(capsys: pytest.CaptureFixture[str], database: Path) -> None:
+    assert main(["history", "--where"]) == 0
+    assert capsys.readouterr().out == f"{database}  not there yet\n"
+    assert not database.exists()
+    record_two()
+    capsys.readouterr()
+    assert main(["history", "--where", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["database"], document["bytes"]) == (str(database), database.stat().st_size)
+
+
+def test_a_damaged_history_is_said_once(capsys: pytest.CaptureFixture[str], database: Path) -> None:
+    database.parent.mkdir()
+    database.write_bytes(b"rubbish" * 1000)
+    assert main(["history"]) == 0
+    assert "damaged" in capsys.readouterr().err
+    assert main(["history"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_history_that_cannot_be_had_is_one_line(capsys: pytest.CaptureFixture[str], database: Path) -> None:
+    database.mkdir(parents=True)
+    assert main(["history"]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1
+    assert "GPA_LSP_DATA_DIR" in printed.err
+
+
+def test_names_in_the_database_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str], database: Path) -> None:
+    with History.open() as history:
+        history.record(make_recording(key=make_key(name="k", home="/p/\x1b[2J.cu", device="\x1b]0;x\x07")))
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE run SET facts = replace(facts, 'saxpy', 'sa\\u001b[31mxpy')")
+    assert main(["history"]) == 0
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert "sa\\x1b[31mxpy" in text
