@@ -12,6 +12,7 @@ from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import Positions, UnitCounter
 from gpa_lsp.lsp.session import MeasuredFile, Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.stale_lines import find_stale_lines
 from gpa_lsp.report.line_map import split_lines
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class DocumentView:
         cause_lines: current line → what the kernels' stalls have to do with it, costliest first; every line that waits or is waited for.
         anchors: kernels whose body is in this document, by line and then longest first.
         remedies: loops and calls in this document that carry advice, by line, then largest gain first.
+        stale: lines that were changed since they were measured, ascending; they carry no numbers.
         finder: maps measured lines to the document's.
         settings: the options.
         abilities: what the client wants to be sent.
@@ -101,6 +103,7 @@ class DocumentView:
     cause_lines: Mapping[int, tuple[CauseLine, ...]]
     anchors: tuple[KernelAnchor, ...]
     remedies: tuple[RemedyAnchor, ...]
+    stale: tuple[int, ...]
     finder: LineFinder
     settings: Settings
     abilities: Abilities
@@ -170,14 +173,18 @@ def build_view(
         opened=lines if opened == text else split_lines(opened),
         shows_unverified=settings.shows_unverified_lines,
     )
+    hot_lines = _collect_hot_lines(kernels, local_path, finder)
+    cause_lines = collect_cause_lines(kernels, local_path, finder)
+    measured = hot_lines.keys() | cause_lines.keys()
     return DocumentView(
         uri=uri,
         local_path=local_path,
         positions=Positions(lines=lines, units=units),
-        hot_lines=_collect_hot_lines(kernels, local_path, finder),
-        cause_lines=collect_cause_lines(kernels, local_path, finder),
+        hot_lines=hot_lines,
+        cause_lines=cause_lines,
         anchors=_place_anchors(kernels, local_path, text, finder, settings),
         remedies=place_remedies(kernels, local_path, finder),
+        stale=find_stale_lines(kernels, local_path, finder, lines=lines, settings=settings, measured=measured),
         finder=finder,
         settings=settings,
         abilities=abilities,

@@ -1,3 +1,5 @@
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from tests.report_builder import build_kernel
 
 SAXPY = build_kernel(LISTING, name="saxpy(float*, float*)", mangled_name="_Z5saxpyPfS_")
 SAXPY_PROFILE = make_profile(SAXPY, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"})
+PROTOCOL = Path(__file__).parent.parent.parent / "editors" / "PROTOCOL.md"
 DOCUMENT = types.TextDocumentIdentifier("file:///project/saxpy.cu")
 LENS_PARAMS = types.CodeLensParams(DOCUMENT)
 
@@ -51,14 +54,23 @@ def lenses(document: DocumentView) -> list[tuple[int, str, str]]:
 
 
 def test_the_catalogues_hold_what_the_server_offers() -> None:
-    assert {feature.method for feature in load_catalogue(features, "FEATURE", Feature).values()} == {
+    methods = [feature.method for feature in load_catalogue(features, "FEATURE", Feature).values()]
+    assert len(set(methods)) == len(methods)
+    assert set(methods) >= {
+        "gpaLsp/heat",
         "textDocument/codeLens",
         "textDocument/hover",
         "textDocument/inlayHint",
         "textDocument/publishDiagnostics",
+        "workspace/symbol",
     }
-    names = {command.name for command in load_catalogue(commands, "COMMAND", Command).values()}
-    assert names == {"gpaLsp.reload", "gpaLsp.showKernel", "gpaLsp.showReport"}
+
+
+def test_every_command_is_documented_for_authors_of_clients() -> None:
+    names = [command.name for command in load_catalogue(commands, "COMMAND", Command).values()]
+    assert len(set(names)) == len(names)
+    documented = set(re.findall(r"gpaLsp\.\w+", PROTOCOL.read_text(encoding="utf-8")))
+    assert set(names) <= documented
 
 
 def test_the_hover_holds_the_stall_table() -> None:

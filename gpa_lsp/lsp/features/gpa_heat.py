@@ -1,0 +1,88 @@
+"""``gpaLsp/heat``: how hot each line is, for clients that colour lines. One mark per line, and the lines that were edited since."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.lsp.features import PushFeature
+from gpa_lsp.lsp.line_heat import LineHeat, measure_heat
+from gpa_lsp.lsp.thresholds import find_least_share
+
+METHOD = "gpaLsp/heat"
+LEVELS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMark:
+    """A hot line as it is sent.
+
+    Attributes:
+        line: 1-based.
+        ratio: on the scale people see, 0 to 1.
+        level: 0 to 9.
+        kind: ``suffers`` or ``causes``.
+        kernel: short name.
+        text: a few words.
+    """
+
+    line: int
+    ratio: float
+    level: int
+    kind: str
+    kernel: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleMark:
+    """A line that was changed since it was measured; 1-based."""
+
+    line: int
+
+
+def list_heat(view: DocumentView) -> tuple[HeatMark | StaleMark, ...]:
+    """The marks of a document, ascending, then its stale lines."""
+    heat = measure_heat(view, find_least_share(view.settings))
+    return (*map(_make_mark, heat), *(StaleMark(line=line) for line in view.stale))
+
+
+def _make_mark(heat: LineHeat) -> HeatMark:
+    ratio = scale_ratio(heat.share_ratio)
+    return HeatMark(
+        line=heat.line,
+        ratio=ratio,
+        level=min(LEVELS - 1, int(ratio * LEVELS)),
+        kind=heat.kind.value,
+        kernel=heat.shown.name,
+        text=heat.text,
+    )
+
+
+def scale_ratio(share_ratio: float) -> float:
+    """A share on the scale people see: its square root, so that a twentieth of the time is a fifth of the colour and not a trace of it.
+
+    >>> scale_ratio(0.05), scale_ratio(0.64), scale_ratio(1.0)
+    (0.2236, 0.8, 1.0)
+    """
+    return round(math.sqrt(min(max(share_ratio, 0.0), 1.0)), 4)
+
+
+def _wrap(uri: str, version: int | None, items: tuple[HeatMark | StaleMark, ...]) -> dict[str, Any]:
+    marks = [
+        {
+            "line": mark.line - 1,
+            "ratio": mark.ratio,
+            "level": mark.level,
+            "kind": mark.kind,
+            "kernel": mark.kernel,
+            "text": mark.text,
+        }
+        for mark in items
+        if isinstance(mark, HeatMark)
+    ]
+    stale = [mark.line - 1 for mark in items if isinstance(mark, StaleMark)]
+    return {"uri": uri, "version": version, "marks": marks, "stale": stale}
+
+
+FEATURE = PushFeature(method=METHOD, list_items=list_heat, wrap=_wrap, is_wanted=lambda abilities: abilities.heat)
