@@ -1,0 +1,286 @@
+"""Measures again when a source is saved: after a pause, one measurement at a time, and only what the user has confirmed.
+
+Knows nothing of the protocol; the server is its :class:`MeasureHost`.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from gpa_lsp.collect.allowance import Allowance
+from gpa_lsp.collect.measured_reports import choose_output, keep_report
+from gpa_lsp.collect.model import PATIENCE_S, Measurement, Phase, RunResult
+from gpa_lsp.collect.result_words import describe_result, list_log_lines, show_command
+from gpa_lsp.collect.runner import MeasurementRun
+from gpa_lsp.collect.variables import (
+    Command,
+    CommandError,
+    Values,
+    expand_command,
+    list_environment,
+    uses_variable,
+)
+from gpa_lsp.lsp.loader import ProgressDisplay, call_in_thread
+from gpa_lsp.lsp.measure_permission import Permission
+from gpa_lsp.lsp.measure_progress import MeasureProgress
+
+logger = logging.getLogger(__name__)
+
+_LEAVE_LIMIT_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureOptions:
+    """What the settings say about measuring.
+
+    Attributes:
+        profile: the command that measures, with variables; None when there is none, and nothing is ever run.
+        build: the command before it; None when there is nothing to build.
+        on_save: whether saving measures.
+        debounce_s: how long after the last save.
+        timeout_s: for each of the two commands.
+    """
+
+    profile: Command | None = None
+    build: Command | None = None
+    on_save: bool = True
+    debounce_s: float = 1.0
+    timeout_s: float = PATIENCE_S
+
+
+class MeasureHost(Protocol):
+    """What measuring needs of the server. All of it is called on the event loop."""
+
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
+        """Long work begins; ``cancel`` ends it."""
+        ...
+
+    async def confirm(self, text: str, actions: tuple[str, ...]) -> str | None:
+        """Ask the user, however long the answer takes; the action chosen, None when there was no answer or the client cannot ask."""
+        ...
+
+    def log(self, text: str) -> None:
+        """Add lines to the output channel."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Something the user must know."""
+        ...
+
+    def inform(self, text: str) -> None:
+        """Something the user asked for."""
+        ...
+
+    def finished(self, result: RunResult) -> None:
+        """A measurement is over, well or not; its report, if any, is where it stays."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    file: Path | None
+    kernel: str | None
+    is_explicit: bool
+    number: int
+
+
+class Measuring:
+    """Measures when it is time to.
+
+    Args:
+        host: the server.
+        is_relevant: whether saving a file is a reason to measure.
+        allowance: what the user has confirmed before; None for the user's own file.
+    """
+
+    def __init__(
+        self, host: MeasureHost, *, is_relevant: Callable[[Path], bool], allowance: Allowance | None = None
+    ) -> None:
+        self._host = host
+        self._is_relevant = is_relevant
+        self._permission = Permission(host, allowance)
+        self._options = MeasureOptions()
+        self._roots: tuple[Path, ...] = ()
+        self._is_trusted = False
+        self._number = 0
+        self._wanted: _Request | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._run: MeasurementRun | None = None
+        self._progress: MeasureProgress | None = None
+        self._told = ""
+        self._has_left = False
+
+    def configure(self, options: MeasureOptions, roots: Sequence[Path], *, is_trusted: bool) -> None:
+        """Take settings, workspace folders, and whether the user trusts them; where they are not trusted (any more) nothing runs (on)."""
+        self._options, self._roots, self._is_trusted = options, tuple(roots), is_trusted
+        if not is_trusted or options.profile is None:
+            self.cancel()
+
+    @property
+    def is_measuring(self) -> bool:
+        """A measurement is going on."""
+        return self._run is not None
+
+    def saved(self, file: Path, kernel: str | None = None) -> None:
+        """A file was saved: measure after a pause. What is being measured is out of date, and ends now."""
+        options = self._options
+        if options.profile is None or not options.on_save or not self._is_trusted or not self._is_relevant(file):
+            return
+        self._request(file, kernel, is_explicit=False, delay_s=options.debounce_s)
+
+    def measure_now(self, file: Path | None = None, kernel: str | None = None) -> None:
+        """The user asks for a measurement."""
+        if not self._is_trusted:
+            self._host.warn("nothing is run in a workspace that is not trusted")
+        elif self._options.profile is None:
+            self._host.inform(
+                "set gpaLsp.profile.command to the command that measures, for example "
+                'gpa-lsp profile --kernel "${kernel}" -o "${output}" -- ./app'
+            )
+        else:
+            self._request(file, kernel, is_explicit=True, delay_s=0.0)
+
+    def cancel(self) -> None:
+        """End the measurement that goes on or is about to, if any. Returns at once; its processes are gone within a tenth of a second."""
+        self._number += 1
+        self._wanted = None
+        self._stop()
+
+    async def leave(self) -> None:
+        """End everything, and wait until it has ended, but never long."""
+        self._has_left = True
+        self.cancel()
+        if self._work is not None and not self._work.done():
+            if self._run is None:
+                self._work.cancel()  # it waits for the user
+            await asyncio.wait({self._work}, timeout=_LEAVE_LIMIT_S)
+
+    # When
+
+    def _request(self, file: Path | None, kernel: str | None, *, is_explicit: bool, delay_s: float) -> None:
+        if self._has_left:
+            return
+        self._number += 1
+        self._wanted = _Request(file, kernel, is_explicit, self._number)
+        self._stop()
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._run is not None:
+            self._run.cancel()
+        if self._progress is not None:
+            self._progress.end("cancelled")
+
+    def _begin(self) -> None:
+        self._timer = None
+        if self._work is None or self._work.done():
+            self._work = asyncio.get_running_loop().create_task(self._work_off())
+
+    async def _work_off(self) -> None:
+        """One request after the other; while the pause after a save lasts there is none."""
+        while self._timer is None and (request := self._wanted) is not None:
+            self._wanted = None
+            try:
+                await self._serve(request)
+            except Exception as error:
+                logger.exception("measuring failed")
+                self._host.warn(f"measuring failed: {error}")
+
+    def _is_current(self, request: _Request) -> bool:
+        return request.number == self._number and not self._has_left
+
+    # What
+
+    async def _serve(self, request: _Request) -> None:
+        options, workspace = self._options, self._find_workspace(request.file)
+        if options.profile is None or not (options.on_save or request.is_explicit):
+            return  # the settings have changed meanwhile
+        if workspace is None:
+            self._host.warn("nothing is measured without a workspace folder, where the commands would run")
+            return
+        is_permitted = await self._permission.is_given(
+            workspace, options.build, options.profile, is_explicit=request.is_explicit
+        )
+        if not is_permitted or not self._is_current(request):
+            return
+        try:
+            measurement = await call_in_thread(lambda: _prepare(options, workspace, request))
+        except (CommandError, OSError) as error:
+            self._host.warn(f"the command cannot be run: {error}")
+            return
+        if not self._is_current(request):
+            return
+        result = await self._measure(measurement)
+        if result.report is not None:
+            report = result.report
+            result = replace(result, report=await call_in_thread(lambda: keep_report(report, workspace)))
+        self._tell(result, request)
+
+    def _find_workspace(self, file: Path | None) -> Path | None:
+        """The innermost workspace folder a file is in, else the first."""
+        around = [root for root in self._roots if file is not None and file.is_relative_to(root)]
+        return max(around, key=lambda root: len(root.parts), default=next(iter(self._roots), None))
+
+    async def _measure(self, measurement: Measurement) -> RunResult:
+        progress = self._progress = MeasureProgress(self._host.start_progress("Measuring", self.cancel))
+
+        def take_lines(lines: Sequence[str]) -> None:
+            self._host.log("\n".join(lines))
+            progress.take_lines(lines)
+
+        def tell_phase(phase: Phase) -> None:
+            command = measurement.build if phase is Phase.BUILD else measurement.profile
+            self._host.log(f"> {show_command(command or ())}")
+            progress.begin(phase)
+
+        run = self._run = MeasurementRun(measurement, take_lines, tell_phase)
+        text = "failed"
+        try:
+            result = await run.run()
+            text = describe_result(result)
+            return result
+        finally:
+            self._run = self._progress = None
+            progress.end(text)
+
+    def _tell(self, result: RunResult, request: _Request) -> None:
+        if self._has_left:
+            return
+        self._host.log("\n".join(list_log_lines(result)))
+        text = describe_result(result)
+        is_news = request.is_explicit or text != self._told
+        if not result.is_cancelled:
+            self._told = text
+            if not result.is_success and is_news:
+                self._host.warn(text)  # once, not at each save
+        self._host.finished(result)
+
+
+def _prepare(options: MeasureOptions, workspace: Path, request: _Request) -> Measurement:
+    """Fill in the variables.
+
+    Raises:
+        CommandError: that cannot be done.
+        OSError: there is no place for the report.
+    """
+    assert options.profile is not None
+    output = choose_output(workspace)
+    values = Values(workspace=workspace, file=request.file, kernel=request.kernel, output=output)
+    environment = {**os.environ, **list_environment(values)}
+    return Measurement(
+        folder=workspace,
+        build=None if options.build is None else expand_command(options.build, values, environment),
+        profile=expand_command(options.profile, values, environment),
+        timeout_s=options.timeout_s,
+        environment=environment,
+        output=output,
+        needs_output=uses_variable(options.profile, "output"),
+    )

@@ -1,0 +1,93 @@
+"""Whether a command may run: it may when the user has said so, to these words and for this workspace."""
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from gpa_lsp.collect.allowance import Allowance, make_digest
+from gpa_lsp.collect.result_words import ask_to_run, name_allow_command
+from gpa_lsp.collect.variables import Command
+from gpa_lsp.errors import InputError
+from gpa_lsp.lsp.loader import call_in_thread
+
+RUN = "Run"
+"""For as long as the server lives."""
+
+ALWAYS = "Always in this workspace"
+"""Also next time."""
+
+NEVER = "Never"
+"""Not on save, for as long as the server lives; whoever asks for a measurement is asked again."""
+
+
+class Asker(Protocol):
+    """Who can ask the user."""
+
+    async def confirm(self, text: str, actions: tuple[str, ...]) -> str | None:
+        """Ask the user, however long the answer takes; the action chosen, None when there was no answer or the client cannot ask."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Something the user must know."""
+        ...
+
+    def inform(self, text: str) -> None:
+        """Something the user asked for."""
+        ...
+
+
+class Permission:
+    """What the user has allowed and refused.
+
+    Args:
+        asker: asks the user.
+        allowance: what was confirmed before; None for the user's own file.
+    """
+
+    def __init__(self, asker: Asker, allowance: Allowance | None) -> None:
+        self._asker = asker
+        self._allowance = allowance
+        self._allowed: set[str] = set()
+        self._refused: set[str] = set()
+
+    async def is_given(self, workspace: Path, build: Command | None, profile: Command, *, is_explicit: bool) -> bool:
+        """Whether commands may run in a workspace; asks when nobody knows.
+
+        Args:
+            workspace: the folder.
+            build: the command before; None when there is none.
+            profile: the command that measures; both with their variables.
+            is_explicit: the user asks for it now, and may change an earlier answer.
+        """
+        digest = make_digest(os.path.realpath(workspace), build, profile)
+        if digest in self._allowed or await call_in_thread(lambda: self._is_remembered(workspace, build, profile)):
+            return True
+        if digest in self._refused and not is_explicit:
+            return False
+        question = ask_to_run(workspace, build, profile)
+        answer = None if question is None else await self._asker.confirm(question, (RUN, ALWAYS, NEVER))
+        if answer not in (RUN, ALWAYS):
+            self._refused.add(digest)
+            if answer is None:
+                confirming = name_allow_command(workspace, build, profile)
+                self._asker.inform(f"nothing was run; the command is confirmed with: {confirming}")
+            return False
+        self._allowed.add(digest)
+        self._refused.discard(digest)
+        if answer == ALWAYS:
+            await self._remember(workspace, build, profile)
+        return True
+
+    def _find_allowance(self) -> Allowance:
+        if self._allowance is None:
+            self._allowance = Allowance()
+        return self._allowance
+
+    def _is_remembered(self, workspace: Path, build: Command | None, profile: Command) -> bool:
+        return self._find_allowance().is_allowed(workspace, build, profile)
+
+    async def _remember(self, workspace: Path, build: Command | None, profile: Command) -> None:
+        try:
+            await call_in_thread(lambda: self._find_allowance().allow(workspace, build, profile))
+        except InputError as error:
+            self._asker.warn(f"the confirmation holds only until the editor is closed: {error}")
