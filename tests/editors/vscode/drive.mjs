@@ -6,11 +6,11 @@
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
-import { mkdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, mkdirSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 
 const configuration = JSON.parse(readFileSync(process.argv[2], "utf8"));
-const { editors, extensions, suite, workspace, scratch, screenshots, limitSeconds } = configuration;
+const { editors, extension, neighbours, suite, workspace, scratch, screenshots, limitSeconds } = configuration;
 const requireFromEditors = createRequire(join(editors, "playwright", "package.json"));
 const { chromium } = requireFromEditors("playwright-core");
 
@@ -69,6 +69,7 @@ function startServer(deskPort) {
   const root = join(editors, "vscode", "node_modules", "code-server", "lib", "vscode");
   const folders = ["user-data", "server-data", "extensions"].map((name) => join(scratch, name));
   folders.forEach((folder) => mkdirSync(folder, { recursive: true }));
+  neighbours.forEach((path) => cpSync(path, join(folders[2], basename(path)), { recursive: true }));
   const child = spawn(
     join(editors, "node", "node_modules", "node", "bin", "node"),
     [
@@ -117,7 +118,7 @@ async function main() {
     });
     if (process.env.GPA_TEST_VERBOSE) page.on("console", (message) => log(`page: ${message.text()}`));
     const remote = (path) => `vscode-remote://127.0.0.1:${port}${encodeURI(path)}`;
-    const payload = [...extensions.map((path) => ["extensionDevelopmentPath", remote(path)]), ["extensionTestsPath", remote(suite)], ["skipWelcome", "true"]];
+    const payload = [["extensionDevelopmentPath", remote(extension)], ["extensionTestsPath", remote(suite)], ["skipWelcome", "true"]];
     await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(workspace)}&payload=${encodeURIComponent(JSON.stringify(payload))}`);
     const code = await Promise.race([exitCode, new Promise((resolve) => setTimeout(resolve, limitSeconds * 1000, "time"))]);
     if (code !== 0) await page.screenshot({ path: join(screenshots, `${configuration.name}-failure.png`) });

@@ -1,0 +1,156 @@
+"""Runs a suite of ``suite/`` in a real VS Code, and gives back what it reported."""
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent.parent
+EXTENSION = ROOT / "editors" / "vscode"
+LIMIT_S = 150
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What became of one test of a suite; ``error`` is None when it passed."""
+
+    name: str
+    error: str | None
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """The programs of the tests.
+
+    Attributes:
+        editors: where the install scripts put VS Code and Chromium.
+        node: Node.js.
+        screenshots: where pictures go.
+    """
+
+    editors: Path
+    node: str
+    screenshots: Path
+
+
+def find_tools(tmp: Path) -> Tools:
+    """The tools; skips the test with a line that says what is missing."""
+    editors = Path(os.environ.get("GPA_LSP_EDITORS", "~/.cache/gpa-lsp-editors")).expanduser()
+    for name, script in (("vscode", "install_vscode.sh"), ("playwright", "install_vscode.sh"), ("chromium", "install_chromium.sh")):
+        if not (editors / name).exists():
+            pytest.skip(f"no {name} in {editors} (GPA_LSP_EDITORS): run tests/editors/{script} {editors}")
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("there is no node on the path")
+    if not (EXTENSION / "node_modules").is_dir():
+        pytest.skip("the extension's libraries are missing: run `npm ci` in editors/vscode")
+    screenshots = Path(os.environ.get("GPA_LSP_SCREENSHOTS", tmp / "screenshots"))
+    screenshots.mkdir(parents=True, exist_ok=True)
+    return Tools(editors=editors, node=node, screenshots=screenshots)
+
+
+def run_npm(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of the extension's."""
+    return subprocess.run(
+        ["npm", "--silent", *arguments], cwd=EXTENSION, check=False, capture_output=True, text=True, timeout=120
+    )
+
+
+def bundle_suite(name: str, folder: Path) -> Path:
+    """``suite/NAME.ts`` as one file that the extension host can load."""
+    bundle = folder / f"{name}.cjs"
+    program = EXTENSION / "node_modules" / ".bin" / "esbuild"
+    options = ["--bundle", "--platform=node", "--format=cjs", "--target=node20", "--external:vscode", "--log-level=warning"]
+    subprocess.run([program, HERE / "suite" / f"{name}.ts", *options, f"--outfile={bundle}"], check=True, timeout=60)
+    return bundle
+
+
+def run_suite(
+    tools: Tools,
+    name: str,
+    folder: Path,
+    *,
+    workspace: Path,
+    settings: dict[str, Any],
+    facts: dict[str, Any],
+    trusted: bool = True,
+    extension: Path = EXTENSION,
+) -> list[Result]:
+    """Open a workspace in VS Code with the extension and its neighbour, and run a suite there.
+
+    Args:
+        tools: VS Code and what drives it.
+        name: of the suite.
+        folder: for everything the run leaves.
+        workspace: is opened.
+        settings: the user's.
+        facts: what the suite is told.
+        trusted: whether the workspace is.
+        extension: the folder of the extension.
+    """
+    for kind in ("User", "Machine"):  # those of scope "machine" are read from the second only
+        (folder / "user-data" / kind).mkdir(parents=True)
+        (folder / "user-data" / kind / "settings.json").write_text(json.dumps({**QUIET, **settings}), encoding="utf-8")
+    configuration = {
+        "name": name,
+        "editors": str(tools.editors),
+        "extension": str(extension),
+        "neighbours": [str(HERE / "neighbour")],
+        "suite": str(bundle_suite(name, folder)),
+        "workspace": str(workspace),
+        "scratch": str(folder),
+        "screenshots": str(tools.screenshots),
+        "limitSeconds": LIMIT_S,
+        "trusted": trusted,
+        "environment": {
+            "GPA_TEST_FACTS": json.dumps(facts),
+            "GPA_LSP_CACHE_DIR": str(folder / "cache"),
+            "GPA_LSP_DATA_DIR": str(folder / "data"),
+        },
+    }
+    path = folder / "configuration.json"
+    path.write_text(json.dumps(configuration), encoding="utf-8")
+    done = subprocess.run(
+        [tools.node, HERE / "drive.mjs", path], check=False, capture_output=True, text=True, timeout=LIMIT_S + 60
+    )
+    reported = [json.loads(line) for line in done.stdout.splitlines()]
+    assert reported and reported[-1] == {"action": "end", "code": 0}, done.stdout[-2000:] + done.stderr[-4000:]
+    return [Result(name=line["name"], error=line["error"], milliseconds=line["milliseconds"]) for line in reported if "name" in line]
+
+
+QUIET: dict[str, Any] = {
+    "workbench.colorTheme": "Default Dark Modern",
+    "workbench.startupEditor": "none",
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
+    "workbench.tips.enabled": False,
+    "chat.disableAIFeatures": True,
+    "editor.minimap.enabled": False,
+    "editor.stickyScroll.enabled": False,
+    "files.autoSave": "off",
+    "security.workspace.trust.startupPrompt": "never",
+    "security.workspace.trust.banner": "never",
+    "telemetry.telemetryLevel": "off",
+    "update.mode": "none",
+    "git.enabled": False,
+}
+"""Settings of a user who wants to see the file and nothing else."""
+
+
+def find_left_over(folder: Path) -> list[str]:
+    """Command lines of processes that a run in ``folder`` left behind."""
+    wanted = f"GPA_LSP_DATA_DIR={folder / 'data'}".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (process / "environ").read_bytes().split(b"\0"):
+                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:  # ended meanwhile, or somebody else's
+            continue
+    return found

@@ -1,0 +1,90 @@
+/** What the suites ask VS Code. */
+
+import * as vscode from "vscode";
+import { until } from "./runner";
+
+/** Facts about the workspace, from the Python side. */
+export interface Facts {
+  readonly source: string;
+  readonly control: string;
+  /** 0-based lines of the source. */
+  readonly lines: Readonly<Record<"cause" | "victim" | "loop" | "doubles" | "dividing" | "kernel", number>>;
+}
+
+/** The part of the extension's interface that is looked at. */
+export interface Api {
+  readonly isRunning: boolean;
+  readonly status: { readonly state: string; readonly text: string; readonly profiles: number; readonly kernels: number } | undefined;
+  readonly measuringOutput: string;
+  readonly lit: readonly { readonly uri: string; readonly lines: readonly number[]; readonly primary: number }[];
+  readonly chain: ChainTree;
+  heatOf(uri: vscode.Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[] };
+}
+
+export interface HeatMark {
+  readonly line: number;
+  readonly level: number;
+  readonly ratio: number;
+  readonly kind: string;
+  readonly text: string;
+}
+
+export interface ChainTree {
+  getChildren(node?: unknown): Promise<readonly unknown[]>;
+  getTreeItem(node: unknown): vscode.TreeItem;
+}
+
+export const facts = JSON.parse(process.env.GPA_TEST_FACTS ?? "{}") as Facts;
+export const source = vscode.Uri.file(facts.source);
+
+export async function openExtension(): Promise<Api> {
+  const extension = vscode.extensions.getExtension<Api>("gpa-lsp.gpa-lsp");
+  if (extension === undefined) {
+    throw new Error("the extension is not there");
+  }
+  return extension.activate();
+}
+
+export async function openSource(): Promise<vscode.TextEditor> {
+  return vscode.window.showTextDocument(source, { viewColumn: vscode.ViewColumn.One, preview: false });
+}
+
+export function putCursor(editor: vscode.TextEditor, line: number): void {
+  const position = new vscode.Position(line, editor.document.lineAt(line).firstNonWhitespaceCharacterIndex);
+  editor.selection = new vscode.Selection(position, position);
+  editor.revealRange(editor.selection);
+}
+
+export const activeLine = (): number | undefined => vscode.window.activeTextEditor?.selection.active.line;
+export const activeScheme = (): string | undefined => vscode.window.activeTextEditor?.document.uri.scheme;
+
+export function textOfLine(editor: vscode.TextEditor | undefined = vscode.window.activeTextEditor): string {
+  return editor?.document.lineAt(editor.selection.active.line).text ?? "";
+}
+
+export const sassEditor = (): vscode.TextEditor | undefined => vscode.window.visibleTextEditors.find((editor) => editor.document.uri.scheme === "gpa-sass");
+
+export async function hoverTexts(uri: vscode.Uri, position: vscode.Position): Promise<readonly string[]> {
+  const hovers = await vscode.commands.executeCommand<vscode.Hover[]>("vscode.executeHoverProvider", uri, position);
+  return hovers.flatMap((hover) => hover.contents.map((content) => (typeof content === "string" ? content : content.value)));
+}
+
+export async function lensTitles(uri: vscode.Uri): Promise<readonly string[]> {
+  const lenses = await vscode.commands.executeCommand<vscode.CodeLens[]>("vscode.executeCodeLensProvider", uri, 100);
+  return lenses.map((lens) => lens.command?.title ?? "");
+}
+
+export const ourDiagnostics = (uri: vscode.Uri): readonly vscode.Diagnostic[] =>
+  vscode.languages.getDiagnostics(uri).filter((diagnostic) => diagnostic.source?.startsWith("gpa") === true);
+
+export async function waitForServer(api: Api): Promise<void> {
+  await until("the server has read the profile", () => api.status, (status) => status?.state === "idle" && status.kernels > 0, 30_000);
+}
+
+/** Close everything but the source, and show that. */
+export async function startOver(): Promise<vscode.TextEditor> {
+  const editor = await openSource();
+  const isOther = (tab: vscode.Tab): boolean => !(tab.input instanceof vscode.TabInputText && tab.input.uri.toString() === source.toString() && tab.group.viewColumn === vscode.ViewColumn.One);
+  await vscode.window.tabGroups.close(vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter(isOther));
+  return editor;
+}
