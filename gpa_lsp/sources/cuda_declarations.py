@@ -58,6 +58,7 @@ class Declaration:
         scope: where it is known.
         value: what it begins with; None without, and where it is a list in braces or parentheses.
         is_reference: another name for something.
+        is_array: its elements are its own, not somewhere it points to.
         qualifiers: ``const``, ``constexpr``, ``volatile``, ``__shared__`` and their like.
     """
 
@@ -68,6 +69,7 @@ class Declaration:
     scope: "Node"
     value: "Node | None"
     is_reference: bool
+    is_array: bool
     qualifiers: frozenset[str]
 
 
@@ -239,7 +241,7 @@ def _read_declarator(
     node: "Node", declarator: "Node", scalar: Scalar, qualifiers: frozenset[str], scope: "Node"
 ) -> Iterator[Declaration]:
     value = node.child_by_field_name("default_value") or node.child_by_field_name("value")
-    levels, is_reference, inner = 0, False, declarator
+    levels, is_reference, is_array, inner = 0, False, False, declarator
     while inner.type not in _NAMES:
         if inner.type == "init_declarator":
             value = inner.child_by_field_name("value")
@@ -247,6 +249,8 @@ def _read_declarator(
             is_reference = True
         elif inner.type in ("pointer_declarator", "array_declarator"):
             levels += 1
+            # The declarator next to the name says what the variable is itself.
+            is_array = inner.type == "array_declarator"
         elif inner.type != "parenthesized_declarator":
             # Functions, structured bindings and what else there may be: the names are taken, their types unknown.
             for name in _list_names(inner):
@@ -265,6 +269,7 @@ def _read_declarator(
         scope=scope,
         value=value if is_plain else None,
         is_reference=is_reference,
+        is_array=is_array,
         qualifiers=qualifiers,
     )
 
@@ -295,5 +300,6 @@ def _declare(node: "Node", name: "Node", kind: ValueType, scope: "Node") -> Decl
         scope=scope,
         value=None,
         is_reference=False,
+        is_array=False,
         qualifiers=frozenset(),
     )

@@ -203,3 +203,25 @@ def find_kernel_calls(tree: SourceTree, name: str) -> Iterator["Node"]:
         }:
             yield call
         position = tree.content.find(b"<<<", position + 3)
+
+
+def find_parameter(tree: SourceTree, name: str, index: int) -> "Node | None":
+    """The declaration of a parameter of a function of this file; None where the file has none or several of that name, or fewer parameters."""
+    found = [
+        declarator
+        for node in list_file_nodes(tree)
+        if node.type in ("function_definition", "declaration")
+        and (declarator := find_function_declarator(node)) is not None
+        and read_own_name(declarator) == name
+    ]
+    parameters = found[0].child_by_field_name("parameters") if len(found) == 1 else None
+    if parameters is None or index >= len(parameters.named_children):
+        return None
+    parameter = parameters.named_children[index]
+    return parameter if parameter.type in ("parameter_declaration", "optional_parameter_declaration") else None
+
+
+def has_own_headers(tree: SourceTree) -> bool:
+    """The file includes headers of its project (in quotes), which may declare what it defines."""
+    nodes = (node for node in list_file_nodes(tree) if node.type == "preproc_include")
+    return any(read_text(node.child_by_field_name("path")).startswith('"') for node in nodes)

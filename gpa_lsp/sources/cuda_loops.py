@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpa_lsp.sources.cuda_declarations import Names, list_words
+from gpa_lsp.sources.directives import Pragma, find_pragmas
 from gpa_lsp.sources.trees import SourceTree, list_ancestors, read_text, walk_lines
 
 if TYPE_CHECKING:
@@ -22,14 +24,12 @@ class UnrollPragma:
     """What a programmer said about unrolling.
 
     Attributes:
-        node: the directive, its line end included.
-        words: as written, without ``#pragma``.
+        line: the directive.
         copies: the factor; 1 where unrolling is switched off, None where it is to be complete, or where the factor is no number.
         is_complete: no factor stands there.
     """
 
-    node: "Node"
-    words: str
+    line: Pragma
     copies: int | None
     is_complete: bool
 
@@ -52,48 +52,56 @@ def find_loops_beginning(tree: SourceTree, lines: frozenset[int]) -> Iterator["N
             break
 
 
-def find_unroll_pragma(loop: "Node") -> UnrollPragma | None:
+def find_unroll_pragma(tree: SourceTree, loop: "Node") -> UnrollPragma | None:
     """The ``#pragma unroll`` or ``nounroll`` in front of a loop; comments and other pragmas may stand between."""
-    for directive in list_pragmas(loop):
-        words = read_text(directive.child_by_field_name("argument")).partition("//")[0].replace("\\\n", " ").strip()
-        name, _, factor = words.replace("(", " ").replace(")", " ").partition(" ")
+    for line in list_pragmas(tree, loop):
+        name, _, factor = line.words.replace("(", " ").replace(")", " ").partition(" ")
         factor = factor.strip()
         if name == "nounroll":
-            return UnrollPragma(node=directive, words=words, copies=1, is_complete=False)
+            return UnrollPragma(line=line, copies=1, is_complete=False)
         if name == "unroll":
             copies = int(factor) if factor.isdecimal() else None
-            return UnrollPragma(node=directive, words=words, copies=copies, is_complete=not factor)
+            return UnrollPragma(line=line, copies=copies, is_complete=not factor)
     return None
 
 
-def list_pragmas(statement: "Node") -> Iterator["Node"]:
-    """The pragmas directly in front of a statement, the nearest first. A label, and the head of an ``#if``, are looked past."""
-    node = statement
+def list_pragmas(tree: SourceTree, statement: "Node") -> tuple[Pragma, ...]:
+    """The pragmas directly in front of a statement, the nearest first; comments, and the head of an ``#if``, may stand between."""
+    start = _find_gap(statement)
+    between = (one for one in _read_pragmas(tree) if start <= one.start_byte < statement.start_byte)
+    return tuple(one for one in between if not _is_in_comment(tree, one))[::-1]
+
+
+@lru_cache(maxsize=16)
+def _read_pragmas(tree: SourceTree) -> tuple[Pragma, ...]:
+    return tuple(find_pragmas(tree.content))
+
+
+def _find_gap(statement: "Node") -> int:
+    """The byte behind the last token in front of a statement that is no comment and no head of an ``#if``."""
+    node: Node | None = statement
     for _ in range(_DEEPEST):
+        if node is None:
+            break
         before = node.prev_sibling
-        while before is not None and (before.type == "comment" or _is_pragma(before)):
-            if _is_pragma(before):
-                yield before
+        while before is not None and before.type == "comment":
             before = before.prev_sibling
         parent = node.parent
-        is_first = before is None or before.type in (":", "statement_identifier", "\n") or not _is_statement(before)
-        if (
-            parent is None
-            or not is_first
-            or not (parent.type == "labeled_statement" or parent.type.startswith("preproc"))
-        ):
-            return
+        if before is not None and (parent is None or not parent.type.startswith("preproc") or _is_statement(before)):
+            return before.end_byte
         node = parent
+    return statement.start_byte
 
 
-def _is_pragma(node: "Node") -> bool:
-    return (
-        node.type == "preproc_call" and read_text(node.child_by_field_name("directive")).replace(" ", "") == "#pragma"
+def _is_statement(node: "Node | None") -> bool:
+    return node is not None and node.type.endswith(
+        ("statement", "declaration", "definition", "loop", "preproc_if", "preproc_ifdef")
     )
 
 
-def _is_statement(node: "Node") -> bool:
-    return node.type.endswith(("statement", "declaration", "definition", "loop")) or node.type.startswith("preproc_i")
+def _is_in_comment(tree: SourceTree, pragma: Pragma) -> bool:
+    node = tree.root.descendant_for_byte_range(pragma.start_byte, pragma.start_byte + 1)
+    return node is not None and (node.type == "comment" or "string" in node.type)
 
 
 def has_constant_turns(loop: "Node", names: Names) -> bool:

@@ -44,7 +44,8 @@ class KnownFunctions:
     """Functions by what type their result has; see ``cuda_functions.toml``.
 
     Attributes:
-        single: single precision.
+        single: single precision, from single precision.
+        converting: single precision, from something else.
         overloaded: the precision of the arguments.
         integer: whole numbers.
         loads: what the first argument points to.
@@ -52,15 +53,21 @@ class KnownFunctions:
     """
 
     single: frozenset[str]
+    converting: frozenset[str]
     overloaded: frozenset[str]
     integer: frozenset[str]
     loads: frozenset[str]
     second: frozenset[str]
 
     @property
-    def every(self) -> frozenset[str]:
-        """All of them; none changes anything."""
-        return self.single | self.overloaded | self.integer | self.loads | self.second
+    def of_numbers(self) -> frozenset[str]:
+        """Those whose result depends on nothing but their arguments, which they take by value."""
+        return self.single | self.converting | self.overloaded | self.integer
+
+    @property
+    def reading(self) -> frozenset[str]:
+        """Those that change nothing; they may load from memory, and hear what other threads say."""
+        return self.of_numbers | self.loads | self.second
 
 
 @cache
@@ -201,8 +208,10 @@ class ExpressionTypes:
 
     def _find_result(self, name: str, operands: list[ValueType]) -> ValueType:
         known = load_known_functions()
-        if name in known.single or name in known.integer:
-            return FLOAT if name in known.single else INTEGER
+        if name in known.integer:
+            return INTEGER
+        if name in known.single or name in known.converting:
+            return FLOAT
         if name in known.loads:
             return (
                 ValueType(scalar=operands[0].scalar, levels=operands[0].levels - 1) if operands[0].levels else UNKNOWN

@@ -40,6 +40,7 @@ class Language:
         double_pattern: what a double-precision literal looks like; None where literals say nothing about precision.
         loops: node types of a loop.
         functions: names of functions that look like arrays.
+        has_pragmas: lines that begin with ``#pragma`` may stand anywhere, and are not part of the grammar.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Language:
     double_pattern: re.Pattern[str] | None
     loops: frozenset[str]
     functions: frozenset[str]
+    has_pragmas: bool
 
 
 def find_language(file: str) -> Language | None:
@@ -101,6 +103,7 @@ def _languages_by_suffix() -> dict[str, Language]:
             dereference=row.get("dereference", ""),
             compound_operator=row.get("compound_operator", ""),
             double_pattern=re.compile(pattern) if pattern else None,
+            has_pragmas=row.get("has_pragmas", False),
             **sets,
         )
         found.update(dict.fromkeys(language.suffixes, language))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from gpa_lsp.sources.directives import hide_pragmas
 from gpa_lsp.sources.languages import Language, find_language, load_parser
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class SourceTree:
 
     Attributes:
         language: of the text.
-        content: the text in UTF-8, as it was parsed; nodes count its bytes.
+        content: the text in UTF-8; nodes count its bytes. Where the language has pragmas, the tree does not know them: there are blanks.
         root: the whole text's node.
     """
 
@@ -65,7 +66,8 @@ def read_tree(file: str, text: str) -> SourceTree | None:
             if parser is None:
                 return None
             content = text.encode("utf-8", "replace")
-            kept = SourceTree(language=language, content=content, root=parser.parse(content).root_node)
+            parsed = hide_pragmas(content) if language.has_pragmas else content
+            kept = SourceTree(language=language, content=content, root=parser.parse(parsed).root_node)
             _TREES[key] = kept
         _TREES.move_to_end(key)
         while len(_TREES) > _KEPT_TREES:

@@ -1,0 +1,102 @@
+"""What a report knows that rewriting needs: contexts and lines for the advice of a kernel."""
+
+from collections.abc import Iterator
+
+from gpa_lsp.advice.model import Advice, Category, Region
+from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.arch.occupancy import BlockShape, OccupancyLimit, OccupancyStep, find_next_steps
+from gpa_lsp.errors import UnknownArchitectureError
+from gpa_lsp.locations import SourceLine
+from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.names import shorten_name
+from gpa_lsp.rewrites.model import RewriteContext
+
+_OCCUPANCY = "thread_increase"
+_DIRECTIVE = "`#pragma unroll "
+
+
+def build_context(kernel: KernelReport, advice: Advice, region: Region | None = None) -> RewriteContext:
+    """What is known for rewriting one place an advice is about.
+
+    Args:
+        kernel: the advice is on.
+        advice: what to do.
+        region: of the advice, where it is done; None for the kernel as a whole.
+    """
+    step = _find_register_step(kernel) if advice.optimizer == _OCCUPANCY else None
+    # A bound lets a kernel that spills have more registers only where a bound, or a flag, keeps it from them.
+    is_bounded = advice.optimizer != "register_reuse" or advice.category is Category.BINARY
+    return RewriteContext(
+        optimizer=advice.optimizer,
+        kernel=find_own_name(kernel.name),
+        unroll_copies=read_unroll_copies(region.hint or advice.hint if region is not None else advice.hint),
+        threads_per_block=_find_most_threads(kernel) if is_bounded else None,
+        min_blocks=None if step is None else step.occupancy.blocks_per_sm,
+        max_registers=None if step is None else step.block.registers_per_thread,
+    )
+
+
+def list_lines(kernel: KernelReport, region: Region) -> tuple[SourceLine, ...]:
+    """The lines a region of advice is about, as they were compiled: its own first, then those of its causes; each once."""
+    return tuple(dict.fromkeys(_list_places(kernel, region)))
+
+
+def _list_places(kernel: KernelReport, region: Region) -> Iterator[SourceLine]:
+    if region.scope.file is not None and region.scope.line:
+        yield SourceLine(file=region.scope.file, line=region.scope.line)
+    columns = kernel.instructions
+    for hotspot in region.hotspots:
+        chain = int(columns.chain_index[hotspot.def_row])
+        frames = columns.chains[chain] if chain >= 0 else ()
+        yield from (frame.source_line for frame in frames[:1] if frame.line)
+
+
+def find_own_name(readable_name: str) -> str:
+    """A kernel's name as its definition has it.
+
+    >>> find_own_name("void ns::scale<(int)3>(float*, int)"), find_own_name("_silu_kernel")
+    ('scale', '_silu_kernel')
+    """
+    whole = shorten_name(readable_name, max_chars=len(readable_name) + 8)
+    return whole.partition("<")[0].rpartition("::")[2]
+
+
+def read_unroll_copies(hint: str) -> int | None:
+    """How far a hint says to unroll; None where it does not.
+
+    >>> read_unroll_copies("Unroll the loop in line 3 of k.cu by 8 (`#pragma unroll 8` before it): it makes 64 turns.")
+    8
+    >>> read_unroll_copies("Unroll the loop in line 3 of k.py by 4: it makes 64 turns."), read_unroll_copies("Load earlier.")
+    (4, None)
+    """
+    factor = hint.partition(_DIRECTIVE)[2].partition("`")[0]
+    if not factor:
+        opening = hint.partition(":")[0]
+        factor = opening.rpartition(" by ")[2] if opening.startswith("Unroll ") else ""
+    return int(factor) if factor.isdecimal() else None
+
+
+def _find_most_threads(kernel: KernelReport) -> int | None:
+    """Threads of the largest block that any launch had; None without launches."""
+    blocks = [launch.configuration.block for launch in kernel.launches] or [kernel.configuration.block]
+    return max(x * y * z for x, y, z in blocks) or None
+
+
+def _find_register_step(kernel: KernelReport) -> OccupancyStep | None:
+    """The fewest registers to give up for more resident warps; None where registers alone do not help, or the report does not say enough."""
+    shape, capability = kernel.configuration, kernel.device.compute_capability
+    threads = shape.block[0] * shape.block[1] * shape.block[2]
+    if capability is None or threads < 1 or shape.registers_per_thread is None:
+        return None
+    if shape.shared_static_bytes is None or shape.shared_dynamic_bytes is None:
+        return None
+    block = BlockShape(
+        threads=threads,
+        registers_per_thread=shape.registers_per_thread,
+        shared_bytes=shape.shared_static_bytes + shape.shared_dynamic_bytes,
+    )
+    try:
+        steps = find_next_steps(find_architecture(capability), block)
+    except (UnknownArchitectureError, ValueError):
+        return None
+    return next((step for step in steps if step.resources == (OccupancyLimit.REGISTERS,)), None)

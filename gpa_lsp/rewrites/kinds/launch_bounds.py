@@ -1,0 +1,80 @@
+"""``__launch_bounds__`` on a kernel, so that the compiler gives its threads the registers that its launches allow."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpa_lsp.rewrites.code import Code, find_kernel
+from gpa_lsp.rewrites.edits import insert_before, insert_behind, replace_node
+from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
+from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
+from gpa_lsp.sources.trees import read_text
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_OCCUPANCY = "thread_increase"
+
+
+def _propose(site: Site) -> Iterator[Proposal]:
+    threads, blocks = site.context.threads_per_block, None
+    if site.context.optimizer == _OCCUPANCY:
+        blocks = site.context.min_blocks
+    if not threads or (blocks is None and site.context.optimizer == _OCCUPANCY):
+        return
+    code = find_kernel(site)
+    if code is None:
+        return
+    words = f"__launch_bounds__({threads})" if blocks is None else f"__launch_bounds__({threads}, {blocks})"
+    bounds = _find_bounds(code)
+    edit = _bound(site, code, words) if not bounds else _change(site, code, bounds, threads, blocks)
+    if edit is not None:
+        title = f"Declare the kernel `{words}`" if not bounds else f"Change the launch bounds to `{words}`"
+        yield Proposal(title=title, explanation=_explain(threads, blocks), edits=(edit,))
+
+
+def _find_bounds(code: Code) -> "list[Node]":
+    """Every ``__launch_bounds__`` of the kernel and of its other declarations in the file."""
+    found = []
+    for node in list_file_nodes(code.tree):
+        if node.type in ("function_definition", "declaration"):
+            declarator = find_function_declarator(node)
+            if declarator is not None and read_own_name(declarator) == code.function.name:
+                found += [child for child in node.children if child.type == "launch_bounds"]
+    return found
+
+
+def _bound(site: Site, code: Code, words: str) -> TextEdit | None:
+    node = code.function.node
+    is_plain = node.child_by_field_name("declarator") == code.function.declarator
+    attributes = [child for child in node.children if "attribute" in child.type]
+    if not is_plain or attributes or read_text(node.child_by_field_name("type")) != "void":
+        return None
+    return insert_before(site.tree, code.function.declarator, f"{words} ")
+
+
+def _change(site: Site, code: Code, bounds: "list[Node]", threads: int, blocks: int | None) -> TextEdit | None:
+    """Other numbers in the kernel's only bounds: fewer threads where more are written there, blocks where none are."""
+    given = bounds[0].named_children if len(bounds) == 1 and bounds[0].parent == code.function.node else []
+    if len(given) != 1:
+        return None
+    if blocks is not None:
+        return insert_behind(site.tree, given[0], f", {blocks}") if read_text(given[0]) == str(threads) else None
+    written = read_text(given[0])
+    is_larger = given[0].type == "number_literal" and written.isdecimal() and int(written) > threads
+    return replace_node(site.tree, given[0], str(threads)) if is_larger else None
+
+
+def _explain(threads: int, blocks: int | None) -> str:
+    largest = f"The largest measured launch has {threads} threads a block; one with more fails from then on. Results do not change."
+    if blocks is None:
+        return (
+            "The compiler was told to get by with few registers, by a bound for larger blocks or by -maxrregcount. A bound of the kernel's own takes "
+            f"the place of both, and lets each thread have all the registers that blocks of {threads} threads leave it. {largest}"
+        )
+    return (
+        f"The compiler then uses as few registers as it takes for {blocks} blocks to fit on a multiprocessor. Where the kernel needs more, values "
+        f"go to local memory, which can cost more than the additional warps gain. {largest}"
+    )
+
+
+REWRITE = RewriteKind(language="cuda", optimizers=(_OCCUPANCY, "register_reuse"), propose=_propose)

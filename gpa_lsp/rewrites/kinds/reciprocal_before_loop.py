@@ -1,0 +1,124 @@
+"""A division by what a loop does not change: one reciprocal before the loop, and products in it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpa_lsp.rewrites.divisions import Division, find_divisions, read_division
+from gpa_lsp.rewrites.edits import insert_line_above, read_indentation, replace_node
+from gpa_lsp.rewrites.invariance import find_loops_around, has_jumps, is_invariant
+from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
+from gpa_lsp.rewrites.titles import shorten
+from gpa_lsp.sources.cuda_loops import LOOPS, list_pragmas
+from gpa_lsp.sources.trees import read_text, walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_SIMPLE = frozenset(
+    {"identifier", "call_expression", "field_expression", "parenthesized_expression", "cast_expression"}
+)
+"""Divisors that need no parentheses of their own."""
+
+_EXPLANATION = (
+    "The loop does not change what it divides by, as far as its text says: one division before it will do, and a multiplication in each turn. The "
+    "reciprocal is rounded, so that a result can differ in the last bit; for divisors below 2^-126 it can overflow."
+)
+
+
+def _propose(site: Site) -> Iterator[Proposal]:
+    seen = set()
+    for division in find_divisions(site.tree, site.lines):
+        loop = _find_loop(site, division)
+        key = (0 if loop is None else loop.id, read_text(division.divisor))
+        if loop is None or key in seen:
+            continue
+        seen.add(key)
+        alike = _find_alike(division, loop)
+        name = _invent_name(site, division.divisor)
+        many = f"{len(alike)} divisions" if len(alike) > 1 else f"`{shorten(read_text(division.node))}`"
+        yield Proposal(
+            title=f"Divide once before the loop and multiply by `{name}` in {many}",
+            explanation=_EXPLANATION,
+            edits=(
+                _declare(site, division, loop, name),
+                *(edit for one in alike for edit in _multiply(site, one, name)),
+            ),
+            changes_results=True,
+        )
+
+
+def _find_loop(site: Site, division: Division) -> "Node | None":
+    """The outermost loop that leaves the divisor alone, where a declaration can stand before it; None when there is none."""
+    is_real = division.type.is_float or division.type.is_double
+    if not is_real or division.divisor.type == "number_literal":
+        return None
+    found = None
+    for loop in find_loops_around(division.node, LOOPS):
+        if not is_invariant(division.code, division.divisor, loop):
+            break
+        if _can_declare_before(site, loop):
+            found = loop
+    return None if found is None or has_jumps(division.code) else found
+
+
+def _can_declare_before(site: Site, loop: "Node") -> bool:
+    parent = loop.parent
+    is_in_block = parent is not None and parent.type == "compound_statement"
+    is_in_switch = (
+        is_in_block and parent is not None and parent.parent is not None and parent.parent.type == "switch_statement"
+    )
+    return is_in_block and not is_in_switch and read_indentation(site.tree, loop) is not None
+
+
+def _find_alike(division: Division, loop: "Node") -> list[Division]:
+    """All divisions of the loop by the same value, in the same precision."""
+    names = division.code.names
+    wanted, meant = read_text(division.divisor), _list_meanings(division)
+    found = []
+    for node in walk(loop):
+        one = read_division(division.code, node)
+        if one is None or read_text(one.divisor) != wanted or one.type != division.type:
+            continue
+        is_of_loop = loop in find_loops_around(node, LOOPS)
+        if is_of_loop and meant == [names.find(each) for each in walk(one.divisor) if each.type == "identifier"]:
+            found.append(one)
+    return found
+
+
+def _list_meanings(division: Division) -> list[object]:
+    names = division.code.names
+    return [names.find(each) for each in walk(division.divisor) if each.type == "identifier"]
+
+
+def _invent_name(site: Site, divisor: "Node") -> str:
+    """A name that stands nowhere in the file."""
+    stem = f"inv_{read_text(divisor)}" if divisor.type == "identifier" else "inv_divisor"
+    name, number = stem, 1
+    while name.encode() in site.tree.content:
+        number += 1
+        name = f"{stem}{number}"
+    return name
+
+
+def _declare(site: Site, division: Division, loop: "Node", name: str) -> TextEdit:
+    kind, one = ("float", "1.0f") if division.type.is_float else ("double", "1.0")
+    divisor = read_text(division.divisor)
+    if division.divisor.type not in _SIMPLE:
+        divisor = f"({divisor})"
+    indentation = read_indentation(site.tree, loop) or b""
+    pragmas = list_pragmas(site.tree, loop)
+    return insert_line_above(
+        site.tree,
+        loop,
+        f"const {kind} {name} = {one} / {divisor};",
+        indentation=indentation,
+        row=pragmas[-1].row if pragmas else None,
+    )
+
+
+def _multiply(site: Site, division: Division, name: str) -> tuple[TextEdit, TextEdit]:
+    operator = "*=" if division.is_assignment else "*"
+    return replace_node(site.tree, division.operator, operator), replace_node(site.tree, division.divisor, name)
+
+
+REWRITE = RewriteKind(language="cuda", optimizers=("fast_math", "strength_reduction"), propose=_propose)

@@ -1,0 +1,44 @@
+"""A product with the reciprocal of a literal, which the compiler computes, in place of a division by it."""
+
+import math
+from collections.abc import Iterator
+
+from gpa_lsp.rewrites.divisions import Division, find_divisions
+from gpa_lsp.rewrites.edits import replace_node
+from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
+from gpa_lsp.rewrites.titles import shorten
+from gpa_lsp.sources.trees import read_text
+
+_EXPLANATION = (
+    "The compiler computes the reciprocal of a literal once and for all, and what is left is a multiplication. It does not do so by itself because "
+    "the reciprocal is rounded, so that the result can differ from the quotient in the last bit."
+)
+
+
+def _propose(site: Site) -> Iterator[Proposal]:
+    for division in find_divisions(site.tree, site.lines):
+        if not _is_worth_it(division):
+            continue
+        one = "1.0f" if division.type.is_float else "1.0"
+        divisor = read_text(division.divisor)
+        yield Proposal(
+            title=f"Multiply by `({one} / {divisor})` in `{shorten(read_text(division.node))}`",
+            explanation=_EXPLANATION,
+            edits=(
+                replace_node(site.tree, division.operator, "*=" if division.is_assignment else "*"),
+                replace_node(site.tree, division.divisor, f"({one} / {divisor})"),
+            ),
+            changes_results=True,
+        )
+
+
+def _is_worth_it(division: Division) -> bool:
+    """Of powers of two the compiler takes the reciprocal itself, since it is exact; quotients of literals it computes as a whole."""
+    value = division.literal_divisor
+    if value is None or not value or not (division.type.is_float or division.type.is_double):
+        return False
+    is_power_of_two = math.frexp(value)[0] == 0.5
+    return not is_power_of_two and division.dividend.type != "number_literal" and math.isfinite(1.0 / value)
+
+
+REWRITE = RewriteKind(language="cuda", optimizers=("fast_math",), propose=_propose)

@@ -1,0 +1,91 @@
+"""``__restrict__`` on a kernel's pointers, and ``const`` on those it only reads."""
+
+from collections.abc import Iterator
+
+from gpa_lsp.rewrites.code import Code, find_kernel
+from gpa_lsp.rewrites.edits import insert_before
+from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
+from gpa_lsp.rewrites.pointers import Pointer, is_only_read, list_pointers, may_be_alone
+from gpa_lsp.rewrites.titles import join_code
+from gpa_lsp.sources.cuda_functions import count_declarations, has_internal_linkage, has_own_headers
+from gpa_lsp.sources.cuda_uses import Deed
+
+_EXCHANGES = (
+    b"__threadfence",
+    b"this_grid",
+    b"atomic_ref",
+    b"cuda::atomic",
+    b"memory_order",
+    b"cudaGridDependencySynchronize",
+)
+"""Signs of blocks that exchange data while they run, so that what is only read here may be written at the same time elsewhere."""
+
+_WRITING = frozenset({Deed.WRITTEN, Deed.PASSED, Deed.COPIED, Deed.BOUND})
+
+
+def _propose(site: Site) -> Iterator[Proposal]:
+    code = find_kernel(site)
+    if code is None or any(_is_in_function(code, sign) for sign in _EXCHANGES):
+        return
+    pointers = list_pointers(code)
+    is_written = any(use.deed in _WRITING for pointer in pointers for use in pointer.uses)
+    # With one pointer, or without a store, there is nothing that could overlap.
+    if len(pointers) < 2 or not is_written:
+        return
+    names = frozenset(pointer.text for pointer in pointers)
+    promised = [one for one in pointers if not one.is_restrict and may_be_alone(code, one, names - {one.text})]
+    if not promised:
+        return
+    constant = (
+        [one for one in promised if not one.is_const and is_only_read(code, one)] if _can_change_type(code) else []
+    )
+    yield Proposal(
+        title=_write_title(promised, constant),
+        explanation=_explain(constant),
+        edits=tuple(edit for one in promised for edit in _promise(site, one, is_constant=one in constant)),
+    )
+
+
+def _is_in_function(code: Code, sign: bytes) -> bool:
+    node = code.function.node
+    return code.tree.content.find(sign, node.start_byte, node.end_byte) >= 0
+
+
+def _can_change_type(code: Code) -> bool:
+    """Nothing else declares the kernel: ``const`` behind a pointer changes its type, ``__restrict__`` does not."""
+    is_only_one = count_declarations(code.tree, code.function.name) == 1
+    return is_only_one and (has_internal_linkage(code.function) or not has_own_headers(code.tree))
+
+
+def _promise(site: Site, pointer: Pointer, *, is_constant: bool) -> Iterator[TextEdit]:
+    if is_constant:
+        yield insert_before(site.tree, pointer.parameter, "const ")
+    yield insert_before(site.tree, pointer.name, "__restrict__ ")
+
+
+def _write_title(promised: list[Pointer], constant: list[Pointer]) -> str:
+    plain = [one.text for one in promised if one not in constant]
+    parts = []
+    if constant:
+        parts.append(f"{join_code([one.text for one in constant])} `const __restrict__`")
+    if plain:
+        parts.append(f"{join_code(plain)} `__restrict__`")
+    return f"Declare {' and '.join(parts)}"
+
+
+def _explain(constant: list[Pointer]) -> str:
+    sentences = [
+        "`__restrict__` promises that what is reached through one pointer is not changed through another while the kernel runs. Loads can then be "
+        "moved before stores, kept in registers and sent through the read-only path. Only the author can make this promise: nothing in the kernel "
+        "speaks against it, but what callers pass does not show, and where the promise is broken results are wrong."
+    ]
+    if constant:
+        sentences.append("`const` is for what the kernel only reads; it becomes part of the kernel's linkage name.")
+    return " ".join(sentences)
+
+
+REWRITE = RewriteKind(
+    language="cuda",
+    optimizers=("loop_unrolling", "code_reordering", "memory_transaction_reduction"),
+    propose=_propose,
+)

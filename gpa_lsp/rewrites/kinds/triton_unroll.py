@@ -1,0 +1,71 @@
+"""A loop of a Triton kernel that the compiler unrolls: ``tl.range(…, loop_unroll_factor=N)`` or ``tl.static_range(…)``."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpa_lsp.rewrites.edits import replace_node
+from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
+from gpa_lsp.rewrites.triton_loops import RangeLoop, add_option, find_range_loops, is_constant
+from gpa_lsp.sources.python_functions import list_arguments
+from gpa_lsp.sources.trees import read_text, walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_MOST_TURNS = 32
+"""Loops of more turns are not unrolled completely."""
+
+_FACTOR = "loop_unroll_factor"
+
+
+def _propose(site: Site) -> Iterator[Proposal]:
+    copies = site.context.unroll_copies
+    for loop in find_range_loops(site):
+        if loop.has_option(_FACTOR):
+            continue
+        if copies is not None and copies > 1:
+            yield Proposal(
+                title=f"Unroll the loop by {copies}: `{loop.language}.range(…, {_FACTOR}={copies})`",
+                explanation=(
+                    "Several iterations in one turn can wait for their loads together. The copies cost registers and code; results do not change. "
+                    "Older versions of Triton do not know the option."
+                ),
+                edits=add_option(site, loop, f"{_FACTOR}={copies}"),
+                is_preferred=True,
+            )
+        name = loop.call.child_by_field_name("function")
+        if name is not None and _can_be_static(loop):
+            yield Proposal(
+                title=f"Unroll the loop completely: `{loop.language}.static_range`",
+                explanation=(
+                    "The range is known when the kernel is compiled. `static_range` writes its turns out one after the other, with the counter as a "
+                    "constant; code and compile time grow with their number. Results do not change."
+                ),
+                edits=(replace_node(site.tree, name, f"{loop.language}.static_range"),),
+            )
+
+
+def _can_be_static(loop: RangeLoop) -> bool:
+    """Everything in the range is known when compiled, the turns are few where they can be counted, and none is left early."""
+    given = list_arguments(loop.call)
+    if not all(is_constant(loop.function, one) for one in given):
+        return False
+    body = loop.node.child_by_field_name("body")
+    if body is None or any(
+        one.type in ("break_statement", "continue_statement", "return_statement") for one in walk(body)
+    ):
+        return False
+    return all(one.type == "integer" or _names_something(one) for one in given) and _count_turns(given) <= _MOST_TURNS
+
+
+def _names_something(node: "Node") -> bool:
+    return any(one.type == "identifier" for one in walk(node))
+
+
+def _count_turns(given: "Sequence[Node]") -> int:
+    """Turns of a range of numbers; 0 where it depends on a parameter, or has no step."""
+    numbers = [int(read_text(one), 0) for one in given if one.type == "integer"]
+    return len(range(*numbers)) if len(numbers) == len(given) and numbers[2:] != [0] else 0
+
+
+REWRITE = RewriteKind(language="python", optimizers=("loop_unrolling",), propose=_propose)
