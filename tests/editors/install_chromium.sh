@@ -18,7 +18,7 @@ rm -rf "$root" "$cache"
 mkdir -p "$root" "$cache/archives/partial"
 
 # What the system already has is not downloaded; the rest is unpacked beside it. The fonts are for the pictures.
-packages=(chromium fonts-dejavu-core)
+packages=(chromium fonts-dejavu-core fonts-droid-fallback)
 apt-get -qq -y --download-only --no-install-recommends -o Dir::Cache="$cache" install "${packages[@]}" >&2 \
   || give_up 3 "cannot download ${packages[*]}; is the list of packages up to date (apt-get update)?"
 for package in "$cache"/archives/*.deb; do dpkg-deb -x "$package" "$root"; done
@@ -27,7 +27,8 @@ rm -rf "$cache"
 libraries=$(find "$root/usr/lib" -maxdepth 2 -type d \( -name '*-linux-gnu*' -o -name pulseaudio \) | paste -sd:)
 cat > "$folder/chromium" <<WRAPPER
 #!/bin/sh
-export LD_LIBRARY_PATH="$libraries" CHROME_WRAPPER=1
+export LD_LIBRARY_PATH="$libraries" CHROME_WRAPPER=1 XDG_DATA_HOME="$root/usr/share"
+[ -e /etc/fonts/fonts.conf ] || export FONTCONFIG_PATH="$root/etc/fonts"
 exec "$root/usr/lib/chromium/chromium" "\$@"
 WRAPPER
 chmod +x "$folder/chromium"

@@ -3,10 +3,13 @@
 Each test of ``vscode/suite`` is a test here; all tests of a suite run in one window, one after the other.
 """
 
+import json
 import re
 import subprocess
 import sys
+import venv
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -35,7 +38,14 @@ def built(tools: Tools) -> Tools:
 
 
 def tell_facts(workspace: Workspace) -> dict[str, object]:
-    texts = {"cause": CAUSE, "victim": VICTIM, "loop": LOOP, "doubles": DOUBLES, "dividing": DIVIDING, "kernel": "void relax("}
+    texts = {
+        "cause": CAUSE,
+        "victim": VICTIM,
+        "loop": LOOP,
+        "doubles": DOUBLES,
+        "dividing": DIVIDING,
+        "kernel": "void relax(",
+    }
     return {
         "source": str(workspace.source),
         "control": str(workspace.control),
@@ -43,26 +53,118 @@ def tell_facts(workspace: Workspace) -> dict[str, object]:
     }
 
 
-@pytest.fixture(scope="session")
-def main_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    folder = tmp_path_factory.mktemp("main")
-    workspace = make_workspace(folder / "workspace")
-    settings = {
+def list_settings(workspace: Workspace) -> dict[str, object]:
+    return {
         "gpaLsp.interpreter": sys.executable,
         "gpaLsp.pollSeconds": 0.1,
         "gpaLsp.profile.command": [*workspace.measure_command, "${output}"],
         "gpaLsp.profile.debounceSeconds": 0.1,
     }
+
+
+def name_results(results: list[Result], suite: str) -> Results:
+    assert [result.name for result in results] == find_names(suite)
+    return {result.name: result for result in results}
+
+
+@pytest.fixture(scope="session")
+def main_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder = tmp_path_factory.mktemp("main")
+    workspace = make_workspace(folder / "workspace")
     results = run_suite(
-        built, "main", folder, workspace=workspace.folder, settings=settings, facts=tell_facts(workspace)
+        built,
+        "main",
+        folder,
+        workspace=workspace.folder,
+        settings=list_settings(workspace),
+        facts=tell_facts(workspace),
     )
     assert find_left_over(folder) == []
-    return {result.name: result for result in results}
+    return name_results(results, "main")
 
 
 @pytest.mark.parametrize("name", find_names("main"))
 def test_main(name: str, main_results: Results) -> None:
     assert main_results[name].error is None, main_results[name].error
+
+
+@pytest.fixture(scope="session")
+def restricted_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A workspace whose settings name a command to measure with, and an interpreter that leaves a trace when it is started."""
+    folder = tmp_path_factory.mktemp("restricted")
+    workspace = make_workspace(folder / "workspace")
+    interpreter = workspace.folder / "python"
+    interpreter.write_text(
+        f'#!/bin/sh\ntouch "{workspace.control}/workspace-interpreter"\nexec "{sys.executable}" "$@"\n'
+    )
+    interpreter.chmod(0o755)
+    users = {name: value for name, value in list_settings(workspace).items() if not name.startswith("gpaLsp.profile")}
+    own = {**list_settings(workspace), "gpaLsp.interpreter": str(interpreter)}
+    (workspace.folder / ".vscode").mkdir()
+    (workspace.folder / ".vscode" / "settings.json").write_text(json.dumps(own))
+    results = run_suite(
+        built,
+        "restricted",
+        folder,
+        workspace=workspace.folder,
+        settings=users,
+        facts=tell_facts(workspace),
+        trusted=False,
+    )
+    assert find_left_over(folder) == []
+    return name_results(results, "restricted")
+
+
+@pytest.mark.parametrize("name", find_names("restricted"))
+def test_restricted(name: str, restricted_results: Results) -> None:
+    assert restricted_results[name].error is None, restricted_results[name].error
+
+
+@pytest.fixture(scope="session")
+def packaged(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The extension as users get it, unpacked."""
+    done = run_npm("run", "package", PYTHON=sys.executable)
+    assert done.returncode == 0, done.stdout + done.stderr
+    folder = tmp_path_factory.mktemp("packaged")
+    with ZipFile(EXTENSION / "gpa-lsp.vsix") as archive:
+        archive.extractall(folder)
+    return folder / "extension"
+
+
+@pytest.fixture(scope="session")
+def bundled_results(built: Tools, packaged: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder = tmp_path_factory.mktemp("bundled")
+    workspace = make_workspace(folder / "workspace")
+    venv.create(folder / "bare", with_pip=False)
+    settings = {**list_settings(workspace), "gpaLsp.importStrategy": "useBundled"}
+    results = run_suite(
+        built,
+        "bundled",
+        folder,
+        workspace=workspace.folder,
+        settings=settings,
+        facts={**tell_facts(workspace), "bareInterpreter": str(folder / "bare" / "bin" / "python")},
+        extension=packaged,
+    )
+    assert find_left_over(folder) == []
+    return name_results(results, "bundled")
+
+
+@pytest.mark.parametrize("name", find_names("bundled"))
+def test_bundled(name: str, bundled_results: Results) -> None:
+    assert bundled_results[name].error is None, bundled_results[name].error
+
+
+def test_package_is_small_and_complete(packaged: Path) -> None:
+    assert (EXTENSION / "gpa-lsp.vsix").stat().st_size < 1.5 * 2**20
+    assert not [path for path in packaged.rglob("*") if path.suffix in (".so", ".pyc", ".ts", ".map")]
+    manifest = json.loads((packaged / "package.json").read_text())
+    steps = manifest["contributes"]["walkthroughs"][0]["steps"]
+    wanted = [medium for step in steps for kind, medium in step["media"].items() if kind in ("image", "markdown")]
+    wanted += re.findall(r"!\[[^]]*\]\((images/[^)]+)\)", (packaged / "readme.md").read_text())
+    assert [
+        name for name in [*wanted, manifest["icon"], "bundled/libs/pygls/server.py"] if not (packaged / name).exists()
+    ] == []
 
 
 def test_types_and_generated_parts(built: Tools) -> None:
@@ -74,12 +176,17 @@ def test_types_and_generated_parts(built: Tools) -> None:
         timeout=60,
     )
     assert suite.returncode == 0, suite.stdout
-    assert not re.findall(r":\s*any\b|<any>|as any\b", "".join(path.read_text() for path in (EXTENSION / "src").glob("*.ts")))
+    assert not re.findall(
+        r":\s*any\b|<any>|as any\b", "".join(path.read_text() for path in (EXTENSION / "src").glob("*.ts"))
+    )
 
 
 def test_settings_are_the_servers() -> None:
     done = subprocess.run(
-        [sys.executable, EXTENSION / "scripts" / "read_settings.py", "--check"], check=False, capture_output=True, text=True
+        [sys.executable, EXTENSION / "scripts" / "read_settings.py", "--check"],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
 

@@ -26,7 +26,7 @@ export function makeColours() {
         id: `gpaLsp.heat.${kind}${level}`,
         description: `Background of ${words}, level ${level} of ${LEVELS - 1}.`,
         defaults: {
-          dark: colour(dark, 0.05 + 0.25 * step), light: colour(light, 0.05 + 0.25 * step),
+          dark: colour(dark, 0.05 + 0.2 * step), light: colour(light, 0.05 + 0.2 * step),
           highContrast: colour(dark, 0.1 + 0.3 * step), highContrastLight: colour(light, 0.1 + 0.3 * step),
         },
       });

@@ -43,7 +43,11 @@ class Tools:
 def find_tools(tmp: Path) -> Tools:
     """The tools; skips the test with a line that says what is missing."""
     editors = Path(os.environ.get("GPA_LSP_EDITORS", "~/.cache/gpa-lsp-editors")).expanduser()
-    for name, script in (("vscode", "install_vscode.sh"), ("playwright", "install_vscode.sh"), ("chromium", "install_chromium.sh")):
+    for name, script in (
+        ("vscode", "install_vscode.sh"),
+        ("playwright", "install_vscode.sh"),
+        ("chromium", "install_chromium.sh"),
+    ):
         if not (editors / name).exists():
             pytest.skip(f"no {name} in {editors} (GPA_LSP_EDITORS): run tests/editors/{script} {editors}")
     node = shutil.which("node")
@@ -56,10 +60,16 @@ def find_tools(tmp: Path) -> Tools:
     return Tools(editors=editors, node=node, screenshots=screenshots)
 
 
-def run_npm(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_npm(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a script of the extension's."""
     return subprocess.run(
-        ["npm", "--silent", *arguments], cwd=EXTENSION, check=False, capture_output=True, text=True, timeout=120
+        ["npm", "--silent", *arguments],
+        cwd=EXTENSION,
+        env={**os.environ, **environment},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
 
 
@@ -67,7 +77,14 @@ def bundle_suite(name: str, folder: Path) -> Path:
     """``suite/NAME.ts`` as one file that the extension host can load."""
     bundle = folder / f"{name}.cjs"
     program = EXTENSION / "node_modules" / ".bin" / "esbuild"
-    options = ["--bundle", "--platform=node", "--format=cjs", "--target=node20", "--external:vscode", "--log-level=warning"]
+    options = [
+        "--bundle",
+        "--platform=node",
+        "--format=cjs",
+        "--target=node20",
+        "--external:vscode",
+        "--log-level=warning",
+    ]
     subprocess.run([program, HERE / "suite" / f"{name}.ts", *options, f"--outfile={bundle}"], check=True, timeout=60)
     return bundle
 
@@ -122,7 +139,11 @@ def run_suite(
     )
     reported = [json.loads(line) for line in done.stdout.splitlines()]
     assert reported and reported[-1] == {"action": "end", "code": 0}, done.stdout[-2000:] + done.stderr[-4000:]
-    return [Result(name=line["name"], error=line["error"], milliseconds=line["milliseconds"]) for line in reported if "name" in line]
+    return [
+        Result(name=line["name"], error=line["error"], milliseconds=line["milliseconds"])
+        for line in reported
+        if "name" in line
+    ]
 
 
 QUIET: dict[str, Any] = {

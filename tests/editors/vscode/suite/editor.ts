@@ -7,6 +7,8 @@ import { until } from "./runner";
 export interface Facts {
   readonly source: string;
   readonly control: string;
+  /** A Python without any library. */
+  readonly bareInterpreter: string;
   /** 0-based lines of the source. */
   readonly lines: Readonly<Record<"cause" | "victim" | "loop" | "doubles" | "dividing" | "kernel", number>>;
 }

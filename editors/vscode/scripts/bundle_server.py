@@ -1,0 +1,92 @@
+"""Puts the server and its pure Python libraries into ``bundled/``.
+
+That is the package itself, the libraries that only speak the protocol, and two lists of what the user's interpreter must have. To be run by a
+Python in which the server is installed: its libraries are the ones that are copied.
+"""
+
+import json
+import re
+import shutil
+import sys
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
+REPOSITORY = BUNDLED.parent.parent.parent
+
+PURE = ("pygls", "lsprotocol", "cattrs", "attrs", "typing_extensions")
+"""Only needed to speak the protocol, and of pure Python: these come along."""
+
+COMMAND_LINE_ONLY = ("rich",)
+
+PROGRAMS = ("nvidia-cuda-nvdisasm", "nvidia-cuda-cuobjdump")
+"""No modules: what needs SASS text says so when they are missing."""
+
+MODULES = {"protobuf": "google.protobuf"}
+"""Where the name to import is not the name of the package."""
+
+NOT_SERVED = ("cli", "__main__.py")
+"""Parts of the package that a server has no use for."""
+
+OTHER_FORMATS = "cattrs/preconf"
+"""YAML, BSON and what else."""
+
+LICENCE = re.compile(r"(licen[cs]e|notice|copying)", re.IGNORECASE)
+
+
+def read_requirements() -> list[str]:
+    """What the interpreter must have, as the server's own package asks for it."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements: list[str] = project["dependencies"]
+    return [text for text in requirements if find_name(text) not in (*PURE, *COMMAND_LINE_ONLY)]
+
+
+def find_name(requirement: str) -> str:
+    """Name of the package in a requirement.
+
+    >>> find_name("pygls>=2.1,<3")
+    'pygls'
+    """
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+
+
+def copy_library(name: str, folder: Path) -> None:
+    """Copy the modules of an installed package, and its licence.
+
+    Raises:
+        ValueError: it is compiled, or installed in a way that does not say its files.
+    """
+    package = distribution(name)
+    files = [
+        file for file in package.files or () if file.parts[0] not in ("..", "bin") and "__pycache__" not in file.parts
+    ]
+    if not any(file.suffix == ".py" for file in files) or any(file.suffix in (".so", ".pyd", ".dll") for file in files):
+        raise ValueError(f"{name} is no package of Python files alone")
+    for file in files:
+        if file.as_posix().startswith(OTHER_FORMATS):
+            continue
+        if file.suffix in (".py", ".typed") or file.name == "METADATA" or LICENCE.search(file.name):
+            target = folder.joinpath(*file.parts)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(package.locate_file(file), target)  # type: ignore[arg-type]
+
+
+def main() -> int:
+    """Make ``bundled/`` anew."""
+    for name in ("server", "libs"):
+        shutil.rmtree(BUNDLED / name, ignore_errors=True)
+    unwanted = shutil.ignore_patterns("__pycache__", "*.pyc", *NOT_SERVED)
+    shutil.copytree(REPOSITORY / "gpa_lsp", BUNDLED / "server" / "gpa_lsp", ignore=unwanted)
+    for name in PURE:
+        copy_library(name, BUNDLED / "libs")
+    requirements = read_requirements()
+    names = [find_name(text) for text in requirements]
+    modules = {name: MODULES.get(name, name.replace("-", "_")) for name in names if name not in PROGRAMS}
+    (BUNDLED / "requirements.txt").write_text("\n".join(requirements) + "\n", encoding="utf-8")
+    (BUNDLED / "native.json").write_text(json.dumps(modules, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+/** The suite of a workspace that is not trusted: everything is shown, nothing is run. */
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import * as vscode from "vscode";
+import { click, screenshot } from "./desk";
+import { type Api, facts, openExtension, openSource, ourDiagnostics, source, waitForServer } from "./editor";
+import { pause, runTests, type Test, until } from "./runner";
+
+const NOTIFICATION = ".notification-list-item";
+const wasMeasured = (): boolean => existsSync(join(facts.control, "runs"));
+let api: Api;
+
+async function saveChange(): Promise<void> {
+  const editor = await openSource();
+  await editor.edit((builder) => builder.insert(new vscode.Position(0, 0), "// another line\n"));
+  assert.ok(await editor.document.save());
+}
+
+const tests: readonly Test[] = [
+  ["the server is the user's, not the workspace's, and profiles are shown", async () => {
+    assert.equal(vscode.workspace.isTrusted, false);
+    await openSource();
+    api = await openExtension();
+    await waitForServer(api);
+    await until("heat", () => api.heatOf(source).marks.length, (marks) => marks > 0);
+    await until("diagnostics", () => ourDiagnostics(source).length, (found) => found > 0);
+    const configured = vscode.workspace.getConfiguration("gpaLsp");
+    assert.notEqual(configured.get("interpreter"), configured.inspect("interpreter")?.workspaceValue);
+    assert.equal(existsSync(join(facts.control, "workspace-interpreter")), false);
+  }],
+  ["neither saving nor the command measures, and nobody is asked", async () => {
+    await saveChange();
+    assert.notEqual(await vscode.commands.executeCommand("gpaLsp.measure"), true);
+    await pause(2_500);
+    assert.equal(wasMeasured(), false);
+    assert.notEqual(api.status?.state, "measuring");
+    await screenshot("restricted-dark");
+  }],
+  ["once the workspace is trusted its own command may run, after it was agreed to", async () => {
+    await vscode.commands.executeCommand("workbench.trust.manage");
+    await click(".workspace-trust-editor .monaco-button", "Trust");
+    await until("trust", () => vscode.workspace.isTrusted, Boolean);
+    await waitForServer(api);
+    await saveChange();
+    await click(`${NOTIFICATION} .monaco-button`, "Run");
+    await until("a run", wasMeasured);
+  }],
+];
+
+export async function run(): Promise<void> {
+  await runTests(tests);
+}
