@@ -122,8 +122,11 @@ class Neovim:
     def quit(self) -> None:
         """End it as a user would, so that it can end its servers."""
         if self.process.poll() is None:
-            with contextlib.suppress(AssertionError, BrokenPipeError):
-                self.request("nvim_command", "qall!", timeout_s=3.0)
+            assert self.process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.write(self._packer.pack([2, "nvim_input", ["<C-\\><C-N>"]]))  # away from a prompt
+                self.process.stdin.write(self._packer.pack([2, "nvim_command", ["qall!"]]))
+                self.process.stdin.flush()
         try:
             self.process.wait(10.0)
         except subprocess.TimeoutExpired:

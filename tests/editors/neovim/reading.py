@@ -11,7 +11,7 @@ HEAT = """
       local details = mark[4]
       if not details.invalid then
         local stale = details.virt_text and details.virt_text[1][1] or nil
-        table.insert(marks, { mark[2], details.line_hl_group or stale })
+        table.insert(marks, { mark[2], details.line_hl_group or stale or details.number_hl_group })
       end
     end
     return marks

@@ -1,0 +1,165 @@
+"""Saving measures again: asked first, shown as it goes, cancelled, and the change shown afterwards."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.embedded import Neovim
+from tests.editors.neovim.reading import FLOAT, hover, open_source, put_cursor
+from tests.editors.workspace import DOUBLES, VICTIM, Workspace
+
+ALLOW, REFUSE = 1, 2
+
+
+def make_options(workspace: Workspace) -> str:
+    words = ", ".join(repr(word) for word in [sys.executable, str(workspace.measure), "${output}"])
+    return f"{{ settings = {{ profile = {{ command = {{ {words} }}, onSave = true, debounceSeconds = 0.1 }} }} }}"
+
+
+ANSWER = """
+    _G.asked = {}
+    vim.ui.select = function(items, options, take)
+      local titles = vim.tbl_map(options.format_item or tostring, items)
+      table.insert(_G.asked, { options.prompt, titles })
+      vim.schedule(function() take(items[CHOICE], CHOICE) end)
+    end
+"""
+
+
+@pytest.fixture
+def start_measuring(start_neovim: StartNeovim, workspace: Workspace):
+    def start(choice: int) -> Neovim:
+        neovim = start_neovim(make_options(workspace), ANSWER.replace("CHOICE", str(choice)))
+        open_source(neovim, workspace.source)
+        return neovim
+
+    return start
+
+
+def fix_doubles(neovim: Neovim, workspace: Workspace) -> None:
+    put_cursor(neovim, workspace.find_line(DOUBLES))
+    neovim.command("substitute/0.7 + 0.1/0.7f + 0.1f/")
+    neovim.command("write")
+
+
+def test_a_save_measures_again_and_the_change_is_shown(start_measuring, workspace: Workspace) -> None:
+    neovim = start_measuring(ALLOW)
+    neovim.wait_for_text("relax · 186 µs")
+    fix_doubles(neovim, workspace)
+    prompt, titles = neovim.wait_for_lua("return _G.asked[1]")
+    assert "measure.py" in prompt and len(titles) >= 2
+    neovim.wait_for("a run", lambda: workspace.runs == 1)
+    neovim.wait_for_text("relax · 10", timeout_s=30)
+    neovim.wait_for("the change in the lens", lambda: _has_change(neovim.screen.text))
+    neovim.command("GpaLsp log")
+    neovim.wait_for_text("größer geht es nicht")
+    neovim.command("close")
+    put_cursor(neovim, workspace.find_line(VICTIM), 8)
+    assert "long_scoreboard" in hover(neovim)
+    assert neovim.lua("return #_G.asked") == 1, "asked once"
+    neovim.lua("vim.cmd('silent write')")
+    neovim.command("GpaLsp history")
+    neovim.wait_for_lua("return vim.bo.filetype == 'markdown'")
+
+
+def test_a_run_is_cancelled_with_all_its_processes(start_measuring, workspace: Workspace) -> None:
+    workspace.behave("hang")
+    neovim = start_measuring(ALLOW)
+    neovim.command("GpaLsp measure")
+    neovim.wait_for("the profiler and its child", lambda: len(workspace.find_running()) == 2)
+    neovim.wait_for("the status", lambda: neovim.lua("return require('gpa_lsp.status').get().state") == "measuring")
+    neovim.command("GpaLsp cancel")
+    neovim.wait_for("silence", lambda: workspace.find_running() == [])
+    neovim.wait_for("the status", lambda: neovim.lua("return require('gpa_lsp.status').get().state") != "measuring")
+    neovim.command("GpaLsp cancel")
+    neovim.wait_for("words", lambda: "nothing is being measured" in neovim.messages())
+
+
+def test_quitting_ends_a_run(start_measuring, workspace: Workspace) -> None:
+    workspace.behave("hang")
+    neovim = start_measuring(ALLOW)
+    neovim.command("GpaLsp measure")
+    neovim.wait_for("the profiler and its child", lambda: len(workspace.find_running()) == 2)
+    neovim.quit()
+    assert workspace.find_survivors() == []
+
+
+def test_a_failure_is_explained(start_measuring, workspace: Workspace) -> None:
+    workspace.behave("fail")
+    neovim = start_measuring(ALLOW)
+    neovim.command("GpaLsp measure")
+    neovim.wait_for(
+        "words", lambda: "performance counters" in neovim.messages() or "ERR_NVGPUCTRPERM" in neovim.messages()
+    )
+    neovim.wait_for("the status", lambda: neovim.lua("return require('gpa_lsp.status').get().state") == "failed")
+
+
+def test_nothing_runs_without_a_yes(start_measuring, workspace: Workspace) -> None:
+    neovim = start_measuring(REFUSE)
+    neovim.command("write")
+    neovim.wait_for_lua("return #_G.asked > 0")
+    neovim.lua("vim.wait(800)")
+    neovim.command("GpaLsp measure")
+    neovim.lua("vim.wait(800)")
+    assert workspace.runs == 0
+
+
+def test_the_question_can_be_answered_at_the_prompt(start_neovim: StartNeovim, workspace: Workspace) -> None:
+    neovim = start_neovim(make_options(workspace))
+    open_source(neovim, workspace.source)
+    neovim.request("nvim_input", ":GpaLsp measure<CR>")
+    neovim.wait_for_text("measure.py")
+    neovim.type("1<CR>")
+    neovim.wait_for("a run", lambda: workspace.runs == 1)
+    neovim.wait_for("its end", lambda: workspace.find_running() == [])
+    assert neovim.lua(FLOAT) is None
+
+
+def test_a_pinned_baseline_stays_the_one_compared_with(start_measuring, workspace: Workspace) -> None:
+    neovim = start_measuring(ALLOW)
+    neovim.command("GpaLsp pin")
+    neovim.wait_for("words", lambda: "2 kernels" in neovim.messages())
+    neovim.command("GpaLsp unpin relax")
+    neovim.wait_for("words", lambda: "relax" in neovim.messages())
+
+
+def test_a_workspace_that_is_not_trusted_runs_nothing(start_neovim: StartNeovim, workspace: Workspace) -> None:
+    options = make_options(workspace)[:-2] + ", trusted = function() return false end }"
+    neovim = start_neovim(options, ANSWER.replace("CHOICE", "1"))
+    open_source(neovim, workspace.source)
+    neovim.command("write")
+    neovim.command("GpaLsp measure")
+    neovim.lua("vim.wait(1000)")
+    assert workspace.runs == 0
+    assert neovim.lua("return #_G.asked") == 0, "not even asked"
+
+
+def test_a_hostile_workspace_changes_nothing(start_neovim: StartNeovim, workspace: Workspace, tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    lua = f"io.open({str(trap)!r}, 'w'):close(); vim.g.gpa_lsp = {{ cmd = {{ 'touch', {str(trap)!r} }} }}"
+    for name in (".nvim.lua", ".exrc", ".nvimrc"):
+        (workspace.folder / name).write_text(lua, encoding="utf-8")
+    settings = f'{{"gpaLsp": {{"profile": {{"command": ["touch", "{trap}"], "onSave": true}}}}}}'
+    for name in (".vscode/settings.json", ".gpa-lsp.json", "gpa-lsp.json", ".neoconf.json", ".nlsp.json"):
+        path = workspace.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(settings, encoding="utf-8")
+    text = workspace.source.read_text(encoding="utf-8")
+    modeline = f"// vim: set makeprg=touch\\ {trap} statusline=%!writefile([],'{trap}') foldmethod=expr foldexpr=writefile([],'{trap}'):\n"
+    workspace.source.write_text(text + modeline, encoding="utf-8")
+    neovim = start_neovim(more="vim.o.modeline = true\n" + ANSWER.replace("CHOICE", "1"))
+    neovim.edit(workspace.source)
+    neovim.wait_for("the server", lambda: neovim.lua("return #vim.lsp.get_clients({ bufnr = 0 }) == 1"))
+    neovim.wait_for_lua("return require('gpa_lsp').status()")
+    neovim.command("write")
+    neovim.command("GpaLsp measure")
+    neovim.lua("vim.wait(1500)")
+    assert not trap.exists()
+    assert workspace.runs == 0
+    assert neovim.lua("return #_G.asked") == 0
+
+
+def _has_change(text: str) -> bool:
+    return "186 µs" in text or "1.8×" in text or "1.78" in text or "faster" in text

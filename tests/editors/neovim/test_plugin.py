@@ -1,0 +1,82 @@
+"""The plugin itself: its files, its help, its health, what it loads and when."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.embedded import PLUGIN, Neovim
+from tests.editors.neovim.reading import open_source
+from tests.editors.workspace import Workspace
+
+LUA = sorted(PLUGIN.rglob("*.lua"))
+
+
+def test_every_file_is_lua(program: Path, tmp_path: Path) -> None:
+    script = tmp_path / "check.lua"
+    script.write_text(
+        "for i = 1, #arg do local ok, reason = loadfile(arg[i]); if not ok then print(reason); os.exit(1) end end"
+    )
+    assert len(LUA) > 15
+    done = subprocess.run([program, "-l", script, *LUA], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", LUA, ids=lambda path: str(path.relative_to(PLUGIN)))
+def test_modules_are_small_and_say_what_they_are(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    assert lines[0].startswith("--")
+    assert len(lines) <= 400
+    assert max(len(line) for line in lines) <= 150
+
+
+def test_nothing_is_loaded_before_it_is_needed(start_neovim: StartNeovim) -> None:
+    neovim = start_neovim()
+    loaded = neovim.lua(
+        "return vim.tbl_filter(function(name) return vim.startswith(name, 'gpa_lsp') end, vim.tbl_keys(package.loaded))"
+    )
+    assert set(loaded) <= {"gpa_lsp", "gpa_lsp.options", "gpa_lsp.client_config"}
+    assert neovim.lua("return vim.fn.exists(':GpaLsp')") == 2
+    assert neovim.messages() == ""
+
+
+def test_the_help_has_a_tag_for_every_command_and_key(neovim: Neovim, tmp_path: Path) -> None:
+    text = (PLUGIN / "doc" / "gpa_lsp.txt").read_text(encoding="utf-8")
+    commands = neovim.lua("return vim.fn.getcompletion('GpaLsp ', 'cmdline')")
+    assert [name for name in commands if f"*:GpaLsp-{name}*" not in text] == []
+    keys = re.findall(
+        r"^  \['([a-z-]+)'\] =", (PLUGIN / "plugin" / "gpa_lsp.lua").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert len(keys) > 8
+    assert [name for name in keys if f"*<Plug>(gpa-{name})*" not in text] == []
+    (tmp_path / "gpa_lsp.txt").write_text(text, encoding="utf-8")
+    neovim.lua("vim.cmd.helptags(vim.fn.fnameescape(...))", str(tmp_path))  # raises for a tag that stands there twice
+    assert max(len(line) for line in text.split("\n")) <= 100
+
+
+def test_checkhealth_says_what_is_there(neovim: Neovim, workspace: Workspace) -> None:
+    open_source(neovim, workspace.source)
+    neovim.lua(
+        "require('gpa_lsp.options').choose({ cmd = { ... } })",
+        str(Path(__import__("sys").executable).parent / "gpa-lsp"),
+    )
+    neovim.lua("vim.cmd('checkhealth gpa_lsp')", timeout_s=60)
+    text = neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
+    assert "gpa-lsp 0." in text and "nvdisasm" in text and "ncu" in text
+    assert str(workspace.folder) in text and "utf-8" in text
+    assert "ERROR" not in text.replace("ERROR)", "")
+    neovim.lua("require('gpa_lsp.options').choose({ cmd = { '/nowhere/gpa-lsp' } })")
+    neovim.command("checkhealth gpa_lsp")
+    text = neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
+    assert "/nowhere/gpa-lsp is not executable" in text and "pip install" in text
+
+
+def test_without_a_server_commands_say_so(start_neovim: StartNeovim) -> None:
+    neovim = start_neovim()
+    for command in ("cause", "sass", "next", "hotspots all", "kernels", "measure", "chain"):
+        neovim.command("messages clear")
+        neovim.command(f"GpaLsp {command}")
+        assert "no server runs" in neovim.messages(), command
+    assert neovim.lua("return require('gpa_lsp').status()") == ""
