@@ -142,6 +142,7 @@ class _Output:
         self._take_lines = take_lines
         self._batch: list[str] = []
         self._left_out = 0
+        self._hidden_last = 0
         self._passed_on_s = 0.0
 
     async def read(self, stream: asyncio.StreamReader) -> None:
@@ -149,8 +150,7 @@ class _Output:
         loop = asyncio.get_running_loop()
         while data := await stream.read(_READ_BYTES):
             shown, more = self.lines.take(data, _LINES_PER_BATCH - len(self._batch))
-            self._batch += shown
-            self._left_out += more
+            self._note(shown, more)
             if waiting is not None:
                 waiting.cancel()
             due_s = self._passed_on_s + _BATCH_S
@@ -164,12 +164,18 @@ class _Output:
             waiting.cancel()
 
     def finish(self) -> None:
-        """Pass on what is left; where lines were left out, at least the last ones."""
-        self._batch += self.lines.finish()
-        last = self.lines.tail[-min(self._left_out, _LAST_LINES) :] if self._left_out else ()
-        self._left_out -= len(last)
+        """Pass on what is left; where the last lines were left out, some of them."""
+        end = self.lines.finish()
+        count = min(self._hidden_last, _LAST_LINES)
+        last = self.lines.tail[-count - len(end) :] if count else tuple(end)
+        self._left_out = max(0, self._left_out - count)
         self._pass_on()
         self._give(last)
+
+    def _note(self, shown: list[str], more: int) -> None:
+        self._batch += shown
+        self._left_out += more
+        self._hidden_last = more + (0 if shown else self._hidden_last)
 
     def _pass_on(self) -> None:
         self._passed_on_s = asyncio.get_running_loop().time()

@@ -92,6 +92,21 @@ def parse_command(value: object) -> Command:
     return tuple(str(word) for word in words)
 
 
+def parse_command_setting(value: object) -> Command | None:
+    """The same, with an empty line or list for "none": what is left of a setting that was taken back.
+
+    Raises:
+        ValueError: it is neither.
+
+    >>> parse_command_setting([]), parse_command_setting("./run")
+    (None, ('./run',))
+    """
+    is_empty = not value.strip() if isinstance(value, str) else isinstance(value, list | tuple) and not value
+    if is_empty:
+        return None
+    return parse_command(value)
+
+
 def _split(line: str) -> list[str]:
     if os.name != "nt":
         return shlex.split(line)

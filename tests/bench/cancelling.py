@@ -16,7 +16,10 @@ import time
 import uuid
 from pathlib import Path
 
+from gpa_lsp.collect.allowance import Allowance
 from gpa_lsp.collect.command_run import start_command
+from gpa_lsp.lsp.measure_on_save import MeasureOptions, Measuring
+from gpa_lsp.lsp.measure_permission import RUN
 from tests.collect.processes import MARK, find_marked, wait_for_file
 from tests.collect.scripts import ENDLESS, FAMILY, HANG, STUBBORN, write_program
 from tests.collect.test_command_run import SERVER
@@ -67,6 +70,54 @@ async def measure_cancel(program: str) -> tuple[float, float]:
         return time.perf_counter() - started_s, told_s
 
 
+class _Silent:
+    """A server that agrees to everything and shows nothing."""
+
+    def start_progress(self, title: str, cancel: object) -> "_Silent":
+        return self
+
+    def report(self, text: str, ratio: float | None) -> None: ...
+    def end(self, text: str) -> None: ...
+    def log(self, text: str) -> None: ...
+    def warn(self, text: str) -> None: ...
+    def inform(self, text: str) -> None: ...
+    def finished(self, result: object) -> None: ...
+
+    async def confirm(self, text: str, actions: tuple[str, ...]) -> str:
+        return RUN
+
+
+async def measure_leaving(program: str) -> float:
+    """Seconds that the server's orderly end takes in the middle of a measurement."""
+    with tempfile.TemporaryDirectory() as name:
+        measuring = Measuring(
+            _Silent(), is_relevant=lambda file: True, allowance=Allowance(Path(name) / "allowed.json")
+        )
+        options = MeasureOptions(profile=(program, name, "stay"), debounce_s=0.0)
+        measuring.configure(options, [Path(name)], is_trusted=True)
+        measuring.measure_now()
+        await asyncio.to_thread(wait_for_file, Path(name) / "grandchild")
+        started_s = time.perf_counter()
+        await measuring.leave()
+        return time.perf_counter() - started_s
+
+
+async def measure_delay(program: str, duration_s: float) -> list[float]:
+    """How late the event loop is while a command prints without end, in seconds."""
+    with tempfile.TemporaryDirectory() as name:
+        running = await start_command([program, name], folder=Path(name), timeout_s=600, take_lines=lambda lines: None)
+        await asyncio.to_thread(wait_for_file, Path(name) / "grandchild")
+        delays = []
+        until_s = time.perf_counter() + duration_s
+        while time.perf_counter() < until_s:
+            before_s = time.perf_counter()
+            await asyncio.sleep(0.005)
+            delays.append(time.perf_counter() - before_s - 0.005)
+        running.cancel()
+        await running.wait()
+        return delays
+
+
 def measure_server_death(program: str, number: int) -> float:
     """Seconds from a signal to the server until nothing is left, the server included."""
     with tempfile.TemporaryDirectory() as name:
@@ -98,6 +149,12 @@ def main() -> None:
             print_times(f"{name}: gone", [gone for gone, _ in times])
             print_times(f"{name}: told", [told for _, told in times])
         family = programs["left its session, does not listen"]
+        with tempfile.TemporaryDirectory() as cache:
+            os.environ["GPA_LSP_CACHE_DIR"] = cache
+            print_times("server leaves: gone", [asyncio.run(measure_leaving(family)) for _ in range(runs)])
+        print_times(
+            "delay of the loop by endless output", asyncio.run(measure_delay(programs["prints without end"], 3.0))
+        )
         for number in (signal.SIGKILL, signal.SIGTERM):
             deaths = [measure_server_death(family, number) for _ in range(max(1, runs // 5))]
             print_times(f"server ended by {signal.Signals(number).name}: gone", deaths)

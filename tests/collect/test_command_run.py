@@ -184,8 +184,9 @@ async def test_cancelling_the_task_that_waits_cancels_the_command(tmp_path: Path
 async def test_a_command_that_prints_without_end(tmp_path: Path, mark: str) -> None:
     lines: list[str] = []
     running = await start([PYTHON, "-S", "-c", ENDLESS], tmp_path, mark, lines)
-    while sum("not shown" in line for line in lines) < 3:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(20):
+        while sum("not shown" in line for line in lines) < 3:
+            await asyncio.sleep(0.01)
     running.cancel()
     result = await running.wait()
     assert result.ending is Ending.CANCELLED
@@ -200,6 +201,12 @@ async def test_the_last_lines_are_shown_although_too_many_were_printed(tmp_path:
     assert lines[0] == "0"
     assert lines[-2:] == ["99998", "99999"]
     assert len(lines) < 20_000
+
+
+async def test_the_last_lines_are_shown_when_the_end_takes_a_while(tmp_path: Path, mark: str) -> None:
+    body = "import time\nfor number in range(100_000): print(number)\nprint('end', end='', flush=True); time.sleep(0.5)"
+    _, lines = await run([PYTHON, "-S", "-c", body], tmp_path, mark)
+    assert lines[-3:] == ["99998", "99999", "end"]
 
 
 async def test_one_who_cannot_show_the_output_does_not_stop_the_command(tmp_path: Path, mark: str) -> None:

@@ -13,6 +13,7 @@ from gpa_lsp.collect.variables import (
     expand_command,
     list_environment,
     parse_command,
+    parse_command_setting,
     uses_variable,
 )
 
@@ -142,6 +143,13 @@ def test_commands_as_settings_give_them() -> None:
     for bad in (None, 3, [], "", "   ", ["a", 1], [""], "a 'b", {"a": "b"}, ["a\0"]):
         with pytest.raises(ValueError, match="a command: "):
             parse_command(bad)
+
+
+def test_a_command_that_was_taken_back() -> None:
+    assert [parse_command_setting(value) for value in ("", "  ", [], ())] == [None] * 4
+    assert parse_command_setting("make profile") == ("make", "profile")
+    with pytest.raises(ValueError, match="a command: "):
+        parse_command_setting([""])
 
 
 def test_scripts_find_the_values_in_the_environment() -> None:
