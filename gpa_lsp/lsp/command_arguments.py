@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.lsp.session import Snapshot, VisibleKernel
+
 
 def read_place(arguments: Sequence[Any]) -> tuple[str, int] | None:
     """The document and the 1-based line of ``uri, line``; None when that is not what was sent.
@@ -22,3 +24,11 @@ def read_text(arguments: Sequence[Any], index: int = 0) -> str | None:
     """The argument at a place if it is a text, else None."""
     value = arguments[index] if len(arguments) > index else None
     return value if isinstance(value, str) else None
+
+
+def choose_kernels(snapshot: Snapshot, arguments: Sequence[Any]) -> tuple[VisibleKernel, ...]:
+    """The shown kernels a command is about: those with the mangled name that was sent, or all when none was."""
+    wanted = read_text(arguments)
+    if wanted is None:
+        return snapshot.visible
+    return tuple(shown for shown in snapshot.visible if shown.kernel.report.mangled_name == wanted)

@@ -71,7 +71,9 @@ class ProfileFinder:
         self._roots: dict[str, _Root] = {}
         relative = [glob for glob in globs if not glob.startswith(("/", "~")) and not Path(glob).is_absolute()]
         for root in roots:
-            self._roots[os.fspath(root)] = _Root(real_path=os.path.realpath(root), pattern=compile_globs(relative), max_depth=max_depth)
+            self._roots[os.fspath(root)] = _Root(
+                real_path=os.path.realpath(root), pattern=compile_globs(relative), max_depth=max_depth
+            )
         for glob in globs:
             if glob not in relative:
                 folder, rest = split_glob(os.fspath(Path(glob).expanduser()))

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpa_lsp.lsp.cause_words import describe_remedy, label_best_advice
+from gpa_lsp.lsp.history_words import describe_change_briefly, describe_past
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.stall_table import draw_reasons, draw_table, find_top_reason
 from gpa_lsp.render.numbers import format_count, format_dim3, format_duration_ns, format_whole_percent
@@ -21,6 +22,9 @@ def describe_kernel_briefly(shown: VisibleKernel) -> str:
         launches = len(report.launches)
         time = format_duration_ns(report.duration_ns)
         parts.append(f"{time} (mean of {launches} launches)" if launches > 1 else time)
+    change = describe_change_briefly(shown.kernel.history)
+    if change:
+        parts.append(change)
     parts.append(f"{format_count(report.total_samples)} samples")
     reason = find_top_reason(report.by_reason)
     if reason is not None:
@@ -36,6 +40,7 @@ def describe_kernel(shown: VisibleKernel) -> str:
     """A page about a kernel."""
     report = shown.kernel.report
     parts = [f"# {shown.name}", describe_kernel_briefly(shown), _describe_launch(report)]
+    parts.append(describe_past(shown.kernel.history))
     parts.append(draw_reasons(report.by_reason, report.total_samples, "of kernel"))
     lines = [
         (

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from gpa_lsp.errors import ToolError
+from gpa_lsp.errors import GpaError, ToolError
 from gpa_lsp.lsp.analysis import analyse_profiles
 from gpa_lsp.lsp.discovery import ProfileFinder, Stamp
+from gpa_lsp.lsp.past import compare_again
 from gpa_lsp.lsp.profile_watch import ProfileWatch
 from gpa_lsp.lsp.session import LoadedProfile, MeasuredFile, MeasuredKernel, Snapshot
 from gpa_lsp.lsp.settings import Settings
@@ -89,7 +90,7 @@ class ProfileLoader:
 
     def configure(self, roots: tuple[Path, ...], settings: Settings, *, max_depth: int = 32) -> None:
         """Look in other places, or with other settings; what was read is read again if it would be read differently."""
-        read_differently = (roots, settings.path_mappings) != (self._roots, self._settings.path_mappings)
+        read_differently = (roots, _choose_reading(settings)) != (self._roots, _choose_reading(self._settings))
         self._roots, self._settings, self._max_depth = roots, settings, max_depth
         if read_differently:
             self.reload()
@@ -141,8 +142,26 @@ class ProfileLoader:
             self._publish(self._snapshot.without_profiles(gone))
         if due:
             await self._read(due[:_BATCH], found)
+            if self._settings.keeps_history and len(due) <= _BATCH and self._has_older():
+                await self.look_back()
             gc.freeze()  # what was read stays: looking at all of it for garbage would take a tenth of a second in the middle of an answer
             self._wake.set()
+
+    def _has_older(self) -> bool:
+        """Whether there are measurements that are older than what is shown: what is shown may have been compared before they were read."""
+        shown = len(self._snapshot.visible)
+        return sum(len(profile.kernels) for profile in self._snapshot.profiles.values()) > shown
+
+    async def look_back(self) -> None:
+        """Compare what is shown with its past again."""
+        kernels = [shown.kernel for shown in self._snapshot.visible]
+        try:
+            histories = await call_in_thread(lambda: compare_again(kernels))
+        except (GpaError, OSError, ImportError) as error:
+            logger.warning("measurements cannot be compared with earlier ones: %s", error)
+            return
+        if any(histories.get(id(kernel)) != kernel.history for kernel in kernels):
+            self._publish(self._snapshot.with_histories(histories))
 
     async def _read(self, paths: tuple[Path, ...], found: Mapping[Path, Stamp]) -> None:
         """Read some profiles, in a task of its own so that it can be cancelled without ending the loop."""
@@ -159,7 +178,13 @@ class ProfileLoader:
     async def _analyse(self, paths: tuple[Path, ...], found: Mapping[Path, Stamp]) -> None:
         left = list(paths)
         display = self._audience.start_progress("Reading profiles", lambda: self._set_aside(left, found))
-        job = Job(profiles=paths, roots=self._roots, path_mappings=self._settings.path_mappings)
+        job = Job(
+            profiles=paths,
+            roots=self._roots,
+            path_mappings=self._settings.path_mappings,
+            blamer=self._settings.blamer,
+            keeps_history=self._settings.keeps_history,
+        )
         arriving: dict[Path, _Arriving] = {}
         try:
             async with aclosing(analyse_profiles(job)) as messages:
@@ -210,6 +235,11 @@ class ProfileLoader:
     def _publish(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._audience.take_snapshot(snapshot)
+
+
+def _choose_reading(settings: Settings) -> tuple[object, ...]:
+    """The options that decide how a profile is read."""
+    return (settings.path_mappings, settings.blamer, settings.keeps_history)
 
 
 def _is_cancelling() -> bool:

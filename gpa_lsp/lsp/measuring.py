@@ -23,12 +23,13 @@ FindCopy = Callable[[str, int], Sequence[str] | None]
 """(local path, time of measuring in ns since 1970) → the lines of the source at that time, where somebody kept them."""
 
 
-def _keep_none(local_path: str, measured_ns: int) -> None:
+def forget_copies(local_path: str, measured_ns: int) -> None:
+    """For who keeps no texts."""
     del local_path, measured_ns
 
 
 def find_files(
-    report: Report, locator: SourceLocator, profile_modified_ns: int, find_copy: FindCopy = _keep_none
+    report: Report, locator: SourceLocator, profile_modified_ns: int, find_copy: FindCopy = forget_copies
 ) -> tuple[MeasuredFile, ...]:
     """The sources of a report that this machine has, by path as compiled.
 

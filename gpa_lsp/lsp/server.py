@@ -1,11 +1,12 @@
 """The language server: the client on one side, features and the loader on the other."""
 
 import asyncio
+import inspect
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -17,6 +18,7 @@ from pygls.workspace import PositionCodec
 import gpa_lsp.lsp.commands
 import gpa_lsp.lsp.features
 from gpa_lsp import __version__
+from gpa_lsp.errors import GpaError
 from gpa_lsp.lsp.abilities import Abilities, read_abilities
 from gpa_lsp.lsp.commands import Command
 from gpa_lsp.lsp.document_view import DocumentView
@@ -24,6 +26,7 @@ from gpa_lsp.lsp.documents import Documents
 from gpa_lsp.lsp.editor import Editor, ProgressBar, Wire
 from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature, SessionFeature
 from gpa_lsp.lsp.loader import ProfileLoader, call_in_thread
+from gpa_lsp.lsp.past import pin_kernels
 from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import UnitCounter
 from gpa_lsp.lsp.registrations import can_register_late, make_registration, withdraw
@@ -111,8 +114,14 @@ class Server:
         return lambda params: self._guard(name, lambda: feature.answer(self, params), None)
 
     def _make_command(self, command: Command) -> Callable[..., Any]:
-        def run(*arguments: Any) -> Any:
-            return self._guard(command.name, lambda: command.run(self, arguments), None)
+        async def run(*arguments: Any) -> Any:
+            result = self._guard(command.name, lambda: command.run(self, arguments), None)
+            if not inspect.isawaitable(result):
+                return result
+            try:
+                return await result
+            except Exception:
+                return self._tell_broken(command.name)
 
         return run
 
@@ -121,11 +130,15 @@ class Server:
         try:
             return function()
         except Exception:
-            logger.exception("%s failed", name)
-            if name not in self._broken:
-                self._broken.add(name)
-                self._editor.warn(f"{name} failed; see the log of the language server")
+            self._tell_broken(name)
             return default
+
+    def _tell_broken(self, name: str) -> None:
+        """Log the exception that is being handled, and say once that there was one."""
+        logger.exception("%s failed", name)
+        if name not in self._broken:
+            self._broken.add(name)
+            self._editor.warn(f"{name} failed; see the log of the language server")
 
     # The life of the session
 
@@ -356,6 +369,17 @@ class Server:
     def show_message(self, text: str) -> None:
         """Say a sentence."""
         self._editor.inform(text)
+
+    async def pin(self, kernels: Sequence[VisibleKernel], *, is_pinned: bool) -> int:
+        """Make the shown measurements of some kernels their baselines, or take the baselines away."""
+        measured = [shown.kernel for shown in kernels]
+        try:
+            count = await call_in_thread(lambda: pin_kernels(measured, is_pinned=is_pinned))
+        except GpaError as error:
+            self._editor.warn(str(error))
+            return 0
+        await self._loader.look_back()
+        return count
 
 
 def _build_sass(uri: str, shown: VisibleKernel) -> SassDocument:

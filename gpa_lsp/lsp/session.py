@@ -4,10 +4,11 @@ These objects cross the pipe from the worker process, so they hold nothing that 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.history.model import KernelHistory
 from gpa_lsp.lsp.causes import LineCauses
 from gpa_lsp.report.names import shorten_distinctly
 
@@ -51,6 +52,7 @@ class MeasuredKernel:
         body: file as compiled, and the lines of it the kernel's own body has instructions on, ascending; None without lines.
         causes: (file as compiled, line) → what it waits for and who waits for it; empty where nothing was blamed.
         remedies: (file as compiled, line) → advice that names it, as indices into the report's, best first.
+        history: what changed since earlier measurements; None where nothing is remembered.
     """
 
     report: "KernelReport"
@@ -59,6 +61,7 @@ class MeasuredKernel:
     body: tuple[str, tuple[int, ...]] | None
     causes: Mapping[tuple[str, int], LineCauses] = field(default_factory=dict)
     remedies: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    history: KernelHistory | None = None
 
     @property
     def advice(self) -> "tuple[Advice, ...]":
@@ -124,6 +127,20 @@ class Snapshot:
         """This snapshot without some profiles."""
         gone = set(paths)
         return self._rebuild({path: profile for path, profile in self.profiles.items() if path not in gone})
+
+    def with_histories(self, histories: Mapping[int, KernelHistory]) -> "Snapshot":
+        """This snapshot with another past of some kernels, by the ``id`` of the kernel."""
+        profiles = {
+            path: replace(
+                profile,
+                kernels=tuple(
+                    replace(kernel, history=histories[id(kernel)]) if id(kernel) in histories else kernel
+                    for kernel in profile.kernels
+                ),
+            )
+            for path, profile in self.profiles.items()
+        }
+        return self._rebuild(profiles)
 
     def _rebuild(self, profiles: Mapping[Path, LoadedProfile]) -> "Snapshot":
         visible = _choose_newest(profiles.values())

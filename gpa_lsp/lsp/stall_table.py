@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpa_lsp.lsp.document_view import HotLine
+from gpa_lsp.lsp.history_words import describe_line_change
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.numbers import (
     format_count,
@@ -90,6 +91,7 @@ def _describe_one(line: HotLine) -> str:
         f"**{format_share(report.share_of(row.inclusive_samples))}** of `{line.shown.name}`: {_count_samples(line)}"
     ]
     parts.append(_doubt(line))
+    parts.append(describe_line_change(line.shown.kernel.history, (row.file or "", row.line or 0)))
     if reason is not None:
         parts.append(f"mostly **{reason}**: {describe_stall_reason(reason).description}")
     parts.append(draw_reasons(row.inclusive_by_reason, row.inclusive_samples, "of line"))

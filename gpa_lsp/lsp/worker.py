@@ -13,7 +13,9 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,48 +33,78 @@ from gpa_lsp.lsp.worker_messages import (
 )
 
 if TYPE_CHECKING:
+    from gpa_lsp.history.remember import KernelMemory
     from gpa_lsp.report.source_paths import SourceLocator
 
 
 def run_job(job: Job, send: Callable[[Message], None]) -> None:
     """Read the profiles of a job one after the other; whatever is wrong with one of them does not keep the next from being read."""
+    from gpa_lsp.history.remember import KernelMemory
     from gpa_lsp.report.source_paths import SourceLocator
 
     locator = SourceLocator(job.roots, job.path_mappings, is_confined=True)
-    for profile in job.profiles:
-        try:
-            _read_profile(profile, locator, send)
-        except GpaError as error:
-            send(ProfileFailed(profile=profile, reason=str(error)))
-        except MemoryError:
-            send(ProfileFailed(profile=profile, reason=f"{profile}: there is not enough memory to read it"))
-        except Exception as error:  # a bug of ours in one profile must not hide the others
-            sys.excepthook(*sys.exc_info())
-            send(
-                ProfileFailed(
-                    profile=profile,
-                    reason=f"{profile}: internal error ({type(error).__name__}: {error}); please report it",
-                )
+    with contextlib.ExitStack() as stack:
+        memory = stack.enter_context(KernelMemory()) if job.keeps_history else None
+        for profile in job.profiles:
+            _read_one(_Reading(job=job, profile=profile, locator=locator, memory=memory), send)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """A profile and what is needed to read it; without a memory nothing is remembered."""
+
+    job: Job
+    profile: Path
+    locator: "SourceLocator"
+    memory: "KernelMemory | None"
+
+
+def _read_one(reading: _Reading, send: Callable[[Message], None]) -> None:
+    profile = reading.profile
+    try:
+        _read_profile(reading, send)
+    except GpaError as error:
+        send(ProfileFailed(profile=profile, reason=str(error)))
+    except MemoryError:
+        send(ProfileFailed(profile=profile, reason=f"{profile}: there is not enough memory to read it"))
+    except Exception as error:  # a bug of ours in one profile must not hide the others
+        sys.excepthook(*sys.exc_info())
+        send(
+            ProfileFailed(
+                profile=profile,
+                reason=f"{profile}: internal error ({type(error).__name__}: {error}); please report it",
             )
+        )
 
 
-def _read_profile(profile: Path, locator: "SourceLocator", send: Callable[[Message], None]) -> None:
-    from gpa_lsp.lsp.measuring import find_files, measure_kernel
+def _read_profile(reading: _Reading, send: Callable[[Message], None]) -> None:
+    from gpa_lsp.lsp.measuring import find_files, forget_copies, measure_kernel
+    from gpa_lsp.lsp.remembering import describe_surroundings
     from gpa_lsp.pipeline import analyse
+
+    profile, memory = reading.profile, reading.memory
 
     def tell(step: str, done: int, total: int) -> None:
         send(Progress(profile=profile, step=step, done=done, total=total))
 
     modified_ns = profile.stat().st_mtime_ns
-    report = analyse([profile], locator=locator, progress=tell)
+    report = analyse([profile], locator=reading.locator, blamer=reading.job.blamer, progress=tell)
     failures = [problem for problem in report.problems if problem.severity is ProblemSeverity.ERROR]
     if failures and not report.kernels:
         send(ProfileFailed(profile=profile, reason=str(failures[0])))
         return
-    send(FilesFound(profile=profile, files=find_files(report, locator, modified_ns)))
+    find_copy = memory.find_source if memory is not None else forget_copies
+    read_ns = time.time_ns()
+    files = find_files(report, reading.locator, modified_ns, find_copy)
+    send(FilesFound(profile=profile, files=files))
     for kernel in report.kernels:
-        send(KernelRead(profile=profile, kernel=measure_kernel(kernel, modified_ns)))
-    send(ProfileRead(profile=profile, remarks=tuple(str(problem) for problem in report.problems)))
+        measured = measure_kernel(kernel, modified_ns)
+        if memory is not None:
+            told = describe_surroundings(measured, files, roots=reading.job.roots, read_ns=read_ns)
+            measured = replace(measured, history=memory.remember(kernel, told))
+        send(KernelRead(profile=profile, kernel=measured))
+    problems = (*report.problems, *(memory.problems if memory is not None else ()))
+    send(ProfileRead(profile=profile, remarks=tuple(str(problem) for problem in problems)))
 
 
 def _die_with_parent() -> None:

@@ -22,11 +22,15 @@ class Job:
         profiles: in this order.
         roots: workspace folders sources are looked for in.
         path_mappings: as in the settings.
+        blamer: how causes are found.
+        keeps_history: remember what was measured, and compare with what was.
     """
 
     profiles: tuple[Path, ...]
     roots: tuple[Path, ...]
     path_mappings: tuple[tuple[str, str], ...]
+    blamer: str = "scoreboard"
+    keeps_history: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

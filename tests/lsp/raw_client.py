@@ -10,6 +10,7 @@ import os
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -38,12 +39,13 @@ class RawClient:
         module: str = "gpa_lsp.lsp",
     ) -> None:
         self.started_s = time.perf_counter()
+        self._home = tempfile.TemporaryDirectory(prefix="gpa-lsp-test-", ignore_cleanup_errors=True)
         self.process = subprocess.Popen(
             [sys.executable, "-m", *module.split()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, "GPA_LSP_DATA_DIR": self._home.name, **(environment or {})},
         )
         self.settings = settings
         self.answers = answers
@@ -149,6 +151,7 @@ class RawClient:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self._home.cleanup()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert stream is not None
             with contextlib.suppress(BrokenPipeError):

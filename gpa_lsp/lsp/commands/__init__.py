@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from lsprotocol import types
 
+from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.session_view import SessionView
 
 
@@ -31,6 +32,10 @@ class Desk(SessionView, Protocol):
         """Say a sentence."""
         ...
 
+    async def pin(self, kernels: Sequence[VisibleKernel], *, is_pinned: bool) -> int:
+        """Make the shown measurements of some kernels their baselines, or take the baselines away; for how many that could be done."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
@@ -38,7 +43,7 @@ class Command:
 
     Attributes:
         name: starts with ``gpaLsp.``; the same for all clients.
-        run: (desk, the request's arguments) → the result, plain JSON. Arguments come from the client unchecked.
+        run: (desk, the request's arguments) → the result, plain JSON, or a coroutine of it. Arguments come from the client unchecked.
     """
 
     name: str

@@ -4,6 +4,7 @@ Its profiles are listings in the notation of ``tests/report_builder.py``, so tha
 half-written on purpose. Lines that start with ``#`` say how:
 
     #name saxpy(float*)        the kernel's readable name; without it the file's name
+    #time 120000               the duration of its launch, in nanoseconds
     #measured 1700000000       when, in seconds since 1970
     #source saxpy.cu           embed this file of the profile's folder as it is now
     #sleep 5                   take so many seconds
@@ -48,6 +49,7 @@ def analyse(paths: Sequence[Path], *, progress: Any = None, **more: Any) -> Any:
         "\n".join(line for line in lines if not line.startswith("#")),
         name=name,
         profile_path=str(path),
+        **({"durations_ns": (float(words["time"]),)} if "time" in words else {}),
         measured_unix_s=int(words["measured"]) if "measured" in words else None,
         sources={words["source"]: (path.parent / words["source"]).read_text()} if "source" in words else {},
     )

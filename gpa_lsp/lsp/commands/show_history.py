@@ -1,0 +1,35 @@
+"""``gpaLsp.showHistory``: a page with what changed since earlier measurements."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.lsp.command_arguments import choose_kernels
+from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.history_words import describe_past
+from gpa_lsp.lsp.session import VisibleKernel
+
+
+def show_history(desk: Desk, arguments: Sequence[Any]) -> str:
+    """Show the past of a kernel (its mangled name), or of all.
+
+    Returns:
+        The page's Markdown.
+    """
+    page = describe_histories(choose_kernels(desk.snapshot, arguments))
+    desk.show_document("history", page)
+    return page
+
+
+def describe_histories(kernels: Sequence[VisibleKernel]) -> str:
+    """The page."""
+    parts = ["# What changed"]
+    for shown in kernels:
+        past = describe_past(shown.kernel.history)
+        parts.append(f"## {shown.name}\n\n{past or 'Nothing earlier is remembered of this kernel.'}")
+    if not kernels:
+        parts.append("No loaded profile has such a kernel.")
+    parts.append("`gpa-lsp history` lists every measurement that is remembered.")
+    return "\n\n".join(parts) + "\n"
+
+
+COMMAND = Command(name="gpaLsp.showHistory", run=show_history)

@@ -1,0 +1,106 @@
+"""What the server says of earlier measurements."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from tests.lsp.conftest import StartClient, make_ancient, write_profile
+from tests.lsp.raw_client import RawClient
+from tests.lsp.views import LISTING, SOURCE
+
+NAME = "name saxpy(float*, float*)"
+QUICK = {"pollSeconds": 0.05}
+
+
+def read_lens(client: RawClient, uri: str) -> str:
+    (lens, *_) = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    return str(lens["command"]["title"])
+
+
+def read_hover(client: RawClient, uri: str, line: int) -> str:
+    params = {"textDocument": {"uri": uri}, "position": {"line": line - 1, "character": 0}}
+    return str(client.request("textDocument/hover", params)["contents"]["value"])
+
+
+def wait_for_lens(client: RawClient, uri: str, words: str) -> str:
+    for _ in range(200):
+        title = read_lens(client, uri) if client.notifications else ""
+        if words in title:
+            return title
+        with client._arrived:
+            client._arrived.wait(0.1)
+    raise AssertionError((words, read_lens(client, uri), client.errors))
+
+
+def start(start_client: StartClient, workspace: Path, **options: Any) -> tuple[RawClient, str]:
+    client = start_client(settings=QUICK, **options)
+    client.initialize(workspace)
+    uri = client.open(workspace / "saxpy.cu")
+    client.wait_for_diagnostics(uri)
+    return client, uri
+
+
+def test_a_new_measurement_is_compared_with_the_last_one(start_client: StartClient, workspace: Path) -> None:
+    write_profile(workspace / "saxpy.ncu-rep", LISTING, NAME, "time 200000", "measured 2000")
+    client, uri = start(start_client, workspace)
+    assert " since " not in read_lens(client, uri)
+    faster = LISTING.replace("LDG.E R2", "LDG.E.128 R2").replace("60/50", "20/15")
+    write_profile(workspace / "saxpy.ncu-rep", faster, NAME, "time 100000", "measured 3000", fresh=True)
+    title = wait_for_lens(client, uri, " since ")
+    assert "−50 % since" in title
+    assert "this line: " in read_hover(client, uri, 5) and "since the last run" in read_hover(client, uri, 5)
+
+
+def test_an_older_measurement_read_later_is_the_past_too(start_client: StartClient, workspace: Path) -> None:
+    write_profile(workspace / "saxpy.ncu-rep", LISTING, NAME, "time 100000", "measured 3000")
+    client, uri = start(start_client, workspace)
+    older = LISTING.replace("LDG.E R2", "LDG.E.64 R2").replace("60/50", "90/80")
+    write_profile(workspace / "older.ncu-rep", older, NAME, "time 400000", "measured 2000", fresh=True)
+    assert "−75 % since" in wait_for_lens(client, uri, " since ")
+
+
+def test_a_baseline_can_be_pinned_and_taken_away(start_client: StartClient, workspace: Path) -> None:
+    write_profile(workspace / "saxpy.ncu-rep", LISTING, NAME, "time 200000", "measured 2000")
+    client, uri = start(start_client, workspace)
+    assert client.request("workspace/executeCommand", {"command": "gpaLsp.pinBaseline"}) == 1
+    wait_for_lens(client, uri, "this is the baseline")
+    assert client.request("workspace/executeCommand", {"command": "gpaLsp.unpinBaseline"}) == 1
+    assert "baseline" not in read_lens(client, uri)
+    assert client.request("workspace/executeCommand", {"command": "gpaLsp.unpinBaseline"}) == 0
+
+
+def test_the_saved_copy_of_a_source_maps_its_lines(start_client: StartClient, workspace: Path, tmp_path: Path) -> None:
+    home = {"GPA_LSP_DATA_DIR": str(tmp_path / "data")}
+    write_profile(workspace / "saxpy.ncu-rep", LISTING, NAME, "measured 2000")
+    from tests.lsp.conftest import LISTINGS
+
+    first = RawClient(environment={**LISTINGS, **home}, settings=QUICK)
+    first.initialize(workspace)
+    first.wait_for_diagnostics(first.open(workspace / "saxpy.cu"))
+    first.shut_down()
+    first.kill()
+    (workspace / "saxpy.cu").write_text("// one more line\n" + SOURCE)  # edited and saved while nobody looked
+    second = RawClient(environment={**LISTINGS, **home}, settings=QUICK)
+    try:
+        second.initialize(workspace)
+        uri = second.open(workspace / "saxpy.cu")
+        marked = {item["range"]["start"]["line"] + 1 for item in second.wait_for_diagnostics(uri)}
+        assert marked == {5, 6, 7}  # measured on 4, 5 and 6
+        assert second.messages() == []
+    finally:
+        second.kill()
+    assert os.listdir(tmp_path / "data")  # noqa: PTH208
+
+
+def test_without_memory_nothing_is_kept(workspace: Path, tmp_path: Path) -> None:
+    from tests.lsp.conftest import LISTINGS
+
+    home = {"GPA_LSP_DATA_DIR": str(tmp_path / "data")}
+    client = RawClient(environment={**LISTINGS, **home}, settings={**QUICK, "history": {"enable": False}})
+    try:
+        make_ancient(workspace / "saxpy.cu")
+        client.initialize(workspace)
+        client.wait_for_diagnostics(client.open(workspace / "saxpy.cu"))
+    finally:
+        client.kill()
+    assert not (tmp_path / "data").exists()
