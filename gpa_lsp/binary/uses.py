@@ -77,6 +77,16 @@ class UseFinder:
             (reads if opcode.predicate_mask == MaskUse.READ else writes).extend(_expand_mask(tokens))
         return Uses(reads, writes)
 
+    def find_written(self, mnemonic: str, opcode: Opcode, tokens: Sequence[str]) -> tuple[bool, ...]:
+        """Which operands of an instruction are its results.
+
+        >>> from gpa_lsp.binary.opcodes import describe_mnemonic
+        >>> UseFinder().find_written("IADD3", describe_mnemonic("IADD3"), ("R4", "P1", "R3", "R4", "RZ"))
+        (True, True, False, False, False)
+        """
+        operands = [self.operands[token] for token in tokens]
+        return tuple(role.is_written for role in _make_plan(mnemonic, opcode, tokens, operands))
+
 
 def _make_plan(mnemonic: str, opcode: Opcode, tokens: Sequence[str], operands: Sequence[Operand]) -> _Plan:
     widths = iter(_find_widths(mnemonic, opcode, tokens, operands))

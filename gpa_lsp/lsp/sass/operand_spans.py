@@ -106,10 +106,8 @@ def list_operands(text: str) -> tuple[OperandSpan, ...]:
             for first, last, kind, resources in scan_operand(token)
         )
         place += len(token) + len(_SEPARATOR)
-    if spans and spans[-1].kind is SpanKind.IMMEDIATE and has_target(text[start:end]):
-        last = spans[-1]
-        if _HEXADECIMAL.fullmatch(text[last.start : last.end]) and not text[last.end :].strip():
-            spans[-1] = last._replace(kind=SpanKind.TARGET)
+    if spans and is_address(text[spans[-1].start :]) and has_target(text[start:end]):
+        spans[-1] = spans[-1]._replace(kind=SpanKind.TARGET)
     return tuple(spans)
 
 
@@ -126,6 +124,15 @@ def find_mnemonic(text: str) -> tuple[int, int, int]:
         start = len(text) - len(text[guard:].lstrip(" "))
     end = text.find(" ", start)
     return guard, start, len(text) if end < 0 else end
+
+
+def is_address(operand: str) -> bool:
+    """Whether an operand is a plain hexadecimal number, as addresses of code are written.
+
+    >>> is_address("0x1f0"), is_address("0x1f0]"), is_address("16")
+    (True, False, False)
+    """
+    return _HEXADECIMAL.fullmatch(operand) is not None
 
 
 @lru_cache(maxsize=4096)
