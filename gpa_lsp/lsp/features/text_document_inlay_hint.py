@@ -1,10 +1,11 @@
-"""``textDocument/inlayHint``: share and stall reason at the end of each hot line."""
+"""``textDocument/inlayHint``: share and stall reason at the end of each hot line; in SASS documents, what waits for what."""
 
 from lsprotocol import types
 
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
 from gpa_lsp.lsp.features import RequestFeature
 from gpa_lsp.lsp.positions import read_lines
+from gpa_lsp.lsp.sass.hints import answer_sass
 from gpa_lsp.lsp.stall_table import label_line
 from gpa_lsp.render.numbers import format_share
 
@@ -40,6 +41,7 @@ def _make_hint(view: DocumentView, line: int, hot: HotLine) -> types.InlayHint:
 FEATURE = RequestFeature(
     method=types.TEXT_DOCUMENT_INLAY_HINT,
     answer=answer_inlay_hint,
+    answer_sass=answer_sass,
     refresh_method=types.WORKSPACE_INLAY_HINT_REFRESH,
     refresh_capability="workspace.inlay_hint.refresh_support",
 )

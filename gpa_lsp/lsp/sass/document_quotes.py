@@ -19,6 +19,7 @@ _ROWS_REMEMBERED = 32
 _LINE_CELLS = 140
 _LEAST_CELLS = 48
 _MOST_NAME_CELLS = 26
+_MOST_FILE_CELLS = 48
 _MOST_TEXT_CELLS = 40
 """Of a line that was inlined: the reader wants to know into what."""
 
@@ -72,24 +73,23 @@ class QuoteWriter:
             known = self._written[chain] = self._indent + self._write(self._chains[chain])
         return known
 
-    def name(self, frame: Frame) -> str:
-        """A place, by the shortest end of its path that says which file it is."""
-        name = self._names[frame.file]
+    def name_lines(self, file: str, first: int, last: int) -> str:
+        """A stretch of lines, by the shortest end of the path that says which file it is."""
+        name = cut(self._names.get(file) or make_plain(file), _MOST_FILE_CELLS, keeps_end=True)
+        return f"{name}:{first}-{last}" if last > first else f"{name}:{first}"
+
+    def _name(self, frame: Frame) -> str:
+        name = cut(self._names[frame.file], _MOST_NAME_CELLS, keeps_end=True)
         return f"{name}:{frame.line}" if frame.line > 0 else name
 
-    def name_lines(self, file: str, first: int, last: int) -> str:
-        """A stretch of lines, likewise."""
-        name = f"{self._names.get(file) or make_plain(file)}:{first}"
-        return f"{name}-{last}" if last > first else name
-
     def _write(self, chain: InlineChain) -> str:
-        head, text = f"// {self.name(chain[0])}", self._read(chain[0])
+        head, text = f"// {self._name(chain[0])}", self._read(chain[0])
         if len(chain) > 1:
             text = cut(text, _MOST_TEXT_CELLS)
         tail = f" | {text}" if text else ""
         room = self._cells - count_cells(head) - count_cells(tail)
         for depth, frame in enumerate(chain[1:], start=1):
-            step = f" in {self.name(frame)}"
+            step = f" in {self._name(frame)}"
             is_last = depth == len(chain) - 1
             if count_cells(step) + (0 if is_last else len(_ELLIPSIS)) > room:
                 head += _ELLIPSIS

@@ -1,0 +1,17 @@
+"""``gpaLsp.findLinked``: the same code on the other side, SASS of a source line or source lines of an instruction."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.lsp.command_arguments import read_place
+from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.sass.links import encode_link, find_links
+
+
+def find_linked(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+    """The links from the place in the arguments; none when it is no place."""
+    place = read_place(arguments)
+    return [] if place is None else [encode_link(link) for link in find_links(desk, *place)]
+
+
+COMMAND = Command(name="gpaLsp.findLinked", run=find_linked)

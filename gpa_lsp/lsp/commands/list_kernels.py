@@ -1,0 +1,30 @@
+"""``gpaLsp.listKernels``: every kernel that is shown, longest first, for lists to choose from."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.jump import encode_location
+from gpa_lsp.lsp.kernel_places import find_source_place
+from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.source_symbols import describe_time
+
+
+def list_kernels(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+    """The kernels, and where they are."""
+    del arguments
+    return [_describe(desk, shown) for shown in desk.snapshot.visible]
+
+
+def _describe(desk: Desk, shown: VisibleKernel) -> dict[str, Any]:
+    location = find_source_place(desk, shown)
+    return {
+        "name": shown.name,
+        "mangled": shown.kernel.report.mangled_name,
+        "sassUri": desk.sass.find_uri(shown),
+        "location": None if location is None else encode_location(location),
+        "text": describe_time(shown),
+    }
+
+
+COMMAND = Command(name="gpaLsp.listKernels", run=list_kernels)

@@ -1,0 +1,37 @@
+"""``textDocument/documentSymbol``: the kernels of a source with their times; functions, loops and hot blocks of a SASS document."""
+
+from lsprotocol import types
+
+from gpa_lsp.lsp.abilities import Abilities
+from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.sass import symbols as sass_symbols
+from gpa_lsp.lsp.sass.model import SassView
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.source_symbols import list_symbols
+
+
+def answer_document_symbol(view: DocumentView, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+    """The symbols of a source."""
+    del params
+    return list_symbols(view)
+
+
+def answer_sass(view: SassView, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+    """The outline of a SASS document."""
+    del params
+    return sass_symbols.list_symbols(view)
+
+
+def serves_source(settings: Settings, abilities: Abilities) -> bool:
+    """As the user wants."""
+    del abilities
+    return settings.show_symbols
+
+
+FEATURE = RequestFeature(
+    method=types.TEXT_DOCUMENT_DOCUMENT_SYMBOL,
+    answer=answer_document_symbol,
+    answer_sass=answer_sass,
+    serves_source=serves_source,
+)

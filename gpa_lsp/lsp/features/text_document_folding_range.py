@@ -1,0 +1,16 @@
+"""``textDocument/foldingRange``: functions, loops and blocks of SASS documents."""
+
+from lsprotocol import types
+
+from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.sass.folding import list_folds
+from gpa_lsp.lsp.sass.model import SassView
+
+
+def answer_folding_range(view: SassView, params: types.FoldingRangeParams) -> list[types.FoldingRange]:
+    """The folds of the document."""
+    del params
+    return list_folds(view.document)
+
+
+FEATURE = RequestFeature(method=types.TEXT_DOCUMENT_FOLDING_RANGE, answer_sass=answer_folding_range)

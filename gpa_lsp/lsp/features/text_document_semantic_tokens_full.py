@@ -1,0 +1,20 @@
+"""``textDocument/semanticTokens/full``: the colours of SASS documents. Sources are coloured by the server of their language."""
+
+from lsprotocol import types
+
+from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.sass.model import SassView
+from gpa_lsp.lsp.sass.token_types import LEGEND
+
+
+def answer_semantic_tokens(view: SassView, params: types.SemanticTokensParams) -> types.SemanticTokens:
+    """All tokens of the document."""
+    from gpa_lsp.lsp.sass.tokens import encode_tokens  # needs numpy, which the answer to initialize must not wait for
+
+    del params
+    return types.SemanticTokens(data=encode_tokens(view.document, view.positions.units))
+
+
+FEATURE = RequestFeature(
+    method=types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, answer_sass=answer_semantic_tokens, options=LEGEND
+)

@@ -1,0 +1,63 @@
+"""The outline of a SASS document: functions, the loops in them, and the blocks worth going to."""
+
+from lsprotocol import types
+
+from gpa_lsp.lsp.sass.model import SassDocument, SassView, Section, SectionKind
+
+_LEAST_BLOCK_RATIO = 0.01
+"""Of the kernel's samples. A function has hundreds of blocks; nobody looks for the others by name."""
+
+_MOST_BLOCKS = 200
+
+_KINDS = {
+    SectionKind.FUNCTION: types.SymbolKind.Function,
+    SectionKind.LOOP: types.SymbolKind.Event,
+    SectionKind.BLOCK: types.SymbolKind.Key,
+}
+
+
+def list_symbols(view: SassView) -> list[types.DocumentSymbol]:
+    """The outline, nested as the code is."""
+    document = view.document
+    blocks = _find_hot_blocks(document)
+    outline: list[types.DocumentSymbol] = []
+    around: list[tuple[int, list[types.DocumentSymbol]]] = []  # last line of a part, and what is in it
+    for number, section in enumerate(document.sections):
+        if section.kind is SectionKind.BLOCK and number not in blocks:
+            continue
+        while around and around[-1][0] < section.first_line:
+            around.pop()
+        children: list[types.DocumentSymbol] = []
+        (around[-1][1] if around else outline).append(_make_symbol(view, section, children))
+        around.append((section.last_line, children))
+    return outline
+
+
+def _find_hot_blocks(document: SassDocument) -> frozenset[int]:
+    """Numbers of the blocks that are listed among the document's sections."""
+    import numpy as np
+
+    report = document.shown.kernel.report
+    if not report.total_samples:
+        return frozenset()
+    sums = np.concatenate([[0], np.cumsum(report.instructions.all_samples.sum(axis=1))])
+    found: list[tuple[int, int]] = []
+    for number, section in enumerate(document.sections):
+        if section.kind is SectionKind.BLOCK:
+            last_row = int(document.row_of_line[section.last_line - 1])
+            samples = int(sums[last_row + 1] - sums[section.first_row])
+            if samples >= _LEAST_BLOCK_RATIO * report.total_samples:
+                found.append((-samples, number))
+    return frozenset(number for _, number in sorted(found)[:_MOST_BLOCKS])
+
+
+def _make_symbol(view: SassView, section: Section, children: list[types.DocumentSymbol]) -> types.DocumentSymbol:
+    heading = view.positions.find_text(section.first_line)
+    return types.DocumentSymbol(
+        name=section.name,
+        detail=section.detail or None,
+        kind=_KINDS[section.kind],
+        range=types.Range(start=heading.start, end=view.positions.find_end(section.last_line)),
+        selection_range=heading,
+        children=children,
+    )
