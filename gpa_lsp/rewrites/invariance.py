@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from gpa_lsp.rewrites.code import Code
-from gpa_lsp.sources.cuda_declarations import Declaration
 from gpa_lsp.sources.cuda_types import load_known_functions
 from gpa_lsp.sources.cuda_uses import Deed, Use, find_uses, is_in_lambda
 from gpa_lsp.sources.trees import list_ancestors, read_text, walk
@@ -66,17 +65,14 @@ def _is_fixed(code: Code, name: "Node", loop: "Node") -> bool:
     declaration = code.names.find(name)
     if declaration is None:
         return read_text(name) in _BUILTIN and read_text(name) not in code.names.macros
-    if not _is_number_outside(declaration, loop) or code.names.is_in_macros(declaration.name):
+    if declaration.is_reference or declaration.type.levels or code.names.is_in_macros(declaration.name):
         return False
     if declaration.scope.type in ("translation_unit", "declaration_list"):
-        return bool(declaration.qualifiers & _OF_FILE)
-    return all(_leaves_alone(code, use, loop) for use in find_uses(code.names, declaration))
-
-
-def _is_number_outside(declaration: Declaration, loop: "Node") -> bool:
+        return bool(declaration.qualifiers & _OF_FILE) and "volatile" not in declaration.qualifiers
     is_outside = declaration.start_byte <= loop.start_byte and declaration.scope != loop
-    is_own = not declaration.is_reference and not declaration.qualifiers & _SHARED_BY_MANY
-    return is_outside and is_own and declaration.type.levels == 0
+    if not is_outside or declaration.qualifiers & _SHARED_BY_MANY:
+        return False
+    return all(_leaves_alone(code, use, loop) for use in find_uses(code.names, declaration))
 
 
 def _leaves_alone(code: Code, use: Use, loop: "Node") -> bool:

@@ -60,7 +60,7 @@ def list_pointers(code: Code) -> tuple[Pointer, ...]:
         if name is None or name.type != "identifier" or declaration is None:
             continue
         qualifiers = {read_text(child) for child in parameter.children if child.type == "type_qualifier"}
-        own = {read_text(child) for child in declarator.children if child.type == "type_qualifier"}
+        own = {read_text(child) for child in declarator.children if child != name}
         found.append(
             Pointer(
                 parameter=parameter,

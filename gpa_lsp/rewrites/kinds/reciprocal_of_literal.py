@@ -35,10 +35,16 @@ def _propose(site: Site) -> Iterator[Proposal]:
 def _is_worth_it(division: Division) -> bool:
     """Of powers of two the compiler takes the reciprocal itself, since it is exact; quotients of literals it computes as a whole."""
     value = division.literal_divisor
-    if value is None or not value or not (division.type.is_float or division.type.is_double):
+    if (
+        not value
+        or not (division.type.is_float or division.type.is_double)
+        or division.dividend.type == "number_literal"
+    ):
         return False
-    is_power_of_two = math.frexp(value)[0] == 0.5
-    return not is_power_of_two and division.dividend.type != "number_literal" and math.isfinite(1.0 / value)
+    # A float divided by a double literal should be divided by a float.
+    is_widened = division.type.is_double and division.code.types.find(division.dividend).is_float
+    is_power_of_two = abs(math.frexp(value)[0]) == 0.5
+    return not is_widened and not is_power_of_two and math.isfinite(1.0 / value)
 
 
 REWRITE = RewriteKind(language="cuda", optimizers=("fast_math",), propose=_propose)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _HIGHEST = 40
 """Levels of an expression around a literal."""
 
-_SIGNS = frozenset({"+", "-"})
 _OPERATORS = frozenset({"+", "-", "*", "/"})
 _COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
 _COMPOUND = frozenset({"+=", "-=", "*=", "/="})
@@ -76,20 +75,19 @@ def _find_root(code: Code, literal: "Node") -> "Node":
 
 def _list_operands(code: Code, node: "Node") -> Sequence["Node"]:
     """What an operation computes with, in the precision of the widest; empty for anything else."""
-    operator = read_text(node.child_by_field_name("operator"))
-    if node.type == "parenthesized_expression" or (node.type == "unary_expression" and operator in _SIGNS):
-        return node.named_children
-    if node.type == "conditional_expression":
-        sides = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative"))
-        return [side for side in sides if side is not None]
-    if node.type == "binary_expression":
-        return node.named_children if operator in _OPERATORS else ()
-    if node.type == "argument_list" and node.parent is not None and node.parent.type == "call_expression":
-        return node.named_children if _is_overloaded(code, node.parent) else ()
-    if node.type == "call_expression" and _is_overloaded(code, node):
-        arguments = node.child_by_field_name("arguments")
-        return [arguments] if arguments is not None else ()
-    return ()
+    operands: Sequence[Node | None] = ()
+    if node.type in ("binary_expression", "unary_expression"):
+        is_arithmetic = read_text(node.child_by_field_name("operator")) in _OPERATORS
+        operands = node.named_children if is_arithmetic else ()
+    elif node.type == "parenthesized_expression":
+        operands = node.named_children
+    elif node.type == "conditional_expression":
+        operands = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative"))
+    elif node.type == "argument_list" and node.parent is not None and node.parent.type == "call_expression":
+        operands = node.named_children if _is_overloaded(code, node.parent) else ()
+    elif node.type == "call_expression" and _is_overloaded(code, node):
+        operands = (node.child_by_field_name("arguments"),)
+    return [one for one in operands if one is not None and one.type != "comment"]
 
 
 def _is_overloaded(code: Code, call: "Node") -> bool:

@@ -16,8 +16,8 @@ def _propose(site: Site) -> Iterator[Proposal]:
         yield Proposal(
             title=f"Load ahead: `{loop.language}.range(…, num_stages={_STAGES})`",
             explanation=(
-                f"The compiler then keeps {_STAGES} turns under way at once, and loads for the next ones while it computes. The launch's option "
-                "of that name does so only for loads that feed a dot product. Each stage takes shared memory for what it loads; results do not change."
+                f"The compiler then keeps {_STAGES} turns under way at once, and loads for the next ones while it computes. The launch's option of "
+                "that name does so only for loads that feed a dot product. Each stage takes shared memory for what it loads; results do not change."
             ),
             edits=add_option(site, loop, f"num_stages={_STAGES}"),
             is_preferred=True,
