@@ -3,14 +3,14 @@
 import argparse
 import copy
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from gpa_lsp.cli.inputs import load_report, locate_sources
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import Problem
 from gpa_lsp.history.model import KernelHistory
-from gpa_lsp.history.remember import remember_kernel
+from gpa_lsp.history.remember import remember_kernels
 from gpa_lsp.history.store import History
 from gpa_lsp.lsp.measuring import find_files, measure_kernel
 from gpa_lsp.lsp.remembering import describe_surroundings
@@ -54,18 +54,20 @@ def _group_by_profile(report: Report) -> Mapping[Path | None, list[KernelReport]
 
 def _record(
     history: History, kernels: list[KernelReport], path: Path, arguments: argparse.Namespace
-) -> Iterator[KernelHistory]:
+) -> list[KernelHistory]:
     modified_ns = _read_modified(kernels[0].profile_path) or _read_modified(path) or time.time_ns()
     locator = locate_sources(arguments)
     read_ns = time.time_ns()
     files = find_files(Report(problems=(), kernels=tuple(kernels)), locator, modified_ns, history.find_source)
     roots = [Path.cwd(), *(Path(target) for _, target in arguments.map)]
-    for kernel in kernels:
-        measured = measure_kernel(kernel, modified_ns)
-        surroundings = describe_surroundings(measured, files, roots=roots, read_ns=read_ns)
-        remembered = remember_kernel(history, kernel, surroundings)
-        if remembered is not None:
-            yield remembered
+    described = [
+        (
+            kernel,
+            describe_surroundings(measure_kernel(kernel, modified_ns), files, roots=roots, read_ns=read_ns),
+        )
+        for kernel in kernels
+    ]
+    return [found for found in remember_kernels(history, described) if found is not None]
 
 
 def _read_modified(path: Path | None) -> int | None:

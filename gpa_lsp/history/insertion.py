@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpa_lsp.history import queries
-from gpa_lsp.history.model import KernelKey, Recording, RememberedFile
+from gpa_lsp.history.model import Measurement, Recording, RememberedFile
 from gpa_lsp.history.rows import make_storable_time, pack_text, write_facts, write_lines
+from gpa_lsp.report.families import find_family
 
 
 def add_recording(connection: sqlite3.Connection, recording: Recording, now_ns: int) -> tuple[int, bool]:
@@ -26,7 +27,7 @@ def add_recording(connection: sqlite3.Connection, recording: Recording, now_ns: 
         The run's number, and whether it is new.
     """
     measurement, content = recording.measurement, recording.content
-    kernel_id = _add_kernel(connection, measurement.key)
+    kernel_id = _add_kernel(connection, measurement)
     known = connection.execute(
         "SELECT id, facts, lines FROM run WHERE kernel_id = ? AND identity = ?", (kernel_id, recording.identity)
     ).fetchone()
@@ -87,10 +88,12 @@ def _knows_code(facts: str) -> bool:
         return False
 
 
-def _add_kernel(connection: sqlite3.Connection, key: KernelKey) -> int:
+def _add_kernel(connection: sqlite3.Connection, measurement: Measurement) -> int:
+    key = measurement.key
+    family = find_family(measurement.name, key.home).name
     connection.execute(
-        "INSERT INTO kernel (mangled_name, home, device, capability) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        queries.bind_key(key),
+        "INSERT INTO kernel (mangled_name, home, device, capability, family) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (*queries.bind_key(key), family),
     )
     (kernel_id,) = connection.execute(
         f"SELECT id FROM kernel WHERE {queries.IS_KERNEL}", queries.bind_key(key)

@@ -73,9 +73,12 @@ def build_overview(history: History, wanted: RunFilter, most_runs: int | None) -
         by_kernel.setdefault(run.measurement.key, []).append(run)
     overview = []
     for key, runs in by_kernel.items():
-        baseline = history.find_baseline(key)
         rows = tuple(
-            RunRow(run=run, previous=_judge(history.find_previous(run), run), baseline=_judge(baseline, run))
+            RunRow(
+                run=run,
+                previous=_judge(history.find_previous(run), run),
+                baseline=_judge(history.find_baseline_of(run), run),
+            )
             for run in runs[:most_runs]
         )
         overview.append(KernelRuns(key=key, name=runs[0].measurement.name, rows=rows, run_count=len(runs)))

@@ -19,6 +19,9 @@ from gpa_lsp.report.names import is_named
 
 _LOG = logging.getLogger(__name__)
 
+IS_FAMILY = "family = ? AND home = ? AND device = ? AND capability = ?"
+"""Goes with the family's name and the last three of :func:`bind_key`."""
+
 IS_KERNEL = "mangled_name = ? AND home = ? AND device = ? AND capability = ?"
 """Goes with :func:`bind_key`."""
 
@@ -42,7 +45,7 @@ def has_run(connection: sqlite3.Connection, run_id: int) -> bool:
 
 def find_run(connection: sqlite3.Connection, run_id: int) -> Run | None:
     """A run by its number."""
-    return _first(connection, "run.id = ?", (run_id,)) if has_run(connection, run_id) else None
+    return first_run(connection, "run.id = ?", (run_id,)) if has_run(connection, run_id) else None
 
 
 def expect_run(connection: sqlite3.Connection, run_id: int) -> Run:
@@ -55,30 +58,6 @@ def expect_run(connection: sqlite3.Connection, run_id: int) -> Run:
     if run is None:
         raise InputError(f"run {run_id} is damaged", remedy=f"forget it: gpa-lsp history --delete {run_id}")
     return run
-
-
-def find_previous(connection: sqlite3.Connection, run: Run) -> Run | None:
-    """The latest earlier run of the same kernel; see :meth:`~gpa_lsp.history.store.History.find_previous`."""
-    measurement = run.measurement
-    earlier = f"{IS_KERNEL} AND run.measured_ns < ? AND run.session != ?"
-    values = (*bind_key(measurement.key), measurement.measured_ns, measurement.session)
-    latest = connection.execute(
-        f"SELECT run.session FROM run JOIN kernel ON kernel.id = run.kernel_id WHERE {earlier}"
-        " ORDER BY run.measured_ns DESC, run.id DESC LIMIT 1",
-        values,
-    ).fetchone()
-    if latest is None:
-        return None
-    variants = _list(connection, f"{earlier} AND run.session = ?", (*values, latest[0]))
-    if len(variants) == 1:
-        return variants[0]
-    same_code = [
-        variant
-        for variant in variants
-        if variant.measurement.code_digest is not None and variant.measurement.code_digest == measurement.code_digest
-    ]
-    same_launch = [variant for variant in variants if variant.measurement.launch == measurement.launch]
-    return next((alike[0] for alike in (same_code, same_launch) if len(alike) == 1), None)
 
 
 def find_other_device(connection: sqlite3.Connection, run: Run) -> str | None:
@@ -95,7 +74,7 @@ def find_other_device(connection: sqlite3.Connection, run: Run) -> str | None:
 
 def find_baseline(connection: sqlite3.Connection, key: KernelKey) -> Run | None:
     """The pinned run of a kernel."""
-    return _first(connection, f"{IS_KERNEL} AND run.id = kernel.baseline_id", bind_key(key))
+    return first_run(connection, f"{IS_KERNEL} AND run.id = kernel.baseline_id", bind_key(key))
 
 
 def count_runs(connection: sqlite3.Connection, key: KernelKey) -> int:
@@ -118,7 +97,7 @@ def list_runs(connection: sqlite3.Connection, wanted: RunFilter) -> tuple[Run, .
                 parts.append(f"{column} = ? OR substr({column}, 1, ?) = ?")
                 values += [path, len(folder), folder]
         conditions.append(f"({' OR '.join(parts)})")
-    runs = _list(connection, " AND ".join(conditions), values)
+    runs = select_runs(connection, " AND ".join(conditions), values)
     if wanted.name is None:
         return runs
     return tuple(run for run in runs if is_named(wanted.name, run.measurement.key.mangled_name, run.measurement.name))
@@ -164,6 +143,21 @@ def find_source(connection: sqlite3.Connection, local_path: str, measured_ns: in
     return None if row is None else _unpack(row[0])
 
 
+def find_source_id(connection: sqlite3.Connection, run_id: int, file: str) -> int | None:
+    """The number of the text a run has of a file, local or as compiled; None where it has none."""
+    row = connection.execute(
+        "SELECT source_id FROM run_file WHERE run_id = ? AND ? IN (local_path, compiled_path) AND source_id IS NOT NULL",
+        (run_id, file),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def read_source(connection: sqlite3.Connection, source_id: int) -> str | None:
+    """A text; None where it is damaged."""
+    row = connection.execute("SELECT packed FROM source WHERE id = ?", (source_id,)).fetchone()
+    return None if row is None else _unpack(row[0])
+
+
 def _unpack(packed: bytes) -> str | None:
     try:
         return unpack_text(packed)
@@ -172,12 +166,14 @@ def _unpack(packed: bytes) -> str | None:
         return None
 
 
-def _first(connection: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> Run | None:
-    runs = _list(connection, condition, values)
+def first_run(connection: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> Run | None:
+    """The newest run that fulfils a condition on the columns of ``run`` and ``kernel``."""
+    runs = select_runs(connection, condition, values)
     return runs[0] if runs else None
 
 
-def _list(connection: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> tuple[Run, ...]:
+def select_runs(connection: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> tuple[Run, ...]:
+    """The runs that fulfil a condition on the columns of ``run`` and ``kernel``, newest first; damaged ones are left out."""
     rows = connection.execute(f"{_SELECT} WHERE {condition} ORDER BY run.measured_ns DESC, run.id DESC", values)
     return tuple(run for run in (_read_run(row) for row in rows) if run is not None)
 

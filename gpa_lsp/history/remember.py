@@ -1,7 +1,8 @@
 """Record a kernel and say what changed: what a server's worker process and the command line do with every profile they read."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -16,44 +17,52 @@ if TYPE_CHECKING:  # a Python without SQLite must do without memory, not without
 
 _LOG = logging.getLogger(__name__)
 
+_LEAST_LINE_RATIO = 0.002
+"""Of the kernel's samples, before or after."""
+
 Result = TypeVar("Result")
 
 
-def remember_kernel(history: "History", kernel: "KernelReport", surroundings: "Surroundings") -> KernelHistory | None:
-    """Record a kernel and compare it with its past.
+def remember_kernels(
+    history: "History", kernels: "Iterable[tuple[KernelReport, Surroundings]]"
+) -> tuple[KernelHistory | None, ...]:
+    """Record the kernels of one profile, and compare each with its past.
+
+    All are recorded before the first is compared: whether a kernel is the only instance of its template is seen from the others.
 
     Args:
         history: open.
-        kernel: with its embedded sources and its instructions.
-        surroundings: where and when it was read.
+        kernels: with their embedded sources and their instructions, and where and when they were read.
 
     Returns:
-        What changed; None for a kernel that was not measured.
+        What changed, for each; None for a kernel that was not measured.
 
     Raises:
         InputError: the history cannot be written.
     """
     from gpa_lsp.history.recording import build_recording, is_measured
 
-    if not is_measured(kernel):
-        return None
-    return compare_with_past(history, history.record(build_recording(kernel, surroundings, history.limits)))
+    runs = [
+        history.record(build_recording(kernel, surroundings, history.limits)) if is_measured(kernel) else None
+        for kernel, surroundings in kernels
+    ]
+    return tuple(None if run is None else compare_with_past(history, run) for run in runs)
 
 
 def compare_with_past(history: "History", run: Run) -> KernelHistory:
-    """What changed until a run, since the one before it and since the baseline.
+    """What changed until a run, since the one before it and since the baseline; of the lines, those with a part of the kernel worth a word.
 
     Raises:
         InputError: the history cannot be read.
     """
     previous = history.find_previous(run)
-    baseline = history.find_baseline(run.measurement.key)
+    baseline = history.find_baseline_of(run)
     is_own = baseline is not None and baseline.run_id == run.run_id
-    since_previous = None if previous is None else compare_recorded(history, previous, run)
+    since_previous = None if previous is None else _keep_notable_lines(compare_recorded(history, previous, run))
     since_baseline = None
     if baseline is not None and not is_own:
         known = since_previous if previous is not None and previous.run_id == baseline.run_id else None
-        since_baseline = known or compare_recorded(history, baseline, run)
+        since_baseline = known or _keep_notable_lines(compare_recorded(history, baseline, run))
     return KernelHistory(
         run=run,
         previous=since_previous,
@@ -61,6 +70,16 @@ def compare_with_past(history: "History", run: Run) -> KernelHistory:
         run_count=history.count_runs(run.measurement.key),
         other_device=history.find_other_device(run) if previous is None else None,
     )
+
+
+def _keep_notable_lines(change: RunChange) -> RunChange:
+    """The change without lines nobody would ask about: a server keeps it for every kernel."""
+    notable = {
+        place: line
+        for place, line in change.lines.items()
+        if max(line.before_ratio, line.after_ratio) >= _LEAST_LINE_RATIO
+    }
+    return replace(change, lines=notable)
 
 
 def compare_recorded(history: "History", before: Run, after: Run) -> RunChange:
@@ -110,10 +129,16 @@ class KernelMemory:
 
     def remember(self, kernel: "KernelReport", surroundings: "Surroundings") -> KernelHistory | None:
         """Record a kernel and compare it with its past; None where that is not possible."""
+        (found,) = self.remember_all([(kernel, surroundings)])
+        return found
+
+    def remember_all(self, kernels: "Sequence[tuple[KernelReport, Surroundings]]") -> tuple[KernelHistory | None, ...]:
+        """Record the kernels of one profile and compare each with its past; None for each where that is not possible."""
         history = self._history
+        nothing = (None,) * len(kernels)
         if history is None:
-            return None
-        return self._attempt(lambda: remember_kernel(history, kernel, surroundings))
+            return nothing
+        return self._attempt(lambda: remember_kernels(history, kernels)) or nothing
 
     def find_source(self, local_path: str, measured_ns: int) -> tuple[str, ...] | None:
         """What a file held when something was measured; None when nobody knows."""

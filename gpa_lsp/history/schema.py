@@ -21,6 +21,7 @@ _STEPS: tuple[Sequence[str], ...] = (
             home TEXT NOT NULL,
             device TEXT NOT NULL,
             capability TEXT NOT NULL,
+            family TEXT NOT NULL,
             baseline_id INTEGER REFERENCES run (id) ON DELETE SET NULL,
             UNIQUE (mangled_name, home, device, capability)
         )
@@ -41,6 +42,7 @@ _STEPS: tuple[Sequence[str], ...] = (
         """,
         "CREATE INDEX run_by_kernel ON run (kernel_id, measured_ns)",
         "CREATE INDEX run_by_time ON run (measured_ns)",
+        "CREATE INDEX kernel_by_family ON kernel (family, home)",
         "CREATE INDEX kernel_by_baseline ON kernel (baseline_id)",
         """
         CREATE TABLE source (

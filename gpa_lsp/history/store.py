@@ -26,6 +26,7 @@ from gpa_lsp.history.model import (
     Run,
     RunFilter,
 )
+from gpa_lsp.history.predecessors import find_baseline_of, find_previous
 from gpa_lsp.report.line_map import split_lines
 
 
@@ -117,9 +118,14 @@ class History:
         """The latest earlier measurement of the same kernel on the same GPU; None when there is none.
 
         Where one profile holds several variants of a kernel (an autotuner's), the one with the same code, else the one with the same launch;
-        None when neither tells them apart.
+        None when neither tells them apart. A kernel whose name has changed with its template arguments or with the line its directive is on is
+        still the same, where nothing else could be meant. All kernels of the run's profile should have been recorded.
         """
-        return self._database.read(lambda connection: queries.find_previous(connection, run))
+        return self._database.read(lambda connection: find_previous(connection, run))
+
+    def find_baseline_of(self, run: Run) -> Run | None:
+        """The pinned run of a run's kernel, or of what it was called before; it may be the run itself."""
+        return self._database.read(lambda connection: find_baseline_of(connection, run))
 
     def find_other_device(self, run: Run) -> str | None:
         """The GPU of the latest earlier measurement of the same kernel on another one; None when there is none."""

@@ -13,6 +13,7 @@ from gpa_lsp.render.numbers import (
     format_whole_percent,
 )
 from gpa_lsp.report.changes import TimeChange, Verdict
+from gpa_lsp.report.names import shorten_name
 
 
 def describe_change_briefly(
@@ -101,7 +102,7 @@ def _name_moment(change: RunChange, now_ns: int, zone: tzinfo | None) -> str:
 
 
 def _describe(change: RunChange, since: str) -> str:
-    launch = "" if change.is_same_launch else " (other launch)"
+    launch = _describe_difference(change)
     if change.verdict is Verdict.SAME_CODE:
         return f"same code as {_refer(since)}{_describe_drift(change.time)}"
     if change.time is None:
@@ -109,6 +110,15 @@ def _describe(change: RunChange, since: str) -> str:
     if change.verdict is Verdict.NO_CHANGE:
         return f"no change since {since} (within {_format_noise(change.time)} noise){launch}"
     return f"{format_change(_measure_change(change.time))} since {since}{launch}"
+
+
+def _describe_difference(change: RunChange) -> str:
+    """What else is not as it was: the template arguments, the launch."""
+    old, new = (shorten_name(run.measurement.name) for run in (change.before, change.after))
+    parts = [f"was {old}"] if old != new and "<" in old else []
+    if not change.is_same_launch:
+        parts.append("other launch")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _refer(since: str) -> str:
@@ -138,8 +148,7 @@ def _describe_fully(change: RunChange) -> str:
         Verdict.SAME_CODE: f"the same code, launched the same way{_describe_drift(time)}",
     }
     found = words.get(change.verdict, format_change(_measure_change(time)))
-    launch = "" if change.is_same_launch else "; the launch is another"
-    return f"{times}: {found} ({time.basis}{launch})"
+    return f"{times}: {found}{_describe_difference(change)}; {time.basis}"
 
 
 def _measure_change(time: TimeChange) -> float:

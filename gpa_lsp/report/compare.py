@@ -15,9 +15,9 @@ from gpa_lsp.report.comparison import (
     Comparison,
     KernelComparison,
 )
+from gpa_lsp.report.families import find_family
 from gpa_lsp.report.line_pairs import pair_lines
 from gpa_lsp.report.model import KernelReport, LineRow, Report
-from gpa_lsp.report.names import shorten_name
 
 _TAKEN_RATIO = 0.5
 _PARTLY_RATIO = 0.8
@@ -29,7 +29,7 @@ def compare_reports(before: Report, after: Report) -> Comparison:
     """Lay two reports side by side, kernel by kernel.
 
     Kernels belong together when their linkage names and GPUs are the same; what is left over is matched by its short name, if that
-    is unique on both sides (a template argument or a parameter changed).
+    is unique on both sides (a template argument, a parameter or a compiler's counter changed).
     """
     pairs, only_before, only_after = _pair_kernels(before.kernels, after.kernels)
     compared = [compare_kernels(old, new) for old, new in pairs]
@@ -110,7 +110,7 @@ def _full_name(kernel: KernelReport) -> tuple[str, str | None]:
 
 
 def _short_name(kernel: KernelReport) -> tuple[str, str | None]:
-    return shorten_name(kernel.name).partition("<")[0], None
+    return find_family(kernel.name, None).name, None
 
 
 def _compare_instructions(before: KernelReport, after: KernelReport) -> float | None:

@@ -268,8 +268,8 @@ def test_names_in_the_database_cannot_steer_the_terminal(capsys: pytest.CaptureF
     with History.open() as history:
         history.record(make_recording(key=make_key(name="k", home="/p/\x1b[2J.cu", device="\x1b]0;x\x07")))
     with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("UPDATE run SET facts = replace(facts, 'saxpy', 'sa\\u001b[31mxpy')")
+        connection.execute("UPDATE run SET facts = replace(facts, 'Unroll', 'Un\\u001b[31mroll')")
     assert main(["history"]) == 0
     text = capsys.readouterr().out
     assert "\x1b" not in text
-    assert "sa\\x1b[31mxpy" in text
+    assert "Un\\x1b[31mroll" in text

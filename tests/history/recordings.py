@@ -16,6 +16,7 @@ from gpa_lsp.history.model import (
 )
 from gpa_lsp.history.store import History
 from gpa_lsp.report.changes import LaunchTimes
+from gpa_lsp.report.names import demangle
 
 SECOND_NS = 1_000_000_000
 NOON_NS = 1_763_726_400 * SECOND_NS
@@ -53,7 +54,7 @@ def make_recording(
     spread = measure_spread(times_ns)
     measurement = Measurement(
         key=key,
-        name="saxpy(float*)",
+        name=demangle(key.mangled_name),
         measured_ns=NOON_NS + measured * SECOND_NS,
         profile=profile,
         session=f"session of {measured}" if session is None else session,

@@ -11,7 +11,7 @@ import pytest
 from gpa_lsp.errors import ProblemSeverity
 from gpa_lsp.history.model import KernelHistory
 from gpa_lsp.history.recording import Surroundings
-from gpa_lsp.history.remember import KernelMemory, compare_with_past, remember_kernel
+from gpa_lsp.history.remember import KernelMemory, compare_with_past, remember_kernels
 from gpa_lsp.history.store import History
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.model import KernelReport
@@ -44,7 +44,7 @@ def surround(kernel: KernelReport) -> Surroundings:
 
 
 def remember(history: History, kernel: KernelReport) -> KernelHistory:
-    found = remember_kernel(history, kernel, surround(kernel))
+    (found,) = remember_kernels(history, [(kernel, surround(kernel))])
     assert found is not None
     return found
 
@@ -80,6 +80,32 @@ def test_lines_are_followed_by_the_texts_that_were_kept(tmp_path: Path) -> None:
     assert found.find_line_change(("k.cu", 99)) is None
 
 
+def test_all_kernels_of_a_profile_are_there_before_the_first_is_compared(tmp_path: Path) -> None:
+    def instance(width: int, measured_s: int) -> KernelReport:
+        kernel = make_kernel(measured_s, 4e6, f"FADD R2, R2, R{width}")
+        return replace(kernel, name=f"void scale<{width}>(float*)", mangled_name=f"scale{width}")
+
+    with open_history(tmp_path) as history:
+        remember(history, instance(32, 0))
+        several = [(kernel, surround(kernel)) for kernel in (instance(64, 10), instance(128, 10))]
+        assert [found.previous for found in remember_kernels(history, several) if found] == [None, None]
+        alone = remember(history, instance(256, 20))
+        assert alone.previous is None
+        last = remember(history, instance(512, 30))
+        assert last.previous is not None
+        assert last.previous.before.measurement.name == "void scale<256>(float*)"
+
+
+def test_the_editor_keeps_no_lines_nobody_would_ask_about(tmp_path: Path) -> None:
+    many = {"wait": 10_000}
+    with open_history(tmp_path) as history:
+        history.record(make_recording(0, samples=many, lines={1: 9_960, 2: 19, 3: 21}))
+        run = history.record(make_recording(1, samples=many, lines={1: 9_970, 2: 10, 3: 0, 4: 20}))
+        found = compare_with_past(history, run)
+    assert found.previous is not None
+    assert {line for _, line in found.previous.lines} == {1, 3, 4}
+
+
 def test_another_gpu_is_named_and_not_compared_with(tmp_path: Path) -> None:
     with open_history(tmp_path) as history:
         history.record(make_recording(0, key=make_key(device="NVIDIA A100")))
@@ -93,7 +119,7 @@ def test_another_gpu_is_named_and_not_compared_with(tmp_path: Path) -> None:
 def test_code_that_was_not_measured_is_not_remembered(tmp_path: Path) -> None:
     kernel = replace(make_kernel(0, 1e6, "EXIT"), launches=())
     with open_history(tmp_path) as history:
-        assert remember_kernel(history, kernel, surround(kernel)) is None
+        assert remember_kernels(history, [(kernel, surround(kernel))]) == (None,)
         assert history.list_runs() == ()
 
 

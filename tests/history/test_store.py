@@ -11,7 +11,7 @@ import pytest
 
 from gpa_lsp.errors import InputError
 from gpa_lsp.history.location import measure_bytes
-from gpa_lsp.history.model import RunFilter
+from gpa_lsp.history.model import KernelKey, Run, RunFilter
 from gpa_lsp.history.store import History
 from tests.history.recordings import HOME, NOON_NS, SECOND_NS, SOURCE, make_key, make_recording, open_history
 
@@ -96,6 +96,66 @@ def test_variants_of_one_profile_are_told_apart_by_code_then_launch(tmp_path: Pa
         assert history.find_previous(neither) is None
 
 
+def name_kernel(readable: str, home: str = HOME) -> KernelKey:
+    return make_key(name=readable, home=home)
+
+
+def test_a_kernel_with_another_template_argument_is_the_same_where_nothing_else_could_be_meant(tmp_path: Path) -> None:
+    with open_history(tmp_path) as history:
+        narrow = history.record(make_recording(0, key=name_kernel("void scale<32>(float*)")))
+        wide = history.record(make_recording(1, key=name_kernel("void scale<64>(float*)")))
+        assert history.find_previous(wide) == narrow
+        # A name of its own is believed first, however long ago.
+        again = history.record(make_recording(2, key=name_kernel("void scale<32>(float*)")))
+        assert history.find_previous(again) == narrow
+        history.pin(narrow.run_id)
+        assert history.find_baseline_of(wide) == replace(narrow, is_baseline=True)
+        assert history.find_baseline(wide.measurement.key) is None
+
+
+def test_several_instances_in_one_profile_are_not_taken_for_one_another(tmp_path: Path) -> None:
+    with open_history(tmp_path) as history:
+        first = history.record(make_recording(0, key=name_kernel("void scale<32>(float*)"), session="a"))
+        history.pin(first.run_id)
+        runs = [
+            history.record(make_recording(10, key=name_kernel(f"void scale<{width}>(float*)"), session="b"))
+            for width in (64, 128)
+        ]
+        assert [history.find_previous(run) for run in runs] == [None, None]
+        assert [history.find_baseline_of(run) for run in runs] == [None, None]
+        later = history.record(make_recording(20, key=name_kernel("void scale<256>(float*)"), session="c"))
+        assert history.find_previous(later) is None
+        elsewhere = name_kernel("void scale<512>(float*)", home="/project/other.cu")
+        assert history.find_previous(history.record(make_recording(30, key=elsewhere))) is None
+
+
+def test_kernels_named_by_the_line_of_their_directive_are_followed_through_edits(tmp_path: Path) -> None:
+    home = "/project/weather.F90"
+    before = "program\n!$acc loop\n  do i\n!$acc loop\n  do j"
+    after = "! a note\n\nprogram\n!$acc loop collapse(2)\n  do i\n!$acc loop\n  do j"
+    rewritten = "a\nb\nc\nd\ne\n!$acc other\nf\ng\nh"
+
+    def record(history: History, measured: int, line: int, text: str | None) -> Run:
+        key = name_kernel(f"step_{line}_gpu", home)
+        return history.record(make_recording(measured, key=key, session=f"at {measured}", text=text))
+
+    with open_history(tmp_path) as history:
+        first, second = (record(history, 0, line, before) for line in (2, 4))
+        history.pin(first.run_id)
+        # What is on line 4 now is what was on line 2, although a kernel of that very name was there.
+        moved, other = (record(history, 10, line, after) for line in (4, 6))
+        assert [history.find_previous(run) for run in (moved, other)] == [replace(first, is_baseline=True), second]
+        assert history.find_baseline_of(moved) == replace(first, is_baseline=True)
+        assert history.find_baseline_of(other) is None
+        blind = record(history, 20, 6, None)
+        assert history.find_previous(blind) == other
+        # A line nobody recognizes: the name is all there is. A line known to have gone elsewhere: not even that.
+        assert history.find_previous(record(history, 30, 6, rewritten)) == blind
+        record(history, 40, 2, before)
+        record(history, 40, 4, before)
+        assert history.find_previous(record(history, 50, 2, after)) is None
+
+
 def test_a_pinned_run_is_the_baseline_until_another_is(tmp_path: Path) -> None:
     with open_history(tmp_path) as history:
         first, second = (history.record(make_recording(measured)) for measured in (0, 1))
@@ -169,7 +229,7 @@ def test_runs_are_listed_newest_first_and_by_file_folder_profile_and_name(tmp_pa
         ):
             assert history.list_runs(RunFilter(paths=paths)) == expected
         assert history.list_runs(RunFilter(name="two")) == (two,)
-        assert history.list_runs(RunFilter(name="saxpy(float")) == (two, one)
+        assert history.list_runs(RunFilter(name="saxpy(float")) == (one,)
         assert history.list_runs(RunFilter(paths=("/project/a",), name="two")) == ()
 
 

@@ -8,7 +8,7 @@ import pytest
 from gpa_lsp.history.comparing import compare_runs
 from gpa_lsp.history.model import KernelHistory, Recording, Run, RunChange
 from gpa_lsp.lsp.history_words import describe_change_briefly, describe_line_change, describe_past
-from tests.history.recordings import NOON_NS, SECOND_NS, make_recording
+from tests.history.recordings import NOON_NS, SECOND_NS, make_key, make_recording
 
 NOW_NS = NOON_NS + 4 * 3600 * SECOND_NS
 MANY = {"long_scoreboard": 7000, "wait": 3000}
@@ -61,6 +61,12 @@ def test_a_baseline_that_is_the_last_run_is_said_once() -> None:
 )
 def test_honest_words(before: dict, after: dict, expected: str) -> None:
     assert brief(make_history(change(make_recording(0, **before), make_recording(60, **after)))) == expected
+
+
+def test_other_template_arguments_are_named() -> None:
+    before = make_recording(0, key=make_key(name="void scale<32>(float*)"), times_ns=(4e6,))
+    after = make_recording(60, key=make_key(name="void scale<64>(float*)"), grid=(64, 1, 1))
+    assert brief(make_history(change(before, after))) == "−50 % since 12:00 (was scale<32>, other launch)"
 
 
 def test_the_same_code_as_the_baseline() -> None:
@@ -130,8 +136,8 @@ def test_the_page_names_runs_ranges_and_grounds() -> None:
         change(make_recording(-90_000, times_ns=(2.01e6,), cycles=(9.0,)), after),
     )
     assert describe_past(history, NOW_NS, UTC).splitlines() == [
-        "- since the last run (14:02, run 2): 2.50 ms → 2.00 ms: −20 % (3 and 3 launches; the launch is another)",
+        "- since the last run (14:02, run 2): 2.50 ms → 2.00 ms: −20 % (other launch); 3 and 3 launches",
         "- since the baseline (20 Nov, run 1): 2.01 ms → 2.00 ms: no change beyond 3 % noise"
-        " (too few launches to see the noise, 3 % and the launch overhead assumed; the launch is another)",
+        " (other launch); too few launches to see the noise, 3 % and the launch overhead assumed",
         "- 3 runs on this GPU; this is run 9",
     ]

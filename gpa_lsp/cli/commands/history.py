@@ -173,7 +173,9 @@ def _pin(history: "History", arguments: argparse.Namespace, terminal: Terminal) 
 
 def _unpin(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
     run = history.expect_run(arguments.unpin)
-    words = "has no baseline any more" if history.unpin(run.measurement.key) else "had no baseline"
+    baseline = history.find_baseline_of(run)
+    is_gone = baseline is not None and history.unpin(baseline.measurement.key)
+    words = "has no baseline any more" if is_gone else "had no baseline"
     terminal.complain(f"gpa-lsp: {_name(run.measurement.name)} {words}")
     return 0
 

@@ -1,0 +1,69 @@
+"""Two real measurements of one program, before and after an edit, remembered: the same verdicts as comparing the profiles themselves."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.history.model import KernelHistory
+from gpa_lsp.history.recording import Surroundings
+from gpa_lsp.history.remember import remember_kernels
+from gpa_lsp.history.store import History
+from gpa_lsp.lsp.measuring import find_body
+from gpa_lsp.pipeline import analyse
+from gpa_lsp.report.compare import compare_reports
+from gpa_lsp.report.model import Report
+from tests.conftest import find_corpus
+
+CORPUS = find_corpus()
+pytestmark = [
+    pytest.mark.corpus,
+    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
+]
+
+BEFORE, AFTER = "v100_miniweather_baseline_2022.2.ncu-rep", "v100_miniweather_divtomult_2022.2.ncu-rep"
+
+
+@cache
+def read(name: str) -> Report:
+    assert CORPUS is not None
+    return analyse([CORPUS / "ncu" / name])
+
+
+def remember(history: History, report: Report) -> dict[str, KernelHistory]:
+    described = []
+    for kernel in report.kernels:
+        body = find_body(kernel)
+        measured_ns = (kernel.measured_unix_s or 0) * 1_000_000_000
+        surroundings = Surroundings(
+            measured_ns=measured_ns, read_ns=measured_ns, files={}, body=None if body is None else body[0]
+        )
+        described.append((kernel, surroundings))
+    found = remember_kernels(history, described)
+    return {past.run.measurement.key.mangled_name: past for past in found if past is not None}
+
+
+def test_the_past_is_what_comparing_the_profiles_says(tmp_path: Path) -> None:
+    with History.open(tmp_path / "history.db") as history:
+        assert all(past.previous is None for past in remember(history, read(BEFORE)).values())
+        pasts = remember(history, read(AFTER))
+        assert remember(history, read(AFTER)) == pasts
+    compared = compare_reports(read(BEFORE), read(AFTER)).kernels
+    assert len(compared) == len(pasts) == 5
+    for pair in compared:
+        past = pasts[pair.after.mangled_name].previous
+        assert past is not None
+        assert (past.verdict, past.time, past.instructions_ratio) == (pair.verdict, pair.time, pair.instructions_ratio)
+        assert [(part.name, part.before_ns) for part in past.reasons] == [
+            (part.name, part.before_ns) for part in pair.reasons
+        ]
+    assert (tmp_path / "history.db").stat().st_size < 1 << 20
+
+
+def test_reading_them_the_other_way_round_tells_the_same_when_asked_again(tmp_path: Path) -> None:
+    with History.open(tmp_path / "history.db") as history:
+        early = remember(history, read(AFTER))
+        remember(history, read(BEFORE))
+        late = remember(history, read(AFTER))
+    assert all(past.previous is None for past in early.values())
+    assert all(past.previous is not None for past in late.values())
