@@ -35,10 +35,15 @@ class KernelCode:
         successor_starts: int32[b + 1], likewise.
         successors: int32[e].
         loop_of_block: int32[b], index of the innermost loop around each block in ``KernelReport.loops``; -1 outside loops.
+        header_of_block: int32[b], first block of the innermost loop around each block (:class:`~gpa_lsp.program.model.Loop`); -1 outside loops.
         immediate_dominator: int32[b], as in :class:`~gpa_lsp.program.model.FlowGraph`; -1 when there is none.
         immediate_post_dominator: int32[b], likewise.
+        procedure_of_block: int32[b], the p procedures are the functions and the local functions in them.
+        procedure_entry: int32[p], first block.
+        procedure_is_local: bool[p], called from its own section only.
         is_reachable: bool[b], an entry leads here.
         reaches_end: bool[b], a path leads from here to the end.
+        may_end: bool[b], the end can come right after the block.
     """
 
     mnemonics: tuple[str, ...]
@@ -57,7 +62,12 @@ class KernelCode:
     successor_starts: npt.NDArray[np.int32]
     successors: npt.NDArray[np.int32]
     loop_of_block: npt.NDArray[np.int32]
+    header_of_block: npt.NDArray[np.int32]
     immediate_dominator: npt.NDArray[np.int32]
     immediate_post_dominator: npt.NDArray[np.int32]
+    procedure_of_block: npt.NDArray[np.int32]
+    procedure_entry: npt.NDArray[np.int32]
+    procedure_is_local: npt.NDArray[np.bool_]
     is_reachable: npt.NDArray[np.bool_]
     reaches_end: npt.NDArray[np.bool_]
+    may_end: npt.NDArray[np.bool_]

@@ -59,6 +59,7 @@ def _join_blocks(functions: Sequence[FunctionSamples], rows: Sequence[int]) -> d
     starts = [first for function, first in zip(functions, rows, strict=False) if function.graph is not None]
     blocks = tuple(accumulate((graph.block_count for graph in graphs), initial=0))
     edges = tuple(accumulate((len(graph.edge_source) for graph in graphs), initial=0))
+    procedures = tuple(accumulate((len(graph.procedures) for graph in graphs), initial=0))
 
     def column(name: str, shifts: Sequence[int]) -> _Numbers:
         """A column of rows, blocks or edges, counted through; what is none of them stays so."""
@@ -82,10 +83,22 @@ def _join_blocks(functions: Sequence[FunctionSamples], rows: Sequence[int]) -> d
         "successor_starts": starts_column("successor_starts"),
         "successors": column("edge_target", blocks),
         "loop_of_block": _number_loops(graphs),
+        "header_of_block": _join(
+            (_shift(_find_headers(graph), by) for graph, by in zip(graphs, blocks, strict=False)), np.int32
+        ),
         "immediate_dominator": column("immediate_dominator", blocks),
         "immediate_post_dominator": column("immediate_post_dominator", blocks),
+        "procedure_of_block": column("procedure_of_block", procedures),
+        "procedure_entry": np.array(
+            [one.entry_block + by for graph, by in zip(graphs, blocks, strict=False) for one in graph.procedures],
+            dtype=np.int32,
+        ),
+        "procedure_is_local": np.array(
+            [place > 0 for graph in graphs for place in range(len(graph.procedures))], np.bool_
+        ),
         "is_reachable": _join((graph.is_reachable for graph in graphs), np.bool_),
         "reaches_end": _join((graph.reaches_end for graph in graphs), np.bool_),
+        "may_end": _join((graph.may_end for graph in graphs), np.bool_),
     }
 
 
@@ -134,3 +147,11 @@ def _number_loops(graphs: Sequence[FlowGraph]) -> _Numbers:
         columns.append(row_of[graph.innermost_loop])
         count += len(order)
     return _join(columns, np.int32)
+
+
+def _find_headers(graph: FlowGraph) -> _Numbers:
+    """Header of each block's innermost loop; -1 outside loops."""
+    headers = np.array(
+        [*(loop.header for loop in graph.loops), -1], dtype=np.int32
+    )  # the last one stands for no loop, number -1
+    return headers[graph.innermost_loop]

@@ -45,6 +45,9 @@ def test_rows_and_blocks_count_through_the_functions() -> None:
     assert predecessors == [[], [0, 1], [1], [2], [], [4, 5], [5]]
     assert code.immediate_dominator.tolist() == [-1, 0, 1, 2, -1, 4, 5]
     assert code.immediate_post_dominator.tolist() == [1, 2, 3, -1, 5, 6, -1]
+    assert code.procedure_of_block.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert (code.procedure_entry.tolist(), code.procedure_is_local.tolist()) == ([0, 4], [False, False])
+    assert code.may_end.tolist() == [False, False, False, True, False, False, True]
     assert code.is_reachable.all() and code.reaches_end.all()
 
 
@@ -68,6 +71,7 @@ def test_loops_are_those_of_the_report() -> None:
         (columns.functions[columns.function_index[row]], int(columns.pc_offsets[row])) for row in (1, 8)
     ]  # of the two loops
     assert [(loop.function, loop.header_pc_offset) for loop in loops] == headers
+    assert code.header_of_block.tolist() == [-1, 1, -1, -1, -1, 5, -1]
     assert code.loop_of_block.tolist() == [-1, 0, -1, -1, -1, 1, -1]
 
 

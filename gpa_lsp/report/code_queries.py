@@ -1,0 +1,307 @@
+"""Where a value comes from and who reads it: reaching definitions and reached uses of one operand, asked for one at a time.
+
+A value is followed from block to block over every edge of the flow graph, past guarded writes (which may not happen), into the local
+functions that are called on the way and out of the one it is in, each time back to where it was called. Blocks in which nothing can happen to it
+are passed over along the dominator tree, so a question costs about as much as there are blocks that touch the resource; each is looked at once, and
+once more for each local function it was called through.
+
+Assumed: code in other sections, and calls through registers, leave registers alone. That is wrong for results and scratch registers; such calls
+are named in the answer (``past_calls``).
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from gpa_lsp.report.code import KernelCode
+from gpa_lsp.report.code_index import CodeIndex, index_code
+from gpa_lsp.report.code_scan import scan_back, scan_on
+
+MOST_ROWS = 500
+"""Answers stop here: nobody reads more, and editors choke on it."""
+
+MOST_BLOCKS = 1_000
+"""An answer looks at no more blocks than this, which takes milliseconds; nor does a web."""
+
+_TOP = -1
+"""Not inside a call that the question came through."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRows:
+    """An answer.
+
+    Attributes:
+        rows: ascending.
+        is_from_outside: for definitions: the value may come from before the function, as a parameter. For uses: it may be read after the
+            function returns to where nobody knows.
+        past_calls: rows of calls between here and there whose code is not followed, ascending.
+        is_complete: False where :data:`MOST_ROWS` or :data:`MOST_BLOCKS` were too few.
+        blocks: how many were gone on from.
+    """
+
+    rows: tuple[int, ...]
+    is_from_outside: bool
+    past_calls: tuple[int, ...]
+    is_complete: bool
+    blocks: int = field(default=0, compare=False)
+
+
+NOTHING = FoundRows(rows=(), is_from_outside=False, past_calls=(), is_complete=True)
+
+
+def find_defs(code: KernelCode, row: int, resource: int) -> FoundRows:
+    """The instructions that may have written what an instruction reads.
+
+    Args:
+        code: of the kernel.
+        row: the reading instruction.
+        resource: number of what it reads.
+
+    Returns:
+        Nothing for a row without code.
+    """
+    index = index_code(code)
+    block = index.block_of[row]
+    return NOTHING if block < 0 else _Backward(index, resource).answer(row, block)
+
+
+def find_uses(code: KernelCode, row: int, resource: int) -> FoundRows:
+    """The instructions that may read what an instruction writes.
+
+    Args:
+        code: of the kernel.
+        row: the writing instruction.
+        resource: number of what it writes.
+
+    Returns:
+        Nothing for a row without code.
+    """
+    index = index_code(code)
+    block = index.block_of[row]
+    return NOTHING if block < 0 else _Forward(index, resource).answer(row, block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Web:
+    """A value with all that it is mixed up with: definitions that share a use, uses that share a definition.
+
+    Attributes:
+        defs: instructions that write it, ascending.
+        uses: instructions that read it, ascending; one may be both.
+        is_from_outside: it may come from before the function, or be read after it.
+        is_complete: False where not everything was looked at.
+    """
+
+    defs: tuple[int, ...]
+    uses: tuple[int, ...]
+    is_from_outside: bool
+    is_complete: bool
+
+
+def find_web(code: KernelCode, row: int, resource: int, *, is_written: bool) -> Web:
+    """The web of the value that an instruction reads or writes: what would be one variable in a source.
+
+    Args:
+        code: of the kernel.
+        row: the instruction.
+        resource: number of what is asked about.
+        is_written: the value that the instruction writes; else the one it reads.
+    """
+    found: dict[tuple[int, bool], None] = {(row, is_written): None}
+    waiting = [(row, is_written)]
+    is_from_outside, is_complete, blocks = False, True, 0
+    while waiting and blocks < MOST_BLOCKS and len(found) < MOST_ROWS:
+        at, is_def = waiting.pop()
+        answer = (find_uses if is_def else find_defs)(code, at, resource)
+        blocks += 1 + answer.blocks
+        is_from_outside |= answer.is_from_outside
+        is_complete &= answer.is_complete
+        new = [(other, not is_def) for other in answer.rows if (other, not is_def) not in found]
+        found.update(dict.fromkeys(new))
+        waiting += new
+    return Web(
+        defs=tuple(sorted(one for one, is_def in found if is_def)),
+        uses=tuple(sorted(one for one, is_def in found if not is_def)),
+        is_from_outside=is_from_outside,
+        is_complete=is_complete and not waiting,
+    )
+
+
+class _Walk:
+    """What both directions share. A *mode* is the called procedure a block is looked at in, or ``_TOP``."""
+
+    def __init__(self, index: CodeIndex, resource: int) -> None:
+        self.index = index
+        self.resource = resource
+        self.rows: set[int] = set()
+        self.past_calls: set[int] = set()
+        self.is_from_outside = False
+        self._waiting: list[tuple[int, int]] = []
+        self._put: set[tuple[int, int]] = set()
+        self._begun: set[tuple[int, int]] = set()
+        self._asking: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._passed: set[int] = set()
+
+    def finish(self) -> FoundRows:
+        """Go on until there is nothing left to look at, or enough was found."""
+        blocks = 0
+        while self._waiting and len(self.rows) < MOST_ROWS and blocks < MOST_BLOCKS:
+            self.step(*self._waiting.pop())
+            blocks += 1
+        return FoundRows(
+            rows=tuple(sorted(self.rows)),
+            is_from_outside=self.is_from_outside,
+            past_calls=tuple(sorted(self.past_calls)),
+            is_complete=not self._waiting,
+            blocks=blocks,
+        )
+
+    def step(self, mode: int, block: int) -> None:
+        """Go on from a block."""
+        raise NotImplementedError
+
+    def put(self, mode: int, block: int) -> None:
+        """Remember to go on from a block, once."""
+        if (mode, block) not in self._put:
+            self._put.add((mode, block))
+            self._waiting.append((mode, block))
+
+    def begin(self, mode: int, block: int) -> bool:
+        """Whether a block is come to for the first time."""
+        if (mode, block) in self._begun:
+            return False
+        self._begun.add((mode, block))
+        return True
+
+    def ask(self, callee: int, mode: int, block: int) -> bool:
+        """Note that a block that calls a procedure goes on when the value passes through it; whether the procedure has yet to be gone into."""
+        is_new = callee not in self._asking
+        self._asking[callee].append((mode, block))
+        return is_new
+
+    def is_held_up(self, callee: int, block: int) -> bool:
+        """Whether the value has to pass through a procedure to be on the other side of a call, and is not known to do so."""
+        return callee not in self._passed and self.index.guard[self.index.last[block]] < 0
+
+    def let_pass(self, callee: int) -> list[tuple[int, int]]:
+        """The value passes through a procedure: the calls that go on now."""
+        if callee in self._passed:
+            return []
+        self._passed.add(callee)
+        return list(self._asking[callee])
+
+
+class _Backward(_Walk):
+    """Towards the definitions. What waits are blocks whose value on entry is wanted."""
+
+    def answer(self, row: int, block: int) -> FoundRows:
+        """See :func:`find_defs`."""
+        index = self.index
+        seen = scan_back(index, self.resource, row, index.first[block], index.condition[row])
+        self.rows.update(seen.rows)
+        if seen.is_open:
+            self._enter(_TOP, block)
+        return self.finish()
+
+    def step(self, mode: int, block: int) -> None:
+        """The value on entry of a block is wanted."""
+        if block in self.index.entry_of:
+            self._reach_entry(mode, self.index.entry_of[block])
+        for before in self.index.predecessors(block):
+            self._leave(mode, before)
+
+    def _reach_entry(self, mode: int, procedure: int) -> None:
+        index = self.index
+        if mode == procedure:
+            for caller_mode, caller in self.let_pass(procedure):
+                self._pass_block(caller_mode, caller)
+        elif mode == _TOP:
+            callers = index.callers_of.get(procedure, ())
+            for caller in callers:
+                self._pass_block(_TOP, caller)
+            self.is_from_outside |= not callers or not index.is_local[procedure]
+
+    def _leave(self, mode: int, block: int) -> None:
+        """The value at the end of a block is wanted, behind a call there."""
+        index = self.index
+        if not self.begin(mode, block):
+            return
+        if block in index.lost_calls:
+            self.past_calls.add(index.last[block])
+        callee = index.callee_of.get(block)
+        if callee is not None and index.may_write(callee, self.resource):
+            if self.ask(callee, mode, block):
+                for returning in index.returns_of[callee]:
+                    self._pass_block(callee, returning)
+            if self.is_held_up(callee, block):
+                return
+        self._pass_block(mode, block)
+
+    def _pass_block(self, mode: int, block: int) -> None:
+        """The value at the end of a block is wanted, before a call there."""
+        index = self.index
+        seen = scan_back(index, self.resource, index.last[block] + 1, index.first[block])
+        self.rows.update(seen.rows)
+        if seen.is_open:
+            self._enter(mode, block)
+
+    def _enter(self, mode: int, block: int) -> None:
+        self.put(mode, self.index.climb_back(block, self.resource))
+
+
+class _Forward(_Walk):
+    """Towards the uses. What waits are blocks that the value leaves, and (as complements) blocks that it comes to by a call."""
+
+    def answer(self, row: int, block: int) -> FoundRows:
+        """See :func:`find_uses`."""
+        index = self.index
+        seen = scan_on(index, self.resource, row, index.last[block], index.condition[row])
+        self.rows.update(seen.rows)
+        if seen.is_open:
+            self._leave(_TOP, block)
+        return self.finish()
+
+    def step(self, mode: int, block: int) -> None:
+        """The value is there where control goes on from a block."""
+        index = self.index
+        if block < 0:
+            self._arrive(mode, ~block)
+            return
+        if block in index.returning:
+            self._return(mode, index.procedure_of[block])
+        for after in index.successors(block):
+            self._arrive(mode, after)
+
+    def _return(self, mode: int, procedure: int) -> None:
+        index = self.index
+        if mode != _TOP:
+            for caller_mode, caller in self.let_pass(mode):
+                self.put(caller_mode, caller)
+            return
+        callers = index.callers_of.get(procedure, ())
+        for caller in callers:
+            self.put(_TOP, caller)
+        self.is_from_outside |= not callers or not index.is_local[procedure]
+
+    def _arrive(self, mode: int, block: int) -> None:
+        """The value is there on entry of a block."""
+        index = self.index
+        if not self.begin(mode, block):
+            return
+        seen = scan_on(index, self.resource, index.first[block] - 1, index.last[block])
+        self.rows.update(seen.rows)
+        if seen.is_open:
+            self._leave(mode, block)
+
+    def _leave(self, mode: int, block: int) -> None:
+        """The value is there at the end of a block, before a call there."""
+        index = self.index
+        if block in index.lost_calls:
+            self.past_calls.add(index.last[block])
+        callee = index.callee_of.get(block)
+        if callee is not None and index.may_touch(callee, self.resource):
+            if self.ask(callee, mode, block):
+                self.put(callee, ~index.entries[callee])
+            if self.is_held_up(callee, block):
+                return
+        self.put(mode, index.climb_on(block, self.resource))
