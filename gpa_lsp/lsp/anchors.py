@@ -32,13 +32,17 @@ def find_definitions(text: str) -> Mapping[str, tuple[int, ...]]:
     found: dict[str, list[int]] = {}
     if "__global__" in text:
         plain = _COMMENT.sub(_blank_out, text)
+        line, counted = 1, 0
         for mark in _CUDA_MARK.finditer(plain):
+            line, counted = line + plain.count("\n", counted, mark.start()), mark.start()
             name = _read_kernel_name(plain, mark.end())
             if name is not None:
-                found.setdefault(name, []).append(plain.count("\n", 0, mark.start()) + 1)
+                found.setdefault(name, []).append(line)
     else:
+        line, counted = 1, 0
         for match in _PLAIN_DEFINITION.finditer(text):
-            found.setdefault(match[1], []).append(text.count("\n", 0, match.start(1)) + 1)
+            line, counted = line + text.count("\n", counted, match.start(1)), match.start(1)
+            found.setdefault(match[1], []).append(line)
     return {name: tuple(sorted(lines)) for name, lines in found.items()}
 
 

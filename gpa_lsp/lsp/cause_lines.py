@@ -1,11 +1,12 @@
 """The lines of a document that cause stalls or carry advice, by where they are now."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpa_lsp.lsp.causes import LineCauses
 from gpa_lsp.lsp.line_finder import LineFinder
+from gpa_lsp.lsp.line_index import CauseEntry
 from gpa_lsp.lsp.session import MeasuredFile, VisibleKernel
 
 if TYPE_CHECKING:
@@ -75,32 +76,21 @@ class RemedyAnchor:
     is_edited: bool
 
 
-def collect_cause_lines(
-    kernels: Sequence[VisibleKernel], local_path: str, finder: LineFinder
-) -> Mapping[int, tuple[CauseLine, ...]]:
-    """Current line → what the kernels' stalls have to do with it, costliest first."""
-    found: dict[int, list[CauseLine]] = {}
-    for shown in kernels:
-        total = shown.kernel.report.total_samples
-        for place, causes in shown.kernel.causes.items():
-            file = shown.profile.files.get(place[0])
-            line = finder.find(file, place[1]) if file is not None and file.local_path == local_path else None
-            if file is None or line is None:
-                continue
-            cause = CauseLine(
-                shown=shown,
-                place=place,
-                file=file,
-                causes=causes,
-                share_ratio=min(1.0, (causes.caused_samples + causes.called_samples) / total) if total else 0.0,
-                is_edited=finder.is_edited(file),
-            )
-            found.setdefault(line, []).append(cause)
-    return {line: tuple(sorted(some, key=_order_by_cost)) for line, some in sorted(found.items())}
+def make_cause_line(entry: CauseEntry, is_edited: bool) -> CauseLine:
+    """What an entry of the index says of its line.
 
-
-def _order_by_cost(cause: CauseLine) -> tuple[float, str]:
-    return (-cause.share_ratio, cause.shown.kernel.report.mangled_name)
+    Args:
+        entry: the entry.
+        is_edited: other lines of the document changed since the measurement.
+    """
+    return CauseLine(
+        shown=entry.shown,
+        place=entry.place,
+        file=entry.file,
+        causes=entry.causes,
+        share_ratio=entry.share_ratio,
+        is_edited=is_edited,
+    )
 
 
 def place_remedies(kernels: Sequence[VisibleKernel], local_path: str, finder: LineFinder) -> tuple[RemedyAnchor, ...]:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.anchors import choose_anchor, find_definitions
-from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor, collect_cause_lines, place_remedies
+from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor, make_cause_line, place_remedies
 from gpa_lsp.lsp.line_finder import LineFinder
+from gpa_lsp.lsp.line_index import CauseEntry, HotEntry, MeasuredText, index_lines
+from gpa_lsp.lsp.placed_lines import PlacedLines
 from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import Positions, UnitCounter
 from gpa_lsp.lsp.session import MeasuredFile, Snapshot, VisibleKernel
@@ -99,8 +101,8 @@ class DocumentView:
     uri: str
     local_path: str
     positions: Positions
-    hot_lines: Mapping[int, tuple[HotLine, ...]]
-    cause_lines: Mapping[int, tuple[CauseLine, ...]]
+    hot_lines: PlacedLines[HotEntry, HotLine]
+    cause_lines: PlacedLines[CauseEntry, CauseLine]
     anchors: tuple[KernelAnchor, ...]
     remedies: tuple[RemedyAnchor, ...]
     stale: tuple[int, ...]
@@ -122,20 +124,12 @@ class DocumentView:
 
     def find_costliest_lines(self) -> tuple[tuple[int, CauseLine], ...]:
         """Lines that cause at least the user's threshold, each with the kernel it costs most, costliest first."""
-        above = [
-            (line, causes[0])
-            for line, causes in self.cause_lines.items()
-            if causes[0].share_ratio >= self.settings.min_share_ratio
-        ]
+        above = self.cause_lines.list_tops(self.settings.min_share_ratio)
         return tuple(sorted(above, key=lambda found: (-found[1].share_ratio, found[0])))
 
     def find_hottest_lines(self) -> tuple[tuple[int, HotLine], ...]:
         """Lines at or above the user's threshold with their hottest kernel, hottest first."""
-        above = [
-            (line, lines[0])
-            for line, lines in self.hot_lines.items()
-            if lines[0].share_ratio >= self.settings.min_share_ratio
-        ]
+        above = self.hot_lines.list_tops(self.settings.min_share_ratio)
         return tuple(sorted(above, key=lambda found: (-found[1].share_ratio, found[0])))
 
 
@@ -150,6 +144,7 @@ def build_view(
     settings: Settings,
     abilities: Abilities,
     places: PlaceFinder,
+    texts: Sequence[MeasuredText] | None = None,
 ) -> DocumentView | None:
     """The view of a document; None when no profile mentions it.
 
@@ -163,6 +158,7 @@ def build_view(
         settings: the options.
         abilities: what the client wants to be sent.
         places: finds measured places.
+        texts: the index of the snapshot's lines in that file; None to make it.
     """
     kernels = snapshot.by_file.get(local_path, ())
     if not kernels:
@@ -170,12 +166,12 @@ def build_view(
     lines = split_lines(text)
     finder = LineFinder(
         lines,
-        opened=lines if opened == text else split_lines(opened),
+        opened=opened,
         shows_unverified=settings.shows_unverified_lines,
     )
-    hot_lines = _collect_hot_lines(kernels, local_path, finder)
-    cause_lines = collect_cause_lines(kernels, local_path, finder)
-    measured = hot_lines.keys() | cause_lines.keys()
+    texts = index_lines(kernels, local_path) if texts is None else texts
+    hot_lines = PlacedLines(texts, lambda text: text.hot, finder, _make_hot_line)
+    cause_lines = PlacedLines(texts, lambda text: text.causes, finder, make_cause_line)
     return DocumentView(
         uri=uri,
         local_path=local_path,
@@ -184,7 +180,7 @@ def build_view(
         cause_lines=cause_lines,
         anchors=_place_anchors(kernels, local_path, text, finder, settings),
         remedies=place_remedies(kernels, local_path, finder),
-        stale=find_stale_lines(kernels, local_path, finder, lines=lines, settings=settings, measured=measured),
+        stale=find_stale_lines(texts, finder, lines=lines, settings=settings, measured=(hot_lines, cause_lines)),
         finder=finder,
         settings=settings,
         abilities=abilities,
@@ -193,33 +189,10 @@ def build_view(
     )
 
 
-def _collect_hot_lines(
-    kernels: Sequence[VisibleKernel], local_path: str, finder: LineFinder
-) -> Mapping[int, tuple[HotLine, ...]]:
-    found: dict[int, list[HotLine]] = {}
-    for shown in kernels:
-        total = shown.kernel.report.total_samples
-        files = {path: file for path, file in shown.profile.files.items() if file.local_path == local_path}
-        for row in shown.kernel.report.lines:
-            file = files.get(row.file) if row.file is not None else None
-            if file is None or not row.line or not (row.inclusive_samples or row.called_samples):
-                continue
-            line = finder.find(file, row.line)
-            if line is not None:
-                cost_samples = row.inclusive_samples + row.called_samples
-                hot = HotLine(
-                    shown=shown,
-                    row=row,
-                    file=file,
-                    share_ratio=min(1.0, cost_samples / total) if total else 0.0,
-                    is_edited=finder.is_edited(file),
-                )
-                found.setdefault(line, []).append(hot)
-    return {line: tuple(sorted(hot, key=_order_by_heat)) for line, hot in sorted(found.items())}
-
-
-def _order_by_heat(hot: HotLine) -> tuple[float, str]:
-    return (-hot.share_ratio, hot.shown.kernel.report.mangled_name)
+def _make_hot_line(entry: HotEntry, is_edited: bool) -> HotLine:
+    return HotLine(
+        shown=entry.shown, row=entry.row, file=entry.file, share_ratio=entry.share_ratio, is_edited=is_edited
+    )
 
 
 def _place_anchors(

@@ -11,6 +11,7 @@ from typing import Any
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.document_view import DocumentView, build_view
 from gpa_lsp.lsp.features import PushFeature
+from gpa_lsp.lsp.line_index import MeasuredText, index_lines
 from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import UnitCounter
 from gpa_lsp.lsp.session import Snapshot
@@ -59,6 +60,7 @@ class Documents:
         self._open: dict[str, _OpenDocument] = {}
         self._snapshot = Snapshot()
         self._settings = Settings()
+        self._indexes: dict[str, tuple[MeasuredText, ...]] = {}
         self.places = PlaceFinder(units, self._find_open)
         """Finds measured places; a new one whenever there is new knowledge."""
 
@@ -105,6 +107,7 @@ class Documents:
     def take(self, snapshot: Snapshot, settings: Settings) -> None:
         """There is new knowledge, or there are new settings."""
         self._snapshot, self._settings = snapshot, settings
+        self._indexes.clear()
         self.places = PlaceFinder(self._units, self._find_open)
         for uri, document in self._open.items():
             document.is_view_current = False
@@ -126,9 +129,16 @@ class Documents:
                 settings=self._settings,
                 abilities=self._abilities,
                 places=self.places,
+                texts=self._index(document.local_path),
             )
             document.is_view_current = True
         return document.view
+
+    def _index(self, local_path: str) -> tuple[MeasuredText, ...]:
+        """What was measured on a file, indexed once for each new knowledge and not with every keystroke."""
+        if local_path not in self._indexes:
+            self._indexes[local_path] = index_lines(self._snapshot.by_file.get(local_path, ()), local_path)
+        return self._indexes[local_path]
 
     def _find_open(self, local_path: str) -> DocumentView | None:
         """The view of whichever open document is that file."""

@@ -41,15 +41,14 @@ class LineHeat:
 
 def measure_heat(view: DocumentView, least_ratio: float) -> tuple[LineHeat, ...]:
     """The lines of a document with at least some share, ascending."""
-    lines = sorted(view.hot_lines.keys() | view.cause_lines.keys())
+    lines = sorted({*view.hot_lines.list_above(least_ratio), *view.cause_lines.list_above(least_ratio)})
     found = (measure_line(view, line, least_ratio) for line in lines)
     return tuple(heat for heat in found if heat is not None)
 
 
 def measure_line(view: DocumentView, line: int, least_ratio: float) -> LineHeat | None:
     """One line by the kernel in which it is hottest; None below the least share."""
-    hot = next(iter(view.hot_lines.get(line, ())), None)
-    cause = next(iter(view.cause_lines.get(line, ())), None)
+    hot, cause = view.hot_lines.find_top(line), view.cause_lines.find_top(line)
     suffered = 0.0 if hot is None else hot.share_ratio
     caused = 0.0 if cause is None else cause.share_ratio
     if max(suffered, caused) < least_ratio or max(suffered, caused) <= 0:
