@@ -40,8 +40,8 @@ class CodeIndex:
     """
 
     __slots__ = (
-        "_backward", "_backward_stops", "_code", "_edges_in", "_edges_out", "_forward", "_forward_stops", "_headers", "_leaks",
-        "_reachable", "_reads", "_touched", "_turned_headers", "_writes",
+        "_backward", "_backward_stops", "_code", "_edges_in", "_edges_out", "_forward", "_forward_stops", "_headers", 
+        "_reachable", "_reads", "_touched",  "_writes",
         "block_of", "callee_of", "callers_of", "condition", "entries", "entry_of", "first", "guard", "is_local", "last", "lost_calls",
         "procedure_of", "returning", "returns_of",
     )  # fmt: skip
@@ -63,9 +63,7 @@ class CodeIndex:
         self._find_calls(code)
         self._touched: tuple[Sequence[int], Sequence[int]] | None = None
         self._backward: ClimbingTree | None = None
-        self._forward: ClimbingTree | None = None
-        self._turned_headers: list[int] | None = None
-        self._leaks: npt.NDArray[np.int64] | None = None
+        self._forward: tuple[ClimbingTree, frozenset[int], list[int]] | None = None
         self._backward_stops: dict[int, Sequence[int]] = {}
         self._forward_stops: dict[int, Sequence[int]] = {}
 
@@ -139,31 +137,27 @@ class CodeIndex:
         """
         if not self._reachable[block]:
             return block
-        if self._forward is None:
-            self._forward = ClimbingTree(self._code.immediate_post_dominator.tolist())
-            self._leaks = self._find_leaks()
-            self._turned_headers = _find_turned_headers(self._code)
+        tree, leaks, headers = self._prepare_forward()
+        if block in leaks:
+            return block
         stops = self._forward_stops.get(resource)
         if stops is None:
             called = [one for one, callee in self.callee_of.items() if self.may_touch(callee, resource)]
             rows = [*self.writes(resource), *self.reads(resource)]
-            assert self._leaks is not None
-            stops = self._forward_stops[resource] = self._number(
-                self._forward, rows, [*called, *self.lost_calls, *self._leaks.tolist()]
-            )
-        assert self._turned_headers is not None
-        return self._forward.climb(block, stops, self._turned_headers[block])
+            stops = self._forward_stops[resource] = self._number(tree, rows, [*called, *self.lost_calls, *leaks])
+        return tree.climb(block, stops, headers[block])
+
+    def _prepare_forward(self) -> tuple[ClimbingTree, frozenset[int], list[int]]:
+        """The tree of post-dominators, the blocks it says too little of, and the headers of loops seen from the end."""
+        if self._forward is None:
+            tree = ClimbingTree(self._code.immediate_post_dominator.tolist())
+            self._forward = (tree, _find_leaks(self._code), _find_turned_headers(self._code))
+        return self._forward
 
     def _number(self, tree: ClimbingTree, rows: Sequence[int], blocks: Sequence[int]) -> list[int]:
         """The places of blocks, and of the blocks of rows, in a tree, ascending."""
         block_of, number = self.block_of, tree.number
         return sorted({number[block_of[row]] for row in rows if block_of[row] >= 0} | {number[one] for one in blocks})
-
-    def _find_leaks(self) -> npt.NDArray[np.int64]:
-        """Blocks from which a path leads to the end and another one into an endless loop: post-dominators know of the first only."""
-        code = self._code
-        sources = np.repeat(np.arange(len(code.first_row)), np.diff(code.successor_starts))
-        return np.unique(sources[code.reaches_end[sources] & ~code.reaches_end[code.successors]])
 
     def _find_touched(self) -> tuple[Sequence[int], Sequence[int]]:
         """Per procedure, the resources that it and what it calls write, and touch, as bits of a number."""
@@ -203,6 +197,12 @@ def index_code(code: KernelCode) -> CodeIndex:
     if found is None:
         found = _indexes[code] = CodeIndex(code)
     return found
+
+
+def _find_leaks(code: KernelCode) -> frozenset[int]:
+    """Blocks from which a path leads to the end and another one into an endless loop: post-dominators know of the first only."""
+    sources = np.repeat(np.arange(len(code.first_row)), np.diff(code.successor_starts))
+    return frozenset(sources[code.reaches_end[sources] & ~code.reaches_end[code.successors]].tolist())
 
 
 def _find_turned_headers(code: KernelCode) -> list[int]:
