@@ -39,13 +39,6 @@ class CodeIndex:
     Approximation: a RET belongs to the procedure it stands in, by address. A call of a procedure that never returns is stepped over.
     """
 
-    __slots__ = (
-        "_backward", "_backward_stops", "_code", "_edges_in", "_edges_out", "_forward", "_forward_stops", "_headers", 
-        "_reachable", "_reads", "_touched",  "_writes",
-        "block_of", "callee_of", "callers_of", "condition", "entries", "entry_of", "first", "guard", "is_local", "last", "lost_calls",
-        "procedure_of", "returning", "returns_of",
-    )  # fmt: skip
-
     def __init__(self, code: KernelCode) -> None:
         self._code = code
         self._writes = _group_rows(code.writes, is_counted=~(code.guard_negated & (code.guard < 0)))
