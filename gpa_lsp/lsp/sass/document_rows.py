@@ -155,7 +155,7 @@ def _choose_layout(
 ) -> Layout:
     own = columns.pc_offsets[columns.pc_offsets < _FOREIGN_OFFSET]
     lengths = sorted(len(text) for text in columns.texts)
-    usual = lengths[int(_USUAL_TEXT_RATIO * (len(lengths) - 1))] if lengths else 0
+    usual = lengths[int(_USUAL_TEXT_RATIO * len(lengths))] if lengths else 0
     return Layout(
         address=max(4, len(f"{int(own.max()):x}") if len(own) else 0),
         line=max([len(number) for number in set(numbers)], default=0),

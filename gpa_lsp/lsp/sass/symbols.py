@@ -8,6 +8,8 @@ _LEAST_BLOCK_RATIO = 0.01
 """Of the kernel's samples. A function has hundreds of blocks; nobody looks for the others by name."""
 
 _MOST_BLOCKS = 200
+_DEEPEST = 12
+"""What is nested deeper stands beside its like: nobody writes such code by hand, and JSON of any depth breaks its readers."""
 
 _KINDS = {
     SectionKind.FUNCTION: types.SymbolKind.Function,
@@ -29,7 +31,8 @@ def list_symbols(view: SassView) -> list[types.DocumentSymbol]:
             around.pop()
         children: list[types.DocumentSymbol] = []
         (around[-1][1] if around else outline).append(_make_symbol(view, section, children))
-        around.append((section.last_line, children))
+        if len(around) < _DEEPEST:
+            around.append((section.last_line, children))
     return outline
 
 

@@ -1,0 +1,69 @@
+"""SASS documents of kernels written as text (:mod:`tests.kernel.written`): joined, blamed, gathered and shown as the server does it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lsprotocol import types
+from pygls.workspace import PositionCodec
+
+from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.lsp.places import PlaceFinder
+from gpa_lsp.lsp.positions import Positions
+from gpa_lsp.lsp.sass.document import build_document
+from gpa_lsp.lsp.sass.model import SassDocument, SassView
+from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.report.gather import AnalysedKernel, gather_report
+from gpa_lsp.report.model import KernelReport
+from tests.kernel.written import write_kernel
+from tests.lsp.views import make_profile, make_snapshot
+
+URI = "gpa-sass:///kernel.00000000.nvsass"
+
+LOOP = """
+    B-:R-:W-:-:S01  MOV R0, RZ                         # k.cu:3 | selected=2
+    B-:R-:W0:-:S02  S2R R3, SR_TID.X                   # k.cu:3
+loop:
+    B0:R-:W2:-:S04  LDG.E R2, [R4.64]                  # m.h:7 < k.cu:5 | selected=4
+    B2:R-:W-:Y:S04  FFMA R0, R2, R3, R0                # k.cu:5 | long_scoreboard=80/70 selected=4
+    B-:R-:W-:-:S12  ISETP.LT.AND P0, PT, R6, R8, PT    # k.cu:4 | wait=6 selected=4
+    B-:R-:W-:-:S05  @P0 BRA loop                       # k.cu:4
+    B-:R1:W-:-:S01  STG.E [R4.64], R0                  # k.cu:6
+    B-:R-:W-:-:S05  EXIT                               # k.cu:7
+"""
+"""A loop that waits for its load."""
+
+SOURCES: dict[str, str | None] = {
+    "k.cu": "// k.cu\n__global__ void kernel(float *x) {\n  int i = threadIdx.x;\n  while (more)\n    sum += \tat(x, i);\n  x[i] = sum;\n}\n",
+    "m.h": "\n" * 6 + "return x[i]; // größer\n",
+}
+
+
+def write_report(text: str, **options: Any) -> KernelReport:
+    """The report of a written kernel."""
+    kernel = write_kernel(text, **options)
+    return gather_report([AnalysedKernel(kernel=kernel, blame=blame_kernel(kernel))]).kernels[0]
+
+
+def show_report(report: KernelReport, sources: Mapping[str, str | None] = SOURCES) -> VisibleKernel:
+    """The kernel as the only one that is shown."""
+    return make_snapshot(make_profile(report, texts=dict(sources))).visible[0]
+
+
+def write_document(text: str, sources: Mapping[str, str | None] = SOURCES, **changes: Any) -> SassDocument:
+    """The document of a written kernel, with its report changed."""
+    return build_document(URI, show_report(replace(write_report(text), **changes), sources))
+
+
+def open_document(document: SassDocument, settings: Settings | None = None, encoding: str = "utf-16") -> SassView:
+    """The document as a client has it open."""
+    units = PositionCodec(types.PositionEncodingKind(encoding))
+    positions = Positions(lines=document.lines, units=units)
+    places = PlaceFinder(units, lambda path: None)
+    return SassView(document=document, positions=positions, settings=settings or Settings(), places=places)
+
+
+def find_line(document: SassDocument, words: str) -> int:
+    """The first line (1-based) with some words in it."""
+    return next(number for number, line in enumerate(document.lines, start=1) if words in line)
