@@ -16,7 +16,7 @@ import {
 } from "vscode";
 import type { CallHierarchyIncomingCall, CallHierarchyItem, CallHierarchyOutgoingCall } from "vscode-languageclient/node";
 import type { Connection } from "./client";
-import { isSass, showPlace } from "./placement";
+import { isSass, showPlace, toProtocol } from "./placement";
 import type { ChainItem, Direction } from "./protocol";
 
 const VIEW = "gpaLsp.chain";
@@ -65,7 +65,7 @@ export class ChainTree implements TreeDataProvider<Node>, Disposable {
     const line = editor.selection.active.line;
     const headings: Heading[] = [];
     for (const direction of ["incoming", "outgoing"] as const) {
-      const found = (await this.#connection.run<readonly ChainItem[] | null>("gpaLsp.findChain", uri.toString(), line, direction)) ?? [];
+      const found = (await this.#connection.run<readonly ChainItem[] | null>("gpaLsp.findChain", toProtocol(uri), line, direction)) ?? [];
       if (found.length > 0) {
         headings.push({ kind: "heading", direction, links: found.map(({ item, text }) => ({ kind: "link", direction, item, text })) });
       }

@@ -1,7 +1,7 @@
 /** The connection to the server: found, started, stopped, asked. */
 
 import * as path from "node:path";
-import { type Disposable, EventEmitter, type ExtensionContext, type LogOutputChannel, workspace } from "vscode";
+import { type Disposable, EventEmitter, type ExtensionContext, type LogOutputChannel, Uri, workspace } from "vscode";
 import {
   type CallHierarchyItem,
   type Executable,
@@ -13,7 +13,7 @@ import {
 } from "vscode-languageclient/node";
 import { offerRemedies } from "./environment";
 import { BUNDLED, readSurroundings } from "./interpreters";
-import { placeDocument } from "./placement";
+import { placeDocument, toProtocol } from "./placement";
 import { type ClientAbilities, type Heat, HEAT, type Output, OUTPUT, SASS_SCHEME, type Status, STATUS } from "./protocol";
 import { resolveServer, type ServerCommand } from "./python";
 import { readAll, SECTION } from "./settings";
@@ -126,6 +126,7 @@ export class Connection implements Disposable {
       initializationOptions: { ...readAll(), client },
       synchronize: { configurationSection: SECTION },
       markdown: { isTrusted: { enabledCommands: LINKED_COMMANDS }, supportHtml: false },
+      uriConverters: { code2Protocol: toProtocol, protocol2Code: (uri) => Uri.parse(uri, true) },
       middleware: { window: { showDocument: (params, token, next) => placeDocument(params, () => next(params, token)) } },
     };
   }

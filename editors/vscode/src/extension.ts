@@ -6,9 +6,10 @@ import { Connection } from "./client";
 import { HeatView } from "./heat";
 import { findPythonEnvironments } from "./interpreters";
 import { JumpMemory } from "./jumpMemory";
-import { chooseCause, goToHotLine, jump } from "./jumps";
+import { chooseCause, goBack, goToHotLine, jump } from "./jumps";
 import { listHotSpots, listKernels, showKernel } from "./lists";
 import { MeasuringOutput } from "./output";
+import { toProtocol } from "./placement";
 import type { HeatMark, Status } from "./protocol";
 import { CursorSync, toggleSass } from "./sass";
 import { isHeatEnabled, readInterpreter, readPath, SECTION, SERVER_SETTINGS } from "./settings";
@@ -44,7 +45,7 @@ export function activate(context: ExtensionContext): Api {
     "gpa.goToVictim": () => jump(server, memory, "gpaLsp.findVictims"),
     "gpa.chooseCause": () => chooseCause(server, memory),
     "gpa.toggleSass": () => toggleSass(server, memory),
-    "gpa.back": () => commands.executeCommand("workbench.action.navigateBack"),
+    "gpa.back": () => goBack(memory),
     "gpa.nextHotLine": () => goToHotLine(heat, 1),
     "gpa.previousHotLine": () => goToHotLine(heat, -1),
     "gpa.listHotSpots": () => listHotSpots(server),
@@ -55,7 +56,7 @@ export function activate(context: ExtensionContext): Api {
     "gpa.showKernel": () => showKernel(server),
     "gpa.showReport": forward("gpaLsp.showReport"),
     "gpa.showHistory": forward("gpaLsp.showHistory"),
-    "gpa.measure": () => server.run("gpaLsp.measure", window.activeTextEditor?.document.uri.toString()),
+    "gpa.measure": () => measure(server),
     "gpa.cancelMeasuring": forward("gpaLsp.cancelMeasuring"),
     "gpa.pinBaseline": forward("gpaLsp.pinBaseline"),
     "gpa.unpinBaseline": forward("gpaLsp.unpinBaseline"),
@@ -82,6 +83,11 @@ export function activate(context: ExtensionContext): Api {
     heatOf: (uri) => ({ marks: heat.marksOf(uri), stale: heat.staleLinesOf(uri) }),
     chain,
   };
+}
+
+function measure(server: Connection): Promise<boolean | undefined> {
+  const uri = window.activeTextEditor?.document.uri;
+  return uri === undefined ? server.run("gpaLsp.measure") : server.run("gpaLsp.measure", toProtocol(uri));
 }
 
 /** Another interpreter was selected: it may have, or be, another server. */

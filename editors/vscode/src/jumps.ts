@@ -1,12 +1,12 @@
 /** Jumps along stalls: to the cause, to the victim, to the next hot line. */
 
-import { commands, type Position, type QuickPickItem, Uri, window } from "vscode";
+import { commands, type Position, type QuickPickItem, window } from "vscode";
 import type { Connection } from "./client";
 import type { HeatView } from "./heat";
 import { findNextHotLine } from "./heatMarks";
 import type { JumpMemory } from "./jumpMemory";
-import { pickWithPreview } from "./lists";
-import { showLine, showPlace } from "./placement";
+import { nameLine, pickWithPreview } from "./lists";
+import { placeOf, showLine, showPlace, toProtocol } from "./placement";
 import type { Jump } from "./protocol";
 
 type Finder = "gpaLsp.findCauses" | "gpaLsp.findVictims";
@@ -35,7 +35,7 @@ export async function chooseCause(connection: Connection, memory: JumpMemory): P
   const found = await find(connection, "gpaLsp.findCauses");
   const items: JumpItem[] = found.map((cause) => ({
     label: cause.text,
-    description: `${Uri.parse(cause.uri, true).path.split("/").pop() ?? ""}:${cause.range.start.line + 1}`,
+    description: nameLine(cause),
     jump: cause,
   }));
   const chosen = items.length === 0 ? undefined : await pickWithPreview("What this line waits for", items, (item) => item.jump);
@@ -49,7 +49,7 @@ async function find(connection: Connection, finder: Finder): Promise<readonly Ju
   if (editor === undefined) {
     return [];
   }
-  const found = (await connection.run<readonly Jump[] | null>(finder, editor.document.uri.toString(), editor.selection.active.line)) ?? [];
+  const found = (await connection.run<readonly Jump[] | null>(finder, toProtocol(editor.document.uri), editor.selection.active.line)) ?? [];
   if (found.length === 0) {
     window.setStatusBarMessage(`$(info) ${NOTHING[finder]}`, 4_000);
   }
@@ -57,8 +57,17 @@ async function find(connection: Connection, finder: Finder): Promise<readonly Ju
 }
 
 async function land(memory: JumpMemory, target: Jump): Promise<void> {
+  if (window.activeTextEditor !== undefined) {
+    memory.leave(placeOf(window.activeTextEditor));
+  }
   const editor = await showPlace(target);
   memory.remember(target, editor.document.uri.toString(), editor.document.version);
+}
+
+/** Back to where the last jump began; without one, wherever the editor itself goes back to. */
+export async function goBack(memory: JumpMemory): Promise<void> {
+  const origin = memory.goBack();
+  await (origin === undefined ? commands.executeCommand("workbench.action.navigateBack") : showPlace(origin));
 }
 
 /** Move to the next or previous line with heat in this document. */

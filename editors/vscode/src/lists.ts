@@ -1,14 +1,19 @@
 /** Lists to choose from: hot spots and kernels, each shown in the editor while the list is open. */
 
-import { type QuickInputButton, type QuickPickItem, ThemeIcon, Uri, window } from "vscode";
+import { type QuickInputButton, type QuickPickItem, ThemeColor, ThemeIcon, TextEditorRevealType, Uri, window } from "vscode";
 import type { Connection } from "./client";
-import { showPlace } from "./placement";
-import type { HotSpot, Kernel, Place } from "./protocol";
+import { placeOf, showPlace } from "./placement";
+import type { HeatKind, HotSpot, Kernel, Place } from "./protocol";
 
 const PREVIEW_DELAY_MS = 60;
 
 const SASS_BUTTON: QuickInputButton = { iconPath: new ThemeIcon("file-binary"), tooltip: "Open SASS" };
 const PAGE_BUTTON: QuickInputButton = { iconPath: new ThemeIcon("book"), tooltip: "Open Page" };
+
+const ICONS: Readonly<Record<HeatKind, ThemeIcon>> = {
+  suffers: new ThemeIcon("flame", new ThemeColor("gpaLsp.heat.suffersMarker")),
+  causes: new ThemeIcon("zap", new ThemeColor("gpaLsp.heat.causesMarker")),
+};
 
 interface HotSpotItem extends QuickPickItem {
   readonly spot: HotSpot;
@@ -18,15 +23,19 @@ interface KernelItem extends QuickPickItem {
   readonly kernel: Kernel;
 }
 
+/** A place in words: relax.cu:14. */
+export function nameLine(place: Place): string {
+  return `${Uri.parse(place.uri, true).path.split("/").pop() ?? ""}:${place.range.start.line + 1}`;
+}
+
 /** Let the user choose; what the highlighted item stands for is shown meanwhile, and what was shown before comes back when nothing is chosen. */
 export async function pickWithPreview<T extends QuickPickItem>(
   title: string,
   items: readonly T[],
-  placeOf: (item: T) => Place | null,
+  findPlace: (item: T) => Place | null,
   onButton: (item: T, button: QuickInputButton) => void = () => undefined,
 ): Promise<T | undefined> {
-  const before = window.activeTextEditor;
-  const place = before && { uri: before.document.uri.toString(), range: { start: before.selection.active, end: before.selection.active } };
+  const before = window.activeTextEditor && placeOf(window.activeTextEditor);
   const list = window.createQuickPick<T>();
   list.title = title;
   list.items = items;
@@ -35,8 +44,8 @@ export async function pickWithPreview<T extends QuickPickItem>(
   let timer: NodeJS.Timeout | undefined;
   list.onDidChangeActive(([item]) => {
     clearTimeout(timer);
-    const target = item && placeOf(item);
-    timer = target ? setTimeout(() => void showPlace(target, { preserveFocus: true }), PREVIEW_DELAY_MS) : undefined;
+    const target = item && findPlace(item);
+    timer = target ? setTimeout(() => void showPlace(target, { preserveFocus: true, reveal: TextEditorRevealType.InCenter }), PREVIEW_DELAY_MS) : undefined;
   });
   list.onDidTriggerItemButton((event) => {
     onButton(event.item, event.button);
@@ -49,8 +58,8 @@ export async function pickWithPreview<T extends QuickPickItem>(
   });
   clearTimeout(timer);
   list.dispose();
-  if (chosen === undefined && place !== undefined) {
-    await showPlace(place);
+  if (chosen === undefined && before !== undefined) {
+    await showPlace(before);
   }
   return chosen;
 }
@@ -59,9 +68,9 @@ export async function pickWithPreview<T extends QuickPickItem>(
 export async function listHotSpots(connection: Connection): Promise<void> {
   const spots = (await connection.run<readonly HotSpot[] | null>("gpaLsp.listHotSpots")) ?? [];
   const items: HotSpotItem[] = spots.map((spot) => ({
-    label: `$(${spot.kind === "suffers" ? "flame" : "debug-breakpoint-log"}) ${spot.text}`,
-    description: `${Uri.parse(spot.uri, true).path.split("/").pop() ?? ""}:${spot.range.start.line + 1}`,
-    detail: spot.kernel,
+    label: spot.text,
+    iconPath: ICONS[spot.kind],
+    description: `${nameLine(spot)} · ${spot.kernel}`,
     spot,
   }));
   if (items.length === 0) {

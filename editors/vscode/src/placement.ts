@@ -19,19 +19,35 @@ export function toRange(range: ProtocolRange): Range {
   return new Range(range.start.line, range.start.character, range.end.line, range.end.character);
 }
 
+/** A URI as the server writes it: VS Code itself drops an empty authority. */
+export function toProtocol(uri: Uri): string {
+  return isSass(uri) ? `${uri.scheme}://${uri.with({ scheme: "file" }).toString().slice("file://".length)}` : uri.toString();
+}
+
+/** Where the cursor of an editor is. */
+export function placeOf(editor: TextEditor): Place {
+  const { line, character } = editor.selection.active;
+  return { uri: toProtocol(editor.document.uri), range: { start: { line, character }, end: { line, character } } };
+}
+
 export function isSass(uri: Uri): boolean {
   return uri.scheme === SASS_SCHEME;
 }
 
+export interface ShowOptions {
+  readonly preserveFocus?: boolean;
+  readonly reveal?: TextEditorRevealType;
+}
+
 /** Show a place with the cursor at its beginning. */
-export async function showPlace(place: Place, options: { readonly preserveFocus?: boolean } = {}): Promise<TextEditor> {
+export async function showPlace(place: Place, options: ShowOptions = {}): Promise<TextEditor> {
   return showLine(Uri.parse(place.uri, true), toRange(place.range).start, options);
 }
 
-export async function showLine(uri: Uri, start: Position, options: { readonly preserveFocus?: boolean } = {}): Promise<TextEditor> {
+export async function showLine(uri: Uri, start: Position, options: ShowOptions = {}): Promise<TextEditor> {
   const shown = await window.showTextDocument(uri, { viewColumn: pickColumn(uri), preserveFocus: options.preserveFocus ?? false, preview: isSass(uri) });
   shown.selection = new Selection(start, start);
-  shown.revealRange(new Range(start, start), TextEditorRevealType.InCenterIfOutsideViewport);
+  shown.revealRange(new Range(start, start), options.reveal ?? TextEditorRevealType.InCenterIfOutsideViewport);
   return shown;
 }
 

@@ -12,7 +12,7 @@ import {
 } from "vscode";
 import type { Connection } from "./client";
 import type { JumpMemory } from "./jumpMemory";
-import { isSass, showPlace, toRange } from "./placement";
+import { isSass, placeOf, showPlace, toProtocol, toRange } from "./placement";
 import type { Link } from "./protocol";
 import { isCursorSynced } from "./settings";
 
@@ -20,7 +20,7 @@ const SYNC_DELAY_MS = 80;
 
 /** The other side of a line: its SASS, of the kernel that is open if there is one, or its source. */
 export async function findLinked(connection: Connection, uri: Uri, line: number): Promise<readonly Link[]> {
-  const links = (await connection.run<readonly Link[] | null>("gpaLsp.findLinked", uri.toString(), line)) ?? [];
+  const links = (await connection.run<readonly Link[] | null>("gpaLsp.findLinked", toProtocol(uri), line)) ?? [];
   const open = new Set(window.visibleTextEditors.map((editor) => editor.document.uri.toString()));
   const isOpen = (link: Link): boolean => open.has(Uri.parse(link.uri, true).toString());
   return isSass(uri) ? links : [...links.filter(isOpen), ...links.filter((link) => !isOpen(link))];
@@ -35,17 +35,15 @@ export async function toggleSass(connection: Connection, memory: JumpMemory): Pr
   const { uri, version } = editor.document;
   const line = editor.selection.active.line;
   const meant = memory.recall(uri.toString(), line, version);
-  if (meant !== undefined) {
-    await showPlace(meant);
-    return;
-  }
-  const [first] = await findLinked(connection, uri, line);
-  if (first === undefined) {
+  const [first] = meant === undefined ? await findLinked(connection, uri, line) : [];
+  const target = meant ?? (first && { uri: first.uri, range: first.primary });
+  if (target === undefined) {
     const text = isSass(uri) ? "The source of this instruction is not on this machine" : "No instruction was compiled from this line";
     window.setStatusBarMessage(`$(info) ${text}`, 4_000);
     return;
   }
-  await showPlace({ uri: first.uri, range: first.primary });
+  memory.leave(placeOf(editor));
+  await showPlace(target);
 }
 
 /** Shows on the other side what belongs to the line of the cursor. It scrolls there, but never takes the focus or moves a cursor. */
