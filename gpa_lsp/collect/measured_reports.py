@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from gpa_lsp.collect.recipe import REPORT_SUFFIX
+from gpa_lsp.collect.model import REPORT_SUFFIX
 
 KEPT_REPORTS = 3
 """Of each workspace: the last one is shown, those before it are for whoever wants to compare."""

@@ -10,6 +10,9 @@ PATIENCE_S = 600.0
 """How long a command may take unless the user says otherwise."""
 
 
+REPORT_SUFFIX = ".ncu-rep"
+
+
 class Phase(Enum):
     """The two commands of a measurement, in their order."""
 

@@ -15,8 +15,6 @@ from gpa_lsp.collect.variables import Command
 DEFAULT_LAUNCHES = 3
 """Launches of a kernel that are measured: two more than one needs, to see the noise between them."""
 
-REPORT_SUFFIX = ".ncu-rep"
-
 
 class ReplayMode(Enum):
     """How the passes of a measurement are made."""

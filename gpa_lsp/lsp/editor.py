@@ -68,12 +68,18 @@ class Editor:
         if not self.is_leaving:
             self._wire.notify(method, params)
 
-    async def ask(self, method: str, params: Any = None) -> Any:
-        """Send a request; None when there is no answer in time, or an error."""
+    async def ask(self, method: str, params: Any = None, *, limit_s: float | None = _ANSWER_LIMIT_S) -> Any:
+        """Send a request; None when there is no answer in time, or an error.
+
+        Args:
+            method: the request.
+            params: its params.
+            limit_s: how long to wait; None for as long as a person takes.
+        """
         if self.is_leaving:
             return None
         try:
-            return await asyncio.wait_for(self._wire.send_request_async(method, params), _ANSWER_LIMIT_S)
+            return await asyncio.wait_for(self._wire.send_request_async(method, params), limit_s)
         except TimeoutError:
             logger.warning("the client did not answer %s", method)
         except Exception as error:

@@ -107,6 +107,11 @@ class ProfileLoader:
         self._finder = ProfileFinder(self._roots, self._settings.profile_globs, max_depth=self._max_depth)
         self._wake.set()
 
+    def expect(self, profile: Path) -> None:
+        """A profile is complete, whatever its time stamps say: read it now."""
+        self._watch.mark_complete(profile)
+        self._wake.set()
+
     def cancel(self) -> None:
         """Stop the reading that goes on, if any."""
         if self._analysis is not None:

@@ -23,13 +23,14 @@ def pin_kernels(kernels: Sequence[MeasuredKernel], *, is_pinned: bool) -> int:
     count = 0
     with History.open() as history:
         for kernel in kernels:
-            if kernel.history is None or history.find_run(kernel.history.run.run_id) is None:
+            run = None if kernel.history is None else history.find_run(kernel.history.run.run_id)
+            if run is None:
                 continue
             if is_pinned:
-                history.pin(kernel.history.run.run_id)
+                history.pin(run.run_id)
                 count += 1
-            else:
-                count += history.unpin(kernel.history.run.measurement.key)
+            elif (baseline := history.find_baseline_of(run)) is not None:
+                count += history.unpin(baseline.measurement.key)
     return count
 
 

@@ -26,6 +26,7 @@ class ProfileWatch:
 
     _loaded: dict[Path, Stamp] = field(default_factory=dict)
     _failures: dict[Path, _Failure] = field(default_factory=dict)
+    _complete: set[Path] = field(default_factory=set)
     _last: Mapping[Path, Stamp] = field(default_factory=dict)
 
     def observe(self, found: Mapping[Path, Stamp], now_ns: int) -> tuple[Path, ...]:
@@ -51,10 +52,11 @@ class ProfileWatch:
         failure = self._failures.get(path)
         if failure is not None and failure.stamp == stamp:
             return not failure.is_final and _is_settled(stamp, now_ns)
-        return _is_settled(stamp, now_ns) or self._last.get(path) == stamp
+        return path in self._complete or _is_settled(stamp, now_ns) or self._last.get(path) == stamp
 
     def mark_loaded(self, path: Path, stamp: Stamp) -> None:
         """The profile was read while it had this stamp."""
+        self._complete.discard(path)
         self._loaded[path] = stamp
         self._failures.pop(path, None)
 
@@ -65,6 +67,10 @@ class ProfileWatch:
         if is_final:
             self._loaded.pop(path, None)
         return is_final
+
+    def mark_complete(self, path: Path) -> None:
+        """Nobody writes to the profile any more, however fresh it is."""
+        self._complete.add(path)
 
     def forget_all(self) -> None:
         """Read everything again at the next look."""

@@ -1,7 +1,6 @@
 """The language server: the client on one side, features and the loader on the other."""
 
 import asyncio
-import inspect
 import logging
 import os
 import signal
@@ -18,14 +17,20 @@ from pygls.workspace import PositionCodec
 import gpa_lsp.lsp.commands
 import gpa_lsp.lsp.features
 from gpa_lsp import __version__
+from gpa_lsp.collect.model import RunResult
 from gpa_lsp.errors import GpaError
 from gpa_lsp.lsp.abilities import Abilities, read_abilities
+from gpa_lsp.lsp.anchors import find_plain_name
 from gpa_lsp.lsp.commands import Command
+from gpa_lsp.lsp.dispatch import Dispatcher
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.documents import Documents
-from gpa_lsp.lsp.editor import Editor, ProgressBar, Wire
+from gpa_lsp.lsp.doubts import Doubts
+from gpa_lsp.lsp.editor import Editor, Wire
 from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature, SessionFeature
-from gpa_lsp.lsp.loader import ProfileLoader, call_in_thread
+from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay, call_in_thread
+from gpa_lsp.lsp.measure_desk import MeasureDesk, choose_options, watch_measured
+from gpa_lsp.lsp.measure_on_save import Measuring
 from gpa_lsp.lsp.past import pin_kernels
 from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import UnitCounter
@@ -34,6 +39,7 @@ from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
 from gpa_lsp.lsp.sass.model import SCHEME, SassDocument
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings, read_settings
+from gpa_lsp.lsp.status import READING, Status
 from gpa_lsp.lsp.wire import OutgoingPipe, Protocol, PyglsServer
 from gpa_lsp.registry import load_catalogue
 
@@ -42,8 +48,12 @@ logger = logging.getLogger(__name__)
 _PUSH_DELAY_S = 0.3
 """After the last keystroke; the client moves what it has by itself until then."""
 
+_FOLDER_DEPTH = 32
 _LONE_FILE_DEPTH = 3
 """Without a workspace folder profiles are looked for beside the document, but not in all of somebody's home."""
+
+_KERNEL_SUFFIXES = frozenset({".cu", ".cuh", ".cuf"})
+"""Files that hold kernels whether a profile mentions them or not: saving one is worth a measurement."""
 
 
 class Server:
@@ -63,11 +73,11 @@ class Server:
         self._snapshot = Snapshot()
         self._settings = Settings()
         self._abilities = Abilities()
+        self._is_trusted = False
         self._lone_folder: Path | None = None
         self._lone_root: Path | None = None
         self._pushes: dict[str, asyncio.TimerHandle] = {}
-        self._broken: set[str] = set()
-        self._told_doubtful: set[str] = set()
+        self._dispatcher = Dispatcher(self, self.warn)
         self._late: tuple[RequestFeature, ...] = ()
         self._registered: dict[str, types.Registration] = {}
         self._editor = self._meet_client(types.ClientCapabilities(), PositionCodec())
@@ -83,6 +93,7 @@ class Server:
             (types.TEXT_DOCUMENT_DID_OPEN, self._open),
             (types.TEXT_DOCUMENT_DID_CHANGE, self._change),
             (types.TEXT_DOCUMENT_DID_CLOSE, self._close),
+            (types.TEXT_DOCUMENT_DID_SAVE, self._save),
             (types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._change_configuration),
             (types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, lambda params: self._configure_loader()),
             (types.WINDOW_WORK_DONE_PROGRESS_CANCEL, lambda params: self._editor.cancel_progress(params.token)),
@@ -91,59 +102,19 @@ class Server:
             self.pygls.feature(method)(partial(handler))  # pygls hangs attributes on it, which bound methods refuse
         for name, feature in self._features.items():
             if isinstance(feature, RequestFeature):
-                self.pygls.feature(feature.method, feature.options)(self._make_handler(name, feature))
+                self.pygls.feature(feature.method, feature.options)(self._dispatcher.make_handler(name, feature))
             elif isinstance(feature, SessionFeature):
-                self.pygls.feature(feature.method, feature.options)(self._make_session_handler(name, feature))
+                self.pygls.feature(feature.method, feature.options)(
+                    self._dispatcher.make_session_handler(name, feature)
+                )
         for command in self._commands.values():
-            self.pygls.command(command.name)(self._make_command(command))
-
-    def _make_handler(self, name: str, feature: RequestFeature) -> Callable[[Any], Any]:
-        def answer(params: Any) -> Any:
-            uri = params.text_document.uri
-            if is_sass_uri(uri):
-                sass_view = self._sass.view(uri) if feature.answer_sass is not None else None
-                return feature.answer_sass(sass_view, params) if sass_view and feature.answer_sass else None
-            if feature.answer is None or not feature.serves_source(self._settings, self._abilities):
-                return None
-            view = self._documents.view(uri)
-            return feature.answer(view, params) if view is not None else None
-
-        return lambda params: self._guard(name, lambda: answer(params), None)
-
-    def _make_session_handler(self, name: str, feature: SessionFeature) -> Callable[[Any], Any]:
-        return lambda params: self._guard(name, lambda: feature.answer(self, params), None)
-
-    def _make_command(self, command: Command) -> Callable[..., Any]:
-        async def run(*arguments: Any) -> Any:
-            result = self._guard(command.name, lambda: command.run(self, arguments), None)
-            if not inspect.isawaitable(result):
-                return result
-            try:
-                return await result
-            except Exception:
-                return self._tell_broken(command.name)
-
-        return run
-
-    def _guard(self, name: str, function: Callable[[], Any], default: Any) -> Any:
-        """Call a feature or command; one that fails is logged each time and shown once, and takes no other with it."""
-        try:
-            return function()
-        except Exception:
-            self._tell_broken(name)
-            return default
-
-    def _tell_broken(self, name: str) -> None:
-        """Log the exception that is being handled, and say once that there was one."""
-        logger.exception("%s failed", name)
-        if name not in self._broken:
-            self._broken.add(name)
-            self._editor.warn(f"{name} failed; see the log of the language server")
+            self.pygls.command(command.name)(self._dispatcher.make_command(command))
 
     # The life of the session
 
     def _initialize(self, params: types.InitializeParams) -> None:
         self._abilities = read_abilities(params.initialization_options)
+        self._is_trusted = self._abilities.is_trusted
         self._editor = self._meet_client(params.capabilities, self.pygls.workspace.position_codec)
         if not params.workspace_folders and self.pygls.workspace.root_path is not None:
             self._lone_root = Path(self.pygls.workspace.root_path)
@@ -157,9 +128,17 @@ class Server:
             if isinstance(feature, PushFeature) and feature.is_wanted(self._abilities)
         }
         self._documents = Documents(
-            units=units, abilities=self._abilities, push_features=pushing, send=editor.notify, guard=self._guard
+            units=units,
+            abilities=self._abilities,
+            push_features=pushing,
+            send=editor.notify,
+            guard=self._dispatcher.guard,
         )
         self._sass = SassDocuments(_build_sass, units)
+        self._doubts = Doubts(editor.inform)
+        self._status = Status(editor.notify if self._abilities.status else None)
+        desk = MeasureDesk(editor, self._status, sends_output=self._abilities.output, finished=self._take_measurement)
+        self._measuring = Measuring(desk, is_relevant=self._is_worth_measuring)
         return editor
 
     def _amend(self, capabilities: types.ServerCapabilities) -> None:
@@ -196,11 +175,12 @@ class Server:
                     types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations=[wanted])
                 )
 
-    def _shut_down(self, params: Any) -> None:
+    async def _shut_down(self, params: Any) -> None:
         del params
         self.was_shut_down = True
         if self._loading is not None:
             self._loading.cancel()
+        await self._measuring.leave()
         self._editor.leave()
 
     # Settings
@@ -230,14 +210,33 @@ class Server:
 
     def _configure_loader(self) -> None:
         folders = [to_fs_path(folder.uri) for folder in self.pygls.workspace.folders.values()]
-        roots = [Path(folder) for folder in folders if folder is not None]
+        roots = tuple(Path(folder) for folder in folders if folder is not None)
         if not roots and self._lone_root is not None:
-            roots = [self._lone_root]
-        if roots:
-            self._loader.configure(tuple(roots), self._settings)
-        else:
-            lone = () if self._lone_folder is None else (self._lone_folder,)
-            self._loader.configure(lone, self._settings, max_depth=_LONE_FILE_DEPTH)
+            roots = (self._lone_root,)
+        max_depth = _FOLDER_DEPTH if roots else _LONE_FILE_DEPTH
+        if not roots and self._lone_folder is not None:
+            roots = (self._lone_folder,)
+        self._loader.configure(roots, watch_measured(self._settings, roots), max_depth=max_depth)
+        self._measuring.configure(choose_options(self._settings), roots, is_trusted=self._is_trusted)
+
+    # Measuring
+
+    def _save(self, params: types.DidSaveTextDocumentParams) -> None:
+        path = to_fs_path(params.text_document.uri)
+        if path is not None:
+            self._measuring.saved(Path(path), self._choose_kernel(path))
+
+    def _is_worth_measuring(self, file: Path) -> bool:
+        return file.suffix.lower() in _KERNEL_SUFFIXES or os.path.realpath(file) in self._snapshot.by_file
+
+    def _choose_kernel(self, path: str) -> str | None:
+        """The longest kernel with lines in a file, by the name its source has; None when none is known."""
+        kernels = self._snapshot.by_file.get(os.path.realpath(path), ())
+        return find_plain_name(kernels[0].kernel.report.name) if kernels else None
+
+    def _take_measurement(self, result: RunResult) -> None:
+        if result.report is not None:
+            self._loader.expect(result.report)
 
     # Documents
 
@@ -250,7 +249,7 @@ class Server:
         if path is None:
             return
         self._documents.open(document.uri, path, document.text, document.version)
-        self._tell_doubtful()
+        self._doubts.tell(self._documents, self._settings)
         if self._lone_folder is None:
             self._lone_folder = Path(path).parent
             if not self.pygls.workspace.folders and self._lone_root is None:
@@ -277,7 +276,7 @@ class Server:
         self._documents.close(uri)
 
     def _read_content(self, params: types.TextDocumentContentParams) -> types.TextDocumentContentResult:
-        document = self._guard("SASS document", lambda: self._sass.make(params.uri), None)
+        document = self._dispatcher.guard("SASS document", lambda: self._sass.make(params.uri), None)
         text = document.text if document is not None else "// No loaded profile has this kernel.\n"
         return types.TextDocumentContentResult(text=text)
 
@@ -286,38 +285,19 @@ class Server:
     def take_snapshot(self, snapshot: Snapshot) -> None:
         """There is a new state of knowledge: show it."""
         self._snapshot = snapshot
+        self._status.take(snapshot)
         self._documents.take(snapshot, self._settings)
         for uri in self._sass.take(snapshot.visible, self._settings, self._documents.places):
             self._editor.say_changed(uri)
-        self._tell_doubtful()
+        self._doubts.tell(self._documents, self._settings)
         asking = [feature for feature in self._features.values() if isinstance(feature, RequestFeature)]
         self._editor.refresh(
             [(feature.refresh_method, feature.refresh_capability) for feature in asking if feature.refresh_method]
         )
 
-    def _tell_doubtful(self) -> None:
-        """Name the setting that is missing where an open file may be one that was measured elsewhere; once per file."""
-        for local_path, compiled_path, profile in self._documents.find_doubtful():
-            if compiled_path not in self._told_doubtful:
-                self._told_doubtful.add(compiled_path)
-                self._editor.inform(
-                    f"{profile} was measured with {compiled_path}, which is not in this workspace; if {local_path} is "
-                    "that file, say so in gpaLsp.pathMappings (folder as compiled: folder here)"
-                )
-
-        if self._settings.shows_unverified_lines:
-            return
-        for local_path, profile in self._documents.find_unverified():
-            if local_path not in self._told_doubtful:
-                self._told_doubtful.add(local_path)
-                self._editor.inform(
-                    f"{local_path} is not what {profile} was measured on, and there is no copy of that: nothing is shown on its lines. Measure "
-                    "again, record with --import-source yes, or set gpaLsp.showUnverifiedLines"
-                )
-
-    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressBar:
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins."""
-        return self._editor.start_progress(title, cancel)
+        return self._status.watch(READING, self._editor.start_progress(title, cancel))
 
     def warn(self, text: str) -> None:
         """Something the user must know."""
@@ -369,6 +349,24 @@ class Server:
     def show_message(self, text: str) -> None:
         """Say a sentence."""
         self._editor.inform(text)
+
+    def measure(self, uri: str | None) -> bool:
+        """Run the user's command for a document, or for none."""
+        path = to_fs_path(uri) if uri is not None and not is_sass_uri(uri) else None
+        kernel = self._choose_kernel(path) if path is not None else None
+        self._measuring.measure_now(None if path is None else Path(path), kernel)
+        return self._is_trusted and self._settings.profile_command is not None
+
+    def cancel_measuring(self) -> bool:
+        """End the run that goes on."""
+        was_measuring = self._measuring.is_measuring
+        self._measuring.cancel()
+        return was_measuring
+
+    def set_trust(self, is_trusted: bool) -> None:
+        """The user trusts the workspace, or does not any more."""
+        self._is_trusted = is_trusted
+        self._configure_loader()
 
     async def pin(self, kernels: Sequence[VisibleKernel], *, is_pinned: bool) -> int:
         """Make the shown measurements of some kernels their baselines, or take the baselines away."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from gpa_lsp.collect.variables import Command, parse_command_setting
+
 
 class Severity(Enum):
     """How loud a diagnostic is, in the words of the settings."""
@@ -13,10 +15,6 @@ class Severity(Enum):
     INFORMATION = "information"
     HINT = "hint"
     WARNING = "warning"
-
-
-Command = str | tuple[str, ...]
-"""A command as the user wrote it: one line, split like a shell does but run without one, or its arguments one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,15 +122,6 @@ def _read_blamer(value: object) -> str:
     if value not in BLAMERS:
         raise ValueError("one of " + ", ".join(BLAMERS))
     return str(value)
-
-
-def _read_command(value: object) -> Command | None:
-    """An empty command is none: editors cannot all unset an option."""
-    if isinstance(value, str):
-        return value if value.strip() else None
-    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
-        return tuple(str(part) for part in value) or None
-    raise ValueError("a command line, or a list of its arguments")
 
 
 BLAMERS = ("scoreboard", "paper")
@@ -261,7 +250,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "profile.command": Option(
         field="profile_command",
-        read=_read_command,
+        read=parse_command_setting,
         summary=(
             "What measures: a command line, or a list of its arguments; no shell is involved. `${file}`, `${fileDirname}`, "
             "`${fileBasenameNoExtension}`, `${workspaceFolder}`, `${kernel}`, `${output}` and `${env:NAME}` stand for what they say; the report is "
@@ -273,7 +262,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "profile.buildCommand": Option(
         field="build_command",
-        read=_read_command,
+        read=parse_command_setting,
         summary="What is run before it; measuring goes on only when it succeeds.",
         schema=_COMMAND_SCHEMA,
         default=None,

@@ -33,6 +33,7 @@ from gpa_lsp.lsp.worker_messages import (
 )
 
 if TYPE_CHECKING:
+    from gpa_lsp.history.model import KernelHistory
     from gpa_lsp.history.remember import KernelMemory
     from gpa_lsp.report.source_paths import SourceLocator
 
@@ -97,14 +98,17 @@ def _read_profile(reading: _Reading, send: Callable[[Message], None]) -> None:
     read_ns = time.time_ns()
     files = find_files(report, reading.locator, modified_ns, find_copy)
     send(FilesFound(profile=profile, files=files))
-    for kernel in report.kernels:
-        measured = measure_kernel(kernel, modified_ns)
-        if memory is not None:
-            told = describe_surroundings(measured, files, roots=reading.job.roots, read_ns=read_ns)
-            measured = replace(measured, history=memory.remember(kernel, told))
-        send(KernelRead(profile=profile, kernel=measured))
-    problems = (*report.problems, *(memory.problems if memory is not None else ()))
-    send(ProfileRead(profile=profile, remarks=tuple(str(problem) for problem in problems)))
+    measured = [measure_kernel(kernel, modified_ns) for kernel in report.kernels]
+    pasts: Sequence[KernelHistory | None] = [None] * len(measured)
+    if memory is not None:  # all together: instances of one template must not be taken for each other's past
+        told = [describe_surroundings(one, files, roots=reading.job.roots, read_ns=read_ns) for one in measured]
+        pasts = memory.remember_all(list(zip(report.kernels, told, strict=True)))
+    for kernel, past in zip(measured, pasts, strict=True):
+        send(KernelRead(profile=profile, kernel=replace(kernel, history=past)))
+    remarks = [str(problem) for problem in report.problems]
+    if memory is not None and profile == reading.job.profiles[-1]:
+        remarks.extend(str(problem) for problem in memory.problems)
+    send(ProfileRead(profile=profile, remarks=tuple(remarks)))
 
 
 def _die_with_parent() -> None:

@@ -23,6 +23,26 @@ ALL_CAPABILITIES: dict[str, Any] = {
         "inlayHint": {"refreshSupport": True},
         "codeLens": {"refreshSupport": True},
     },
+    "textDocument": {
+        "semanticTokens": {
+            "dynamicRegistration": True,
+            "requests": {"full": True},
+            "tokenTypes": ["variable"],
+            "tokenModifiers": [],
+            "formats": ["relative"],
+        },
+        **{
+            name: {"dynamicRegistration": True}
+            for name in (
+                "definition",
+                "references",
+                "documentHighlight",
+                "foldingRange",
+                "callHierarchy",
+                "documentSymbol",
+            )
+        },
+    },
     "general": {"positionEncodings": ["utf-16"]},
 }
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +15,10 @@ from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities, 
 from tests.lsp.conftest import LISTINGS
 
 
+_HOME = tempfile.TemporaryDirectory(prefix="gpa-lsp-test-")
+"""The servers are configured before there are fixtures; each finds its own measurements only, for the workspaces differ."""
+
+
 def make_client() -> LanguageClient:
     """pytest-lsp's client with the requests it has no answer for."""
     client = make_test_lsp_client()
@@ -21,6 +26,10 @@ def make_client() -> LanguageClient:
     @client.feature(types.WORKSPACE_INLAY_HINT_REFRESH)
     @client.feature(types.WORKSPACE_CODE_LENS_REFRESH)
     def refresh(params: None) -> None:
+        return None
+
+    @client.feature(types.CLIENT_REGISTER_CAPABILITY)
+    def register(params: types.RegistrationParams) -> None:
         return None
 
     return client
@@ -31,7 +40,7 @@ def make_client() -> LanguageClient:
     config=ClientServerConfig(
         server_command=[sys.executable, "-m", "gpa_lsp.lsp"],
         client_factory=make_client,
-        server_env={**os.environ, **LISTINGS},
+        server_env={**os.environ, **LISTINGS, "GPA_LSP_DATA_DIR": _HOME.name},
     ),
 )
 async def client(lsp_client: LanguageClient, request: pytest.FixtureRequest, workspace: Path) -> AsyncIterator[None]:

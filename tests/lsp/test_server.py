@@ -82,7 +82,28 @@ def test_initialize_offers_what_there_is_and_takes_little_time(start_client: Sta
     assert set(capabilities["executeCommandProvider"]["commands"]) >= {"gpaLsp.reload", "gpaLsp.showKernel"}
     for owned_by_others in ("definitionProvider", "referencesProvider", "semanticTokensProvider", "renameProvider"):
         assert owned_by_others not in capabilities
+    assert capabilities["workspace"]["textDocumentContent"] == {"schemes": ["gpa-sass"]}
     assert client.shut_down() == 0
+
+
+def list_registered(client: RawClient) -> dict[str, list[dict[str, str]]]:
+    """Method → the documents it was registered for."""
+    return {
+        one["method"]: one["registerOptions"]["documentSelector"]
+        for request in client.requests
+        if request["method"] == "client/registerCapability"
+        for one in request["params"]["registrations"]
+    }
+
+
+def test_what_others_own_in_sources_is_offered_for_sass_alone(start_client: StartClient, workspace: Path) -> None:
+    client = start_client(settings=QUICK)
+    ready(client, workspace)
+    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    found = list_registered(client)
+    sass = [{"scheme": "gpa-sass"}]
+    assert found["textDocument/semanticTokens"] == sass and found["textDocument/foldingRange"] == sass
+    assert len(found["textDocument/documentSymbol"]) == 2
 
 
 def test_a_measured_file_is_served(start_client: StartClient, workspace: Path) -> None:
@@ -93,7 +114,7 @@ def test_a_measured_file_is_served(start_client: StartClient, workspace: Path) -
         (5, "long_scoreboard", 3), (4, "wait", 3), (6, "wait", 3),
     ]  # fmt: skip
     assert hints(client, uri) == {4: "20 % wait", 5: "64 % long_scoreboard", 6: "15 % wait"}
-    assert lenses(client, uri) == [(2, "saxpy · 6.19 ms · 100 samples · 63 % long_scoreboard")]
+    assert lenses(client, uri) == [(2, "saxpy · 6.19 ms · 63 % long_scoreboard")]
     answer = hover(client, uri, 5)
     assert "LDG.E R2, [R4.64]" in answer["contents"]["value"]
     assert answer["range"]["start"] == {"line": 4, "character": 4}

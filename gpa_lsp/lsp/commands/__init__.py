@@ -32,6 +32,18 @@ class Desk(SessionView, Protocol):
         """Say a sentence."""
         ...
 
+    def measure(self, uri: str | None) -> bool:
+        """Run the user's command for a document, or for none; whether there is one that may be run."""
+        ...
+
+    def cancel_measuring(self) -> bool:
+        """End the run that goes on; whether there was one."""
+        ...
+
+    def set_trust(self, is_trusted: bool) -> None:
+        """The user trusts the workspace, or does not any more."""
+        ...
+
     async def pin(self, kernels: Sequence[VisibleKernel], *, is_pinned: bool) -> int:
         """Make the shown measurements of some kernels their baselines, or take the baselines away; for how many that could be done."""
         ...

@@ -1,0 +1,74 @@
+"""From a request to the feature or command that answers it: which view it gets, and what happens when it fails."""
+
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.features import RequestFeature, SessionFeature
+from gpa_lsp.lsp.sass.library import is_sass_uri
+
+logger = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Calls features and commands. One that fails takes no other with it.
+
+    Args:
+        desk: the session.
+        warn: tells the user.
+    """
+
+    def __init__(self, desk: Desk, warn: Callable[[str], None]) -> None:
+        self._desk = desk
+        self._warn = warn
+        self._broken: set[str] = set()
+
+    def make_handler(self, name: str, feature: RequestFeature) -> Callable[[Any], Any]:
+        """What answers the requests of a feature of documents."""
+
+        def answer(params: Any) -> Any:
+            uri = params.text_document.uri
+            if is_sass_uri(uri):
+                sass_view = self._desk.sass.view(uri) if feature.answer_sass is not None else None
+                return feature.answer_sass(sass_view, params) if sass_view and feature.answer_sass else None
+            if feature.answer is None or not feature.serves_source(self._desk.settings, self._desk.abilities):
+                return None
+            view = self._desk.view(uri)
+            return feature.answer(view, params) if view is not None else None
+
+        return lambda params: self.guard(name, lambda: answer(params), None)
+
+    def make_session_handler(self, name: str, feature: SessionFeature) -> Callable[[Any], Any]:
+        """What answers the requests of a feature of the session."""
+        return lambda params: self.guard(name, lambda: feature.answer(self._desk, params), None)
+
+    def make_command(self, command: Command) -> Callable[..., Any]:
+        """What runs a command."""
+
+        async def run(*arguments: Any) -> Any:
+            result = self.guard(command.name, lambda: command.run(self._desk, arguments), None)
+            if not inspect.isawaitable(result):
+                return result
+            try:
+                return await result
+            except Exception:
+                return self._tell_broken(command.name)
+
+        return run
+
+    def guard(self, name: str, function: Callable[[], Any], default: Any) -> Any:
+        """Call something that may fail; it is logged each time and shown once."""
+        try:
+            return function()
+        except Exception:
+            self._tell_broken(name)
+            return default
+
+    def _tell_broken(self, name: str) -> None:
+        """Log the exception that is being handled, and say once that there was one."""
+        logger.exception("%s failed", name)
+        if name not in self._broken:
+            self._broken.add(name)
+            self._warn(f"{name} failed; see the log of the language server")

@@ -1,0 +1,97 @@
+"""What measuring needs of the client: a bar, a question, a log."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+
+from gpa_lsp.collect.measured_reports import find_measured_folder
+from gpa_lsp.collect.model import RunResult
+from gpa_lsp.collect.result_words import describe_result
+from gpa_lsp.lsp.editor import Editor
+from gpa_lsp.lsp.loader import ProgressDisplay
+from gpa_lsp.lsp.measure_on_save import MeasureOptions
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.status import MEASURING, Status
+
+_SUFFIXES = (".ncu-rep", ".ncu-repz")
+
+OUTPUT_METHOD = "gpaLsp/output"
+
+
+class MeasureDesk:
+    """The client, as measuring sees it.
+
+    Args:
+        editor: the client.
+        status: its status line.
+        sends_output: the client has a place for what commands print; otherwise it goes to its log.
+        finished: told about every run that is over.
+    """
+
+    def __init__(
+        self, editor: Editor, status: Status, *, sends_output: bool, finished: Callable[[RunResult], None]
+    ) -> None:
+        self._editor = editor
+        self._status = status
+        self._sends_output = sends_output
+        self._finished = finished
+
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
+        """Long work begins; ``cancel`` ends it."""
+        self._is_new_run = True
+        self._status.fail("")
+        return self._status.watch(MEASURING, self._editor.start_progress(title, cancel))
+
+    async def confirm(self, text: str, actions: tuple[str, ...]) -> str | None:
+        """Ask the user, however long the answer takes."""
+        params = types.ShowMessageRequestParams(
+            type=types.MessageType.Warning,
+            message=f"gpa-lsp: {text}",
+            actions=[types.MessageActionItem(title=action) for action in actions],
+        )
+        answer: Any = await self._editor.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params, limit_s=None)
+        title = getattr(answer, "title", None)
+        return title if title in actions else None
+
+    def log(self, text: str) -> None:
+        """Add lines to the output channel."""
+        if self._sends_output:
+            self._editor.notify(OUTPUT_METHOD, {"text": text + "\n", "clear": self._is_new_run})
+            self._is_new_run = False
+        else:
+            params = types.LogMessageParams(type=types.MessageType.Log, message=text)
+            self._editor.notify(types.WINDOW_LOG_MESSAGE, params)
+
+    def warn(self, text: str) -> None:
+        """Something the user must know."""
+        self._editor.warn(text)
+
+    def inform(self, text: str) -> None:
+        """Something the user asked for."""
+        self._editor.inform(text)
+
+    def finished(self, result: RunResult) -> None:
+        """A measurement is over."""
+        failed = not (result.is_success or result.is_cancelled)
+        self._status.fail(describe_result(result) if failed else "")
+        self._finished(result)
+
+
+def choose_options(settings: Settings) -> MeasureOptions:
+    """What the settings say about measuring."""
+    return MeasureOptions(
+        profile=settings.profile_command,
+        build=settings.build_command,
+        on_save=settings.profiles_on_save,
+        debounce_s=settings.debounce_s,
+        timeout_s=settings.profile_timeout_s,
+    )
+
+
+def watch_measured(settings: Settings, roots: Sequence[Path]) -> Settings:
+    """Settings with which the reports measured from the editor are found too."""
+    globs = tuple(f"{find_measured_folder(root).as_posix()}/*{suffix}" for root in roots for suffix in _SUFFIXES)
+    return replace(settings, profile_globs=(*settings.profile_globs, *globs))

@@ -1,0 +1,105 @@
+"""What the server is doing, for a client's status line: ``gpaLsp/status``."""
+
+from collections.abc import Callable
+from typing import Any
+
+from gpa_lsp.lsp.loader import ProgressDisplay
+from gpa_lsp.lsp.session import Snapshot
+
+METHOD = "gpaLsp/status"
+
+READING = "reading"
+MEASURING = "measuring"
+IDLE = "idle"
+FAILED = "failed"
+
+_BUSY = (MEASURING, READING)
+"""What is said first when both go on."""
+
+
+class Status:
+    """Tells a client when what the server does changes.
+
+    Args:
+        send: sends (method, params); None for a client that does not want to know.
+    """
+
+    def __init__(self, send: Callable[[str, Any], None] | None) -> None:
+        self._send = send
+        self._busy = dict.fromkeys(_BUSY, 0)
+        self._texts = dict.fromkeys(_BUSY, "")
+        self._failure = ""
+        self._profile_count = 0
+        self._kernel_count = 0
+        self._said: dict[str, Any] | None = None
+
+    def take(self, snapshot: Snapshot) -> None:
+        """There is a new state of knowledge."""
+        self._profile_count, self._kernel_count = len(snapshot.profiles), len(snapshot.visible)
+        self.say()
+
+    def fail(self, reason: str) -> None:
+        """The last measurement failed; empty when it did not."""
+        self._failure = reason
+        self.say()
+
+    def watch(self, state: str, display: ProgressDisplay) -> ProgressDisplay:
+        """A progress bar whose life is this state's.
+
+        Args:
+            state: :data:`READING` or :data:`MEASURING`.
+            display: what shows the progress otherwise.
+        """
+        self._busy[state] += 1
+        self._texts[state] = ""
+        self.say()
+        return _WatchedDisplay(self, state, display)
+
+    def tell(self, state: str, text: str) -> None:
+        """What is being done within a state."""
+        self._texts[state] = text
+        self.say()
+
+    def leave(self, state: str) -> None:
+        """A state's work is done."""
+        self._busy[state] -= 1
+        self.say()
+
+    def say(self) -> None:
+        """Send the state, if it is another one than was sent before."""
+        state = next((busy for busy in _BUSY if self._busy[busy]), FAILED if self._failure else IDLE)
+        text = {**self._texts, FAILED: self._failure, IDLE: self._describe()}[state]
+        now = {"state": state, "text": text, "profiles": self._profile_count, "kernels": self._kernel_count}
+        if self._send is not None and now != self._said:
+            self._said = now
+            self._send(METHOD, now)
+
+    def _describe(self) -> str:
+        if not self._profile_count:
+            return "no profile"
+        kernels = "1 kernel" if self._kernel_count == 1 else f"{self._kernel_count} kernels"
+        profiles = "1 profile" if self._profile_count == 1 else f"{self._profile_count} profiles"
+        return f"{kernels} from {profiles}"
+
+
+class _WatchedDisplay:
+    """Shows progress in two places."""
+
+    def __init__(self, status: Status, state: str, display: ProgressDisplay) -> None:
+        self._status = status
+        self._state = state
+        self._display = display
+        self._has_ended = False
+
+    def report(self, text: str, ratio: float | None) -> None:
+        """Show what is being done."""
+        self._display.report(text, ratio)
+        if not self._has_ended:
+            self._status.tell(self._state, text)
+
+    def end(self, text: str) -> None:
+        """Take the bar away."""
+        self._display.end(text)
+        if not self._has_ended:
+            self._has_ended = True
+            self._status.leave(self._state)
