@@ -1,6 +1,7 @@
 """What a report knows that rewriting needs: contexts and lines for the advice of a kernel."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gpa_lsp.advice.model import Advice, Category, Region
 from gpa_lsp.arch.lookup import find_architecture
@@ -13,6 +14,35 @@ from gpa_lsp.rewrites.model import RewriteContext
 
 _OCCUPANCY = "thread_increase"
 _DIRECTIVE = "`#pragma unroll "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One place of one piece of advice, ready to be asked about with :func:`~gpa_lsp.rewrites.find.find_rewrites`.
+
+    Attributes:
+        advice: what to do.
+        region: where; None for the kernel as a whole.
+        lines: as they were compiled: the region's own first, then those of its causes; each once.
+        context: what is known besides.
+    """
+
+    advice: Advice
+    region: Region | None
+    lines: tuple[SourceLine, ...]
+    context: RewriteContext
+
+
+def list_questions(kernel: KernelReport) -> tuple[Question, ...]:
+    """What there is to ask about a kernel's advice: one question for each region, best advice first; one for advice without regions."""
+    found = []
+    for advice in kernel.advice.advice if kernel.advice is not None else ():
+        regions: tuple[Region | None, ...] = advice.regions or (None,)
+        for region in regions:
+            lines = () if region is None else list_lines(kernel, region)
+            context = build_context(kernel, advice, region)
+            found.append(Question(advice=advice, region=region, lines=lines, context=context))
+    return tuple(found)
 
 
 def build_context(kernel: KernelReport, advice: Advice, region: Region | None = None) -> RewriteContext:

@@ -277,6 +277,31 @@ def test_not_less_than_there_is(factor: str) -> None:
     assert offer("excessive_unrolling", text, unroll_copies=4) == ()
 
 
+def test_less_of_a_loop_inside_that_left_no_loop_of_its_own() -> None:
+    text = """
+        __global__ void k(float *x, int n) {
+          #pragma unroll 1
+          for (int i = 0; i < n; ++i) {  //!
+            #pragma unroll
+            for (int j = 0; j < 1024; ++j)
+              x[j] = 0;
+            #pragma unroll 2
+            for (int j = 0; j < 1024; ++j)
+              x[j] = 0;
+            for (int j = 0; j < 64; ++j)
+              x[j] = 0;
+            for (int j = 0; j < n; ++j)
+              x[j] = 0;
+          }
+        }
+    """
+    found = offer("excessive_unrolling", text, unroll_copies=8)
+    assert [(one.edits[0].start.line, one.title) for one in found] == [
+        (4, "Replace `#pragma unroll` by `#pragma unroll 8`"),
+        (10, "Put `#pragma unroll 8` before the loop"),
+    ]
+
+
 def test_not_less_without_a_number() -> None:
     assert offer("excessive_unrolling", ROLLED) == ()
 

@@ -55,17 +55,19 @@ def _can_be_static(loop: RangeLoop) -> bool:
         one.type in ("break_statement", "continue_statement", "return_statement") for one in walk(body)
     ):
         return False
-    return all(one.type == "integer" or _names_something(one) for one in given) and _count_turns(given) <= _MOST_TURNS
+    return all(one.type == "integer" or _names_something(one) for one in given) and _is_short(given)
 
 
 def _names_something(node: "Node") -> bool:
     return any(one.type == "identifier" for one in walk(node))
 
 
-def _count_turns(given: "Sequence[Node]") -> int:
-    """Turns of a range of numbers; 0 where it depends on a parameter, or has no step."""
+def _is_short(given: "Sequence[Node]") -> bool:
+    """A range of numbers has few turns; what a range has that depends on a parameter is not known."""
     numbers = [int(read_text(one), 0) for one in given if one.type == "integer"]
-    return len(range(*numbers)) if len(numbers) == len(given) and numbers[2:] != [0] else 0
+    if len(numbers) < len(given):
+        return True
+    return numbers[2:] != [0] and not range(*numbers)[_MOST_TURNS:]
 
 
 REWRITE = RewriteKind(language="python", optimizers=("loop_unrolling",), propose=_propose)
