@@ -24,15 +24,21 @@ class Uses(NamedTuple):
     writes: list[int]
 
 
-class _Role(NamedTuple):
-    """What a plan says of one operand."""
+class OperandRole(NamedTuple):
+    """What an instruction does to one of its operands.
+
+    Attributes:
+        is_read: it reads it; addresses and masks it reads from or writes to among them.
+        is_written: it writes it.
+        width: registers that each register of the operand stands for, where the text does not say.
+    """
 
     is_read: bool
     is_written: bool
     width: int
 
 
-_Plan = tuple[_Role, ...]
+_Plan = tuple[OperandRole, ...]
 
 
 class UseFinder:
@@ -88,14 +94,30 @@ class UseFinder:
         return tuple(role.is_written for role in _make_plan(mnemonic, opcode, tokens, operands))
 
 
+def find_roles(mnemonic: str, opcode: Opcode, tokens: Sequence[str]) -> tuple[OperandRole, ...]:
+    """What an instruction does to each of its operands.
+
+    Args:
+        mnemonic: opcode with modifiers.
+        opcode: its facts.
+        tokens: its operands, as written.
+
+    >>> from gpa_lsp.binary.opcodes import describe_mnemonic
+    >>> [(role.is_written, role.width) for role in find_roles("LDG.E.64", describe_mnemonic("LDG.E.64"), ("R2", "[R4.64]"))]
+    [(True, 2), (False, 2)]
+    """
+    table = OperandTable()
+    return _make_plan(mnemonic, opcode, tokens, [table[token] for token in tokens])
+
+
 def _make_plan(mnemonic: str, opcode: Opcode, tokens: Sequence[str], operands: Sequence[Operand]) -> _Plan:
     widths = iter(_find_widths(mnemonic, opcode, tokens, operands))
     results_left = opcode.results
     predicates_left = opcode.predicate_results
-    plan: list[_Role] = []
+    plan: list[OperandRole] = []
     for position, operand in enumerate(operands):
         if operand.kind == OperandKind.PREDICATE:
-            plan.append(_Role(predicates_left <= 0, predicates_left > 0, 1))
+            plan.append(OperandRole(predicates_left <= 0, predicates_left > 0, 1))
             predicates_left -= 1
         elif operand.kind == OperandKind.CONVERGENCE_BARRIER:
             role = _find_barrier_role(opcode.barrier, position)
@@ -103,10 +125,10 @@ def _make_plan(mnemonic: str, opcode: Opcode, tokens: Sequence[str], operands: S
             if role.is_written and not role.is_read:  # the barrier is the result
                 results_left = 0
         elif results_left > 0 and operand.kind == OperandKind.REGISTER:
-            plan.append(_Role(False, True, next(widths)))
+            plan.append(OperandRole(False, True, next(widths)))
             results_left -= 1
         else:
-            plan.append(_Role(True, False, next(widths)))
+            plan.append(OperandRole(True, False, next(widths)))
             results_left = predicates_left = 0
     return tuple(plan)
 
@@ -124,10 +146,10 @@ def _find_widths(mnemonic: str, opcode: Opcode, tokens: Sequence[str], operands:
     return expand_widths(opcode.widths, modifiers, names)
 
 
-def _find_barrier_role(use: BarrierUse | None, position: int) -> _Role:
+def _find_barrier_role(use: BarrierUse | None, position: int) -> OperandRole:
     is_both = use == BarrierUse.BOTH
     is_written = is_both or use == BarrierUse.WRITE or (use == BarrierUse.POSITION and position == 0)
-    return _Role(is_both or not is_written, is_written, 1)
+    return OperandRole(is_both or not is_written, is_written, 1)
 
 
 def _expand_mask(tokens: Sequence[str]) -> Iterable[int]:
