@@ -45,20 +45,18 @@ def test_one_key_from_a_victim_to_its_cause_and_one_back(source: Neovim, workspa
     source.wait_for("the tag stack", lambda: cursor_line(source) == cause)
 
 
-def test_several_causes_are_offered_and_a_count_chooses(source: Neovim, workspace: Workspace) -> None:
+def test_a_count_or_the_user_chooses_among_causes(source: Neovim, workspace: Workspace) -> None:
     dividing = workspace.find_line(DIVIDING)
     put_cursor(source, dividing)
-    source.lua("_G.choice = 2")
-    source.type("gC")
-    offered = source.wait_for_lua("return _G.offered")
-    assert len(offered) > 1
+    source.type("2gC")
+    source.wait_for("words about it", lambda: "(2 of " in source.screen.text)
     second = (current_name(source), cursor_line(source))
     source.edit(workspace.source)
     put_cursor(source, dividing)
-    source.lua("_G.offered = {}")
-    source.type("2gC")
+    source.lua("_G.choice = 2")
+    source.command("GpaLsp cause pick")
+    assert len(source.wait_for_lua("return _G.offered")) > 1
     source.wait_for("the second", lambda: (current_name(source), cursor_line(source)) == second)
-    assert source.lua("return #_G.offered") == 0
 
 
 def test_a_line_without_a_cause_says_so(source: Neovim, workspace: Workspace) -> None:
@@ -127,8 +125,8 @@ def test_the_chain_of_a_victim_is_a_list(source: Neovim, workspace: Workspace) -
     source.wait_for_lua("return #vim.fn.getqflist() > 1")
     lines = source.lua("return vim.tbl_map(function(item) return item.lnum - 1 end, vim.fn.getqflist())")
     texts = source.lua("return vim.tbl_map(function(item) return item.text end, vim.fn.getqflist())")
-    assert lines[0] == workspace.find_line(VICTIM) and workspace.find_line(CAUSE) in lines[1:]
-    assert not texts[0].startswith(" ") and texts[1].startswith("  ")
+    assert lines[0] == workspace.find_line(CAUSE)
+    assert not texts[0].startswith(" ") and any(text.startswith("  ") for text in texts), "and what that waits for"
     source.command("cclose")
     put_cursor(source, workspace.find_line(CAUSE))
     source.command("GpaLsp chain outgoing")
@@ -155,5 +153,5 @@ def test_completion_offers_what_there_is(source: Neovim) -> None:
     assert source.lua("return vim.fn.getcompletion('GpaLsp heat o', 'cmdline')") == ["on", "off"]
     kernels = source.lua("return vim.fn.getcompletion('GpaLsp kernel ', 'cmdline')")
     assert len(kernels) == 2 and any("relax" in name for name in kernels)
-    source.command("GpaLsp nonsense")
+    source.lua("pcall(vim.cmd.GpaLsp, 'nonsense')")
     assert "there is no `:GpaLsp nonsense`" in source.messages()

@@ -12,7 +12,6 @@ from tests.editors.neovim.reading import (
     cursor_line,
     open_source,
     put_cursor,
-    read_heat,
     wait_for_heat,
 )
 from tests.editors.workspace import CAUSE, VICTIM, Workspace
@@ -163,4 +162,4 @@ def test_a_document_that_no_server_knows_says_so_and_comes_later(
     second.wait_for("the text", lambda: second.lua("return vim.fn.line('$')") > 20)
     assert second.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 1
     assert second.lua("return #vim.lsp.get_clients()") == 1
-    assert read_heat(second)
+    wait_for_heat(second)

@@ -6,12 +6,8 @@ local M = {}
 ---@param buffer integer
 function M.attach(client, buffer)
   local options = require('gpa_lsp.options').get()
-  local is_sass = require('gpa_lsp.rpc').is_sass(vim.uri_from_bufnr(buffer))
   if options.code_lenses then
     require('gpa_lsp.lenses').attach(client, buffer)
-  end
-  if vim.fn.has('nvim-0.11') == 0 and not is_sass then
-    vim.lsp.semantic_tokens.stop(buffer, client.id) -- of SASS documents only; later versions are told so by the server
   end
   require('gpa_lsp.sync').attach(buffer)
   require('gpa_lsp.sass').retry()

@@ -66,13 +66,13 @@ local function build_capabilities()
       documentSymbol = late,
       foldingRange = late,
       callHierarchy = late,
+      -- Not semantic tokens: Neovim up to 0.12 only knows the legend a server names at the start.
     },
   }
   if vim.fn.has('nvim-0.11') == 1 then
-    capabilities.textDocument.semanticTokens = late
     return capabilities
   end
-  -- Neovim 0.10 takes what it is given as all there is, and cannot start semantic tokens late.
+  -- Neovim 0.10 takes what it is given as all there is.
   capabilities.workspace = { codeLens = { refreshSupport = true } }
   return vim.tbl_deep_extend('force', vim.lsp.protocol.make_client_capabilities(), capabilities)
 end

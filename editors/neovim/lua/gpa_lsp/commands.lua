@@ -39,6 +39,11 @@ local function read_switch(arguments)
   return arguments[1] == 'on'
 end
 
+---@return gpa_lsp.JumpWishes
+local function read_wishes(arguments, count)
+  return { sass = vim.list_contains(arguments, 'sass'), pick = vim.list_contains(arguments, 'pick'), number = count }
+end
+
 ---@type string[] names for completion, as of the last time somebody asked
 local known_names = {}
 
@@ -82,9 +87,7 @@ local function with_kernel(words, take)
       vim.ui.select(kernels, {
         prompt = 'Kernel',
         kind = 'gpa_lsp',
-        format_item = function(kernel)
-          return kernel.text
-        end,
+        format_item = require('gpa_lsp.lists').describe_kernel,
       }, function(kernel)
         if kernel then
           take(kernel)
@@ -113,15 +116,15 @@ end
 local subcommands = {
   cause = {
     run = function(arguments, count)
-      require('gpa_lsp.navigate').cause(arguments[1] == 'sass', count)
+      require('gpa_lsp.navigate').cause(read_wishes(arguments, count))
     end,
-    complete = offer({ 'sass' }),
+    complete = offer({ 'sass', 'pick' }),
   },
   victim = {
     run = function(arguments, count)
-      require('gpa_lsp.navigate').victim(arguments[1] == 'sass', count)
+      require('gpa_lsp.navigate').victim(read_wishes(arguments, count))
     end,
-    complete = offer({ 'sass' }),
+    complete = offer({ 'sass', 'pick' }),
   },
   sass = {
     run = function(_, count)

@@ -24,10 +24,10 @@ end
 local function check_server(program)
   health.start('gpa_lsp: server')
   if vim.fn.executable(program) == 0 then
-    health.error(
-      ('%s is not executable from here'):format(program),
-      { 'pip install gpa-lsp, into an environment that is on $PATH', "or name it: require('gpa_lsp').setup({ cmd = { '/…/gpa-lsp', 'serve' } })" }
-    )
+    health.error(('%s is not executable from here'):format(program), {
+      'pip install gpa-lsp, into an environment that is on $PATH',
+      "or name it: require('gpa_lsp').setup({ cmd = { '/…/gpa-lsp', 'serve' } })",
+    })
     return
   end
   local version, reason = run({ program, '--version' })
@@ -42,10 +42,9 @@ local function check_server(program)
     health.warn(('%s doctor: %s'):format(program, reason))
     return
   end
-  for _, line in ipairs(vim.split(vim.trim(found), '\n')) do
-    local say = line:match('^%S.-%s%s+missing') and health.warn or health.info
+  for _, line in ipairs(vim.split(vim.trim(found), '\n', { trimempty = true })) do
     if line ~= '' then
-      say(line)
+      health.info(line)
     end
   end
 end
@@ -54,7 +53,8 @@ local function check_clients()
   health.start('gpa_lsp: clients')
   local clients = require('gpa_lsp.rpc').find_clients()
   if #clients == 0 then
-    health.info('No server runs. It starts with the first file of ' .. table.concat(require('gpa_lsp.options').get().filetypes, ', '))
+    local filetypes = table.concat(require('gpa_lsp.options').get().filetypes, ', ')
+    health.info('No server runs. It starts with the first file of ' .. filetypes)
   end
   for _, client in ipairs(clients) do
     health.ok(('client %d, %s, positions in %s, %d buffers'):format(
@@ -66,9 +66,13 @@ local function check_clients()
   end
   local status = require('gpa_lsp.status').get()
   if status then
-    health.info(('%s: %s (%d profiles, %d kernels)'):format(status.state, status.text, status.profiles or 0, status.kernels or 0))
-    if #clients > 0 and (status.profiles or 0) == 0 then
-      health.warn('No profile was found', { 'Profiles are looked for below the root folder: *.ncu-rep, *.ncu-repz, *.gpa-profile.json', 'or set gpaLsp.profileGlobs' })
+    local words = '%s: %s (%d profiles, %d kernels)'
+    health.info(words:format(status.state, status.text, status.profiles, status.kernels))
+    if #clients > 0 and status.profiles == 0 then
+      health.warn('No profile was found', {
+        'Profiles are looked for below the root folder: *.ncu-rep, *.ncu-repz, *.gpa-profile.json',
+        'or set gpaLsp.profileGlobs',
+      })
     end
   end
 end

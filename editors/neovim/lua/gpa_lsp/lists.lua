@@ -78,15 +78,19 @@ function M.with_kernels(take)
   end
 end
 
+---@param kernel { name: string, text: string }
+---@return string
+function M.describe_kernel(kernel)
+  return ('%s  %s'):format(kernel.name, kernel.text)
+end
+
 --- Choose a kernel and go to it.
 function M.kernels()
   M.with_kernels(function(kernels, client)
     vim.ui.select(kernels, {
       prompt = 'Kernels',
       kind = 'gpa_lsp',
-      format_item = function(kernel)
-        return kernel.text
-      end,
+      format_item = M.describe_kernel,
     }, function(kernel)
       if kernel then
         require('gpa_lsp.windows').show(client, kernel.location or { uri = kernel.sassUri })
@@ -106,7 +110,8 @@ local function walk(client, direction, items, finish)
   local side = direction == 'incoming' and 'from' or 'to'
   local stack = {}
   for index = #items, 1, -1 do
-    table.insert(stack, { item = items[index].item, text = items[index].text, depth = 0 })
+    local item = items[index].item
+    table.insert(stack, { item = item, text = ('%s  %s'):format(items[index].text, item.name), depth = 0 })
   end
   local function step()
     local top = table.remove(stack)
@@ -125,7 +130,7 @@ local function walk(client, direction, items, finish)
     rpc.request(client, method, { item = item }, function(calls)
       for index = #(calls or {}), 1, -1 do
         local next_item = calls[index][side]
-        local text = next_item.detail and ('%s  %s'):format(next_item.name, next_item.detail) or next_item.name
+        local text = next_item.detail and ('%s  %s'):format(next_item.detail, next_item.name) or next_item.name
         table.insert(stack, { item = next_item, text = text, depth = top.depth + 1 })
       end
       step()

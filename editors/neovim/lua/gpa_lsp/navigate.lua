@@ -12,18 +12,22 @@ local M = {}
 ---@field samples integer
 ---@field sass { uri: string, range: lsp.Range }?
 
---- Let the user choose, unless there is one, or they said which.
+---@class gpa_lsp.JumpWishes
+---@field sass boolean to the instruction instead of the line
+---@field pick boolean let the user choose
+---@field number integer which one, most samples first; 0: the first
+
+---@param text string
+local function echo(text)
+  vim.api.nvim_echo({ { text } }, false, {})
+end
+
 ---@generic T
 ---@param items T[]
 ---@param prompt string
----@param number integer 1, 2, …; 0: ask
 ---@param describe fun(item: T): string
 ---@param take fun(item: T)
-local function choose(items, prompt, number, describe, take)
-  if #items == 1 or number > 0 then
-    take(items[math.min(math.max(number, 1), #items)])
-    return
-  end
+local function offer(items, prompt, describe, take)
   vim.ui.select(items, { prompt = prompt, format_item = describe, kind = 'gpa_lsp' }, function(item)
     if item then
       take(item)
@@ -31,17 +35,35 @@ local function choose(items, prompt, number, describe, take)
   end)
 end
 
----@param text string
-local function echo(text)
-  vim.api.nvim_echo({ { text } }, false, {})
+---@param jump gpa_lsp.Jump
+local function describe_jump(jump)
+  return jump.text
+end
+
+---@param client vim.lsp.Client
+---@param jumps gpa_lsp.Jump[]
+---@param prompt string
+---@param wishes gpa_lsp.JumpWishes
+local function follow(client, jumps, prompt, wishes)
+  local function go(jump, position)
+    require('gpa_lsp.windows').show(client, wishes.sass and jump.sass or jump)
+    echo(#jumps > 1 and ('%s (%s of %d)'):format(jump.text, position, #jumps) or jump.text)
+  end
+  if wishes.pick and #jumps > 1 then
+    offer(jumps, prompt, describe_jump, function(jump)
+      go(jump, 'chosen')
+    end)
+    return
+  end
+  local number = math.min(math.max(wishes.number, 1), #jumps)
+  go(jumps[number], number)
 end
 
 ---@param command string 'gpaLsp.findCauses' or 'gpaLsp.findVictims'
 ---@param nothing string what to say when there are none
 ---@param prompt string
----@param to_sass boolean to the instruction instead of the line
----@param number integer
-local function jump(command, nothing, prompt, to_sass, number)
+---@param wishes gpa_lsp.JumpWishes
+local function jump_along(command, nothing, prompt, wishes)
   local client = rpc.find_client()
   if not client then
     return
@@ -50,40 +72,36 @@ local function jump(command, nothing, prompt, to_sass, number)
   rpc.execute(client, command, { uri, line }, function(jumps)
     if next(jumps or {}) == nil then
       rpc.say(nothing)
-      return
+    else
+      follow(client, jumps, prompt, wishes)
     end
-    ---@param item gpa_lsp.Jump
-    choose(jumps, prompt, number, function(item)
-      return item.text
-    end, function(item)
-      require('gpa_lsp.windows').show(client, to_sass and item.sass or item)
-      echo(item.text)
-    end)
   end)
 end
 
 --- Go to what the line under the cursor waits for.
----@param to_sass boolean
----@param number integer which one, most samples first; 0 asks when there are several
-function M.cause(to_sass, number)
-  jump('gpaLsp.findCauses', 'nothing is known to make this line wait', 'Waits for', to_sass, number)
+---@param wishes gpa_lsp.JumpWishes
+function M.cause(wishes)
+  jump_along('gpaLsp.findCauses', 'nothing is known to make this line wait', 'Waits for', wishes)
 end
 
 --- Go to who waits for the line under the cursor.
----@param to_sass boolean
----@param number integer
-function M.victim(to_sass, number)
-  jump('gpaLsp.findVictims', 'nobody is known to wait for this line', 'Waiting for this', to_sass, number)
+---@param wishes gpa_lsp.JumpWishes
+function M.victim(wishes)
+  jump_along('gpaLsp.findVictims', 'nobody is known to wait for this line', 'Waiting for this', wishes)
 end
 
---- Go to the SASS of the line under the cursor, or from SASS to its source.
----@param number integer which kernel, or which line of an inlined chain; 0: the first
+--- Go to the SASS of the line under the cursor, or from SASS to its source. Several kernels may have been made of a line: they are offered. Of
+--- several lines an instruction was inlined through, the innermost is first.
+---@param number integer which kernel or which line; 0: ask, or the innermost
 function M.other_side(number)
   local client = rpc.find_client()
   if not client then
     return
   end
   local uri, line = rpc.place()
+  local function go(link)
+    require('gpa_lsp.windows').show(client, { uri = link.uri, range = link.primary })
+  end
   rpc.execute(client, 'gpaLsp.findLinked', { uri, line }, function(links)
     if next(links or {}) == nil then
       if rpc.is_sass(uri) then
@@ -95,14 +113,13 @@ function M.other_side(number)
           end
         end)
       end
-      return
+    elseif #links > 1 and number == 0 and not rpc.is_sass(uri) then
+      offer(links, 'SASS of', function(link)
+        return link.text
+      end, go)
+    else
+      go(links[math.min(math.max(number, 1), #links)])
     end
-    local ask = number == 0 and not rpc.is_sass(uri) and 0 or math.max(number, 1)
-    choose(links, 'SASS of', ask, function(link)
-      return link.text
-    end, function(link)
-      require('gpa_lsp.windows').show(client, { uri = link.uri, range = link.primary })
-    end)
   end)
 end
 
