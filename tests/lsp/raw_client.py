@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +58,22 @@ class RawClient:
         settings: Any = None,
         answers: bool = True,
         module: str = "gpa_lsp.lsp",
+        cwd: Path | None = None,
     ) -> None:
         self.started_s = time.perf_counter()
         self._home = tempfile.TemporaryDirectory(prefix="gpa-lsp-test-", ignore_cleanup_errors=True)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", *module.split()],
+            [sys.executable, "-P", "-m", *module.split()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            cwd=cwd,
             env={**os.environ, "GPA_LSP_DATA_DIR": self._home.name, **(environment or {})},
         )
         self.settings = settings
         self.answers = answers
+        self.replies: dict[str, Callable[[Any], Any]] = {}
+        """What to answer to requests of the server's, by method."""
         self.notifications: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self.errors = ""
@@ -206,7 +211,9 @@ class RawClient:
             "workspace/configuration": [self.settings],
             "window/showDocument": {"success": True},
         }
-        self.send(id=message["id"], result=results.get(message["method"]))
+        reply = self.replies.get(message["method"])
+        result = reply(message.get("params")) if reply is not None else results.get(message["method"])
+        self.send(id=message["id"], result=result)
 
     def wait_for_request(self, method: str, timeout_s: float = 20.0) -> Any:
         def find() -> Any:

@@ -14,7 +14,6 @@ from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities, 
 
 from tests.lsp.conftest import LISTINGS
 
-
 _HOME = tempfile.TemporaryDirectory(prefix="gpa-lsp-test-")
 """The servers are configured before there are fixtures; each finds its own measurements only, for the workspaces differ."""
 

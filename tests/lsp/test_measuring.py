@@ -1,0 +1,217 @@
+"""Measuring from the editor, through the whole server: saving, asking, running, cancelling, and what is shown afterwards."""
+
+import json
+import os
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lsp.conftest import LISTINGS, StartClient, make_ancient, write_profile
+from tests.lsp.raw_client import RawClient
+from tests.lsp.views import LISTING
+
+NAME = "#name saxpy(float*, float*)"
+FASTER = LISTING.replace("LDG.E R2", "LDG.E.128 R2").replace("60/50", "20/15")
+
+
+def write_profiler(workspace: Path, body: str) -> list[str]:
+    """A script that stands for the profiler; ``output`` is where the report is expected."""
+    script = workspace / "profile.py"
+    script.write_text(f"import os, subprocess, sys, time\noutput = sys.argv[1]\n{textwrap.dedent(body)}")
+    return [sys.executable, str(script), "${output}"]
+
+
+def report(listing: str, measured_s: int, time_ns: int) -> str:
+    return f"{NAME}\n#time {time_ns}\n#measured {measured_s}\n{listing}\n#end"
+
+
+class Session:
+    """A client whose user answers questions about commands as told."""
+
+    def __init__(self, workspace: Path, command: Any, *, answer: str | None = "Run", **options: Any) -> None:
+        self.folder = workspace
+        profile = {"command": command, "debounceSeconds": 0.05}
+        self.client = RawClient(
+            environment={
+                **LISTINGS,
+                "GPA_LSP_CACHE_DIR": str(workspace.parent / "cache"),
+                "GPA_LSP_MARK": str(workspace),
+            },
+            settings={"pollSeconds": 0.05, "profile": profile},
+        )
+        self.client.replies["window/showMessageRequest"] = lambda params: (
+            {"title": answer} if answer is not None else None
+        )
+        asked = {"client": {"output": True, "status": True, **options}}
+        self.client.initialize(workspace, initializationOptions=asked)
+        self.uri = self.client.open(workspace / "saxpy.cu")
+        self.client.wait_for_diagnostics(self.uri)
+
+    def save(self) -> None:
+        self.client.notify("textDocument/didSave", {"textDocument": {"uri": self.uri}})
+
+    def execute(self, command: str, *arguments: Any) -> Any:
+        return self.client.request("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
+
+    def questions(self) -> list[str]:
+        return [
+            request["params"]["message"]
+            for request in self.client.requests
+            if request["method"] == "window/showMessageRequest"
+        ]
+
+    def lens(self) -> str:
+        (lens, *_) = self.client.request("textDocument/codeLens", {"textDocument": {"uri": self.uri}})
+        return str(lens["command"]["title"])
+
+    def wait_for_state(self, state: str) -> None:
+        self.client.wait_for("gpaLsp/status", lambda params: params["state"] == state)
+
+    def output(self) -> str:
+        return "".join(n["params"]["text"] for n in self.client.notifications if n["method"] == "gpaLsp/output")
+
+
+def wait_until(is_so: Any, what: str) -> None:
+    """Not a claim about speed: only so that a broken test ends."""
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def find_marked(workspace: Path) -> set[int]:
+    """Processes of a session, by a mark in their environment that they inherit."""
+    mark = f"GPA_LSP_MARK={workspace}".encode()
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.add(int(folder.name))
+            except OSError:
+                continue
+    return found
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    write_profile(workspace / "saxpy.ncu-rep", LISTING, NAME[1:], "time 200000", "measured 2000")
+    make_ancient(workspace / "saxpy.cu")
+    return workspace
+
+
+def test_a_save_measures_and_says_what_changed(project: Path) -> None:
+    text = report(FASTER, 3000, 100_000)
+    session = Session(project, write_profiler(project, f"print('measuring')\nopen(output, 'w').write({text!r})"))
+    try:
+        session.save()
+        wait_until(lambda: "−50 % since" in session.lens(), "the new measurement is shown")
+        (question,) = session.questions()
+        assert "profile.py" in question and str(project) in question
+        assert "measuring" in session.output()
+        session.client.forget()
+        session.save()
+        wait_until(lambda: "measuring" in session.output(), "the second save measures")
+        assert len(session.questions()) == 1  # asked once
+    finally:
+        session.client.kill()
+
+
+@pytest.mark.parametrize("answer", ["Never", None])
+def test_nothing_runs_that_the_user_did_not_confirm(project: Path, answer: str | None) -> None:
+    session = Session(project, write_profiler(project, f"open({str(project / 'ran')!r}, 'w')"), answer=answer)
+    try:
+        session.save()
+        wait_until(session.questions, "the user is asked")
+        session.save()
+        time.sleep(0.5)
+        assert not (project / "ran").exists() and len(session.questions()) == 1
+        assert "gpaLsp" not in session.output()
+    finally:
+        session.client.kill()
+
+
+def test_nothing_runs_in_a_workspace_that_is_not_trusted(project: Path) -> None:
+    command = write_profiler(project, f"open({str(project / 'ran')!r}, 'w')")
+    session = Session(project, command, trusted=False)
+    try:
+        session.save()
+        assert session.execute("gpaLsp.measure", session.uri) is False
+        message = session.client.wait_for("window/showMessage")["message"]
+        assert "not trusted" in message
+        time.sleep(0.5)
+        assert session.questions() == [] and not (project / "ran").exists()
+        session.execute("gpaLsp.setTrust", True)
+        session.save()
+        wait_until((project / "ran").exists, "it runs when trust was given")
+    finally:
+        session.client.kill()
+
+
+def test_cancelling_ends_everything_that_was_started(project: Path) -> None:
+    body = """
+        import signal
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        subprocess.Popen([sys.executable, "-c", "import time; print('child', flush=True); time.sleep(600)"], start_new_session=True)
+        print("hanging", flush=True)
+        time.sleep(600)
+    """
+    session = Session(project, write_profiler(project, body))
+    try:
+        server_alone = find_marked(project)
+        assert session.execute("gpaLsp.measure", session.uri) is True
+        wait_until(lambda: "hanging" in session.output() and "child" in session.output(), "the run goes on")
+        assert len(find_marked(project)) > len(server_alone)
+        assert session.execute("gpaLsp.cancelMeasuring") is True
+        wait_until(lambda: find_marked(project) <= server_alone, "no process is left")
+        assert session.execute("gpaLsp.cancelMeasuring") is False
+    finally:
+        session.client.kill()
+
+
+@pytest.mark.parametrize("ending", ["shutdown", "kill"])
+def test_no_process_outlives_the_server(project: Path, ending: str) -> None:
+    body = "print('hanging', flush=True)\ntime.sleep(600)"
+    session = Session(project, write_profiler(project, body))
+    session.execute("gpaLsp.measure", session.uri)
+    wait_until(lambda: "hanging" in session.output(), "the run goes on")
+    if ending == "shutdown":
+        assert session.client.shut_down(5.0) == 0
+    session.client.kill()
+    wait_until(lambda: not find_marked(project), "no process is left")
+
+
+def test_a_failure_is_explained(project: Path) -> None:
+    body = "print('==ERROR== ERR_NVGPUCTRPERM - The user does not have permission')\nsys.exit(1)"
+    session = Session(project, write_profiler(project, body))
+    try:
+        session.save()
+        message = session.client.wait_for("window/showMessage")["message"]
+        assert "performance counters" in message
+        assert "NVreg_RestrictProfilingToAdminUsers" in message + session.output()
+        session.wait_for_state("failed")
+    finally:
+        session.client.kill()
+
+
+def test_settings_of_the_workspace_start_nothing_by_themselves(start_client: StartClient, project: Path) -> None:
+    """A repository can hold settings for editors, and the server is told nothing of where settings come from."""
+    trap = write_profiler(project, f"open({str(project / 'ran')!r}, 'w')")
+    (project / ".vscode").mkdir()
+    (project / ".vscode" / "settings.json").write_text(json.dumps({"gpaLsp.profile.command": trap}))
+    (project / ".nvim.lua").write_text("os.execute('touch ran')")
+    (project / "gpa_lsp").mkdir()
+    (project / "gpa_lsp" / "__init__.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
+    (project / "numpy.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
+    client = start_client(settings={"pollSeconds": 0.05, "profile": {"command": trap}}, cwd=project)
+    client.initialize(project)
+    uri = client.open(project / "saxpy.cu")
+    client.wait_for_diagnostics(uri)
+    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    time.sleep(1.5)
+    assert not (project / "ran").exists()
+    assert os.listdir(project / ".vscode") == ["settings.json"]  # noqa: PTH208
