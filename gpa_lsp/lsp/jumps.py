@@ -11,6 +11,7 @@ from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.jump import Jump
 from gpa_lsp.lsp.line_names import name_line
 from gpa_lsp.lsp.positions import Positions, UnitCounter
+from gpa_lsp.lsp.sass import jumps as sass_jumps
 from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.sass.model import SassDocument
 from gpa_lsp.lsp.session import VisibleKernel
@@ -29,17 +30,19 @@ _MOST_DOCUMENTS = 2
 
 def find_causes(session: SessionView, uri: str, line: int) -> list[Jump]:
     """What a line (1-based) of a source or SASS document waits for, most samples first."""
+    if is_sass_uri(uri):
+        return sass_jumps.find_causes(session, uri, line)
     return _find(session, uri, line, is_cause=True)
 
 
 def find_victims(session: SessionView, uri: str, line: int) -> list[Jump]:
     """Who waits for a line (1-based) of a source or SASS document, most samples first."""
+    if is_sass_uri(uri):
+        return sass_jumps.find_victims(session, uri, line)
     return _find(session, uri, line, is_cause=False)
 
 
 def _find(session: SessionView, uri: str, line: int, *, is_cause: bool) -> list[Jump]:
-    if is_sass_uri(uri):
-        return []
     view = session.view(uri)
     if view is None:
         return []
