@@ -8,7 +8,7 @@ from gpa_lsp.lsp.kernel_page import describe_kernel_briefly
 from gpa_lsp.lsp.sass.plain_text import make_plain
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.render.blame_words import describe_bounds
-from gpa_lsp.render.numbers import format_dim3
+from gpa_lsp.render.numbers import format_count_of, format_dim3
 
 _WIDTH = 120
 _LONGEST_TEXT = 500
@@ -37,6 +37,8 @@ def write_header(shown: VisibleKernel) -> Iterator[str]:
 
 def _list_facts(shown: VisibleKernel) -> Iterator[str]:
     report = shown.kernel.report
+    if report.total_samples:
+        yield format_count_of(report.total_samples, "sample")
     if report.launches:
         yield f"grid {format_dim3(report.configuration.grid)}"
         yield f"block {format_dim3(report.configuration.block)}"

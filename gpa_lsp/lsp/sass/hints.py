@@ -1,6 +1,5 @@
 """Hints behind the instructions of a SASS document: what a stalled one waits for, and what a causing one makes wait, each a link."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from lsprotocol import types
@@ -28,13 +27,11 @@ class _Ties(NamedTuple):
     Attributes:
         samples: on all of them.
         top_row: the one with most.
-        top_samples: on that one.
         others: how many there are that matter, the top one among them.
     """
 
     samples: float
     top_row: int
-    top_samples: float
     others: int
 
 
@@ -79,26 +76,20 @@ def _tie(
     """Own rows with at least some samples on others."""
     import numpy as np
 
-    pairs, number = np.unique(np.stack([own, other]), axis=1, return_inverse=True)
-    sums = np.bincount(number.reshape(-1), weights=samples, minlength=pairs.shape[1])
+    if not len(own):
+        return {}
+    keys, number = np.unique(own.astype(np.int64) << 32 | other, return_inverse=True)
+    sums = np.bincount(number, weights=samples)
+    rows, starts = np.unique(keys >> 32, return_index=True)
+    totals = np.add.reduceat(sums, starts)
+    ends = np.append(starts[1:], len(keys))
     found: dict[int, _Ties] = {}
-    for row, start, end in _list_groups(pairs[0]):
-        total = float(sums[start:end].sum())
-        if total < least:
-            continue
+    for index in np.flatnonzero(totals >= least).tolist():
+        start, end, total = int(starts[index]), int(ends[index]), float(totals[index])
         top = start + int(np.argmax(sums[start:end]))
-        count = int((sums[start:end] >= _LEAST_OTHER_RATIO * total).sum())
-        found[row] = _Ties(total, int(pairs[1][top]), float(sums[top]), max(1, count))
+        others = int((sums[start:end] >= _LEAST_OTHER_RATIO * total).sum())
+        found[int(rows[index])] = _Ties(total, int(keys[top]) & 0xFFFFFFFF, max(1, others))
     return found
-
-
-def _list_groups(ascending: "npt.NDArray[np.int32]") -> Iterator[tuple[int, int, int]]:
-    """Each distinct value with its first place and the one behind its last."""
-    import numpy as np
-
-    rows, starts = np.unique(ascending, return_index=True)
-    ends = np.append(starts[1:], len(ascending))
-    yield from zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True)
 
 
 def _make_hint(view: SassView, row: int, waits: _Ties | None, causes: _Ties | None) -> types.InlayHint:

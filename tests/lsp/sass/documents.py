@@ -1,9 +1,11 @@
 """SASS documents of kernels written as text (:mod:`tests.kernel.written`): joined, blamed, gathered and shown as the server does it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
@@ -67,3 +69,36 @@ def open_document(document: SassDocument, settings: Settings | None = None, enco
 def find_line(document: SassDocument, words: str) -> int:
     """The first line (1-based) with some words in it."""
     return next(number for number, line in enumerate(document.lines, start=1) if words in line)
+
+
+def check_document(document: SassDocument) -> None:
+    """What holds for every document."""
+    columns = document.shown.kernel.report.instructions
+    assert document.lines[-1] == ""
+    assert document.text.split("\n") == list(document.lines)
+    assert not any(re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", line) for line in document.lines)
+    assert document.text.encode()
+    rows = np.arange(len(columns))
+    assert document.row_of_line[document.line_of_row - 1].tolist() == rows.tolist()
+    assert int((document.row_of_line >= 0).sum()) == len(columns)
+    for row in rows.tolist():
+        line = document.lines[int(document.line_of_row[row]) - 1]
+        assert line[document.instruction_column :].startswith(columns.texts[row])
+    check_sections(document)
+
+
+def check_sections(document: SassDocument) -> None:
+    around: list[int] = []
+    last_start = 0
+    for section in document.sections:
+        assert last_start < section.first_line <= section.last_line < len(document.lines)
+        last_start = section.first_line
+        while around and around[-1] < section.first_line:
+            around.pop()
+        assert not around or section.last_line <= around[-1]
+        around.append(section.last_line)
+        assert document.row_of_line[section.first_line - 1] == -1
+        assert document.lines[section.first_line - 1].startswith((section.name, f"// {section.name}"))
+        first = document.row_of_line[section.first_line : section.last_line]
+        assert first[first >= 0][0] == section.first_row
+        assert document.row_of_line[section.last_line - 1] >= 0

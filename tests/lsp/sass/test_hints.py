@@ -76,6 +76,10 @@ def test_only_what_is_asked_for_is_answered() -> None:
     assert list_hints(document, 5000, 6000) == {}
 
 
+def test_stalls_that_are_everybodys_own_matter_are_silent() -> None:
+    assert list_hints(make_document("")) == {}
+
+
 def test_small_shares_and_own_stalls_are_silent() -> None:
     listing = "k.cu:1  MOV R1, R2  ; wait=1\nk.cu:2  MOV R2, R1  ; wait=999"
     assert list_hints(make_document("0 <- 1 wait", listing)) == {}
