@@ -93,11 +93,6 @@ def is_inside(node: "Node", around: "Node") -> bool:
     return around.start_byte <= node.start_byte and node.end_byte <= around.end_byte
 
 
-def has_jumps(code: Code) -> bool:
-    """The function jumps to labels, so that what stands before a loop need not run before it."""
-    return any(node.type in ("goto_statement", "labeled_statement") for node in walk(code.function.body))
-
-
 def find_loops_around(node: "Node", kinds: frozenset[str]) -> "list[Node]":
     """The loops around a node within its function or lambda, innermost first."""
     found = []

@@ -4,7 +4,7 @@ Only the file itself is read. What a header declares is unknown, and a name that
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -81,6 +81,7 @@ class Names:
         function: whose.
         by_name: every declaration in the function and its head, in the order of the text.
         places: name → its identifiers in the function and its head, in the order of the text; declarations too.
+        has_jumps: it jumps to labels, so that what stands first need not run first.
         of_file: at the level of the file; empty for members of classes, whose names may be the class's.
         macros: name → what it stands for; the names the file defines as macros.
     """
@@ -88,6 +89,7 @@ class Names:
     function: CudaFunction
     by_name: Mapping[str, tuple[Declaration, ...]]
     places: Mapping[str, tuple["Node", ...]]
+    has_jumps: bool
     of_file: Mapping[str, tuple[Declaration, ...]]
     macros: Mapping[str, str]
 
@@ -128,17 +130,17 @@ def read_names(tree: SourceTree, function_start: int) -> Names | None:
     function = None if node is None else find_function_around(node)
     if function is None or function.node.start_byte != function_start:
         return None
-    found: dict[str, list[Declaration]] = {}
-    places: dict[str, list[Node]] = {}
+    found = _Found()
     for around in list_ancestors(function.node):
         if around.type == "template_declaration":
-            _collect(around.child_by_field_name("parameters"), around, found, places)
-    if not _collect(function.node, function.node, found, places):
+            found.collect(around.child_by_field_name("parameters"), around)
+    if not found.collect(function.node, function.node):
         return None
     return Names(
         function=function,
-        by_name={name: tuple(some) for name, some in found.items()},
-        places={name: tuple(some) for name, some in places.items()},
+        by_name={name: tuple(some) for name, some in found.declarations.items()},
+        places={name: tuple(some) for name, some in found.places.items()},
+        has_jumps=found.has_jumps,
         of_file={} if function.is_member else read_file_names(tree),
         macros=read_macros(tree),
     )
@@ -187,23 +189,30 @@ def list_words(text: str) -> frozenset[str]:
     return frozenset("".join(one if one.isalnum() or one == "_" else " " for one in text).split())
 
 
-def _collect(
-    root: "Node | None", scope: "Node", found: dict[str, list[Declaration]], places: "dict[str, list[Node]]"
-) -> bool:
-    """Adds what is declared and named below a node; False when there is too much to look at."""
-    stack = [(root, scope)] if root is not None else []
-    for _ in range(MOST_NODES):
-        if not stack:
-            return True
-        node, around = stack.pop()
-        if node.type == "identifier":
-            places.setdefault(read_text(node), []).append(node)
-            continue
-        inner = _find_inner_scope(node, around)
-        for declaration in _read_names_of(node, inner):
-            found.setdefault(declaration.name, []).append(declaration)
-        stack.extend((child, inner) for child in reversed(node.named_children))
-    return False
+@dataclass(slots=True)
+class _Found:
+    """What a function declares and names."""
+
+    declarations: dict[str, list[Declaration]] = field(default_factory=dict)
+    places: "dict[str, list[Node]]" = field(default_factory=dict)
+    has_jumps: bool = False
+
+    def collect(self, root: "Node | None", scope: "Node") -> bool:
+        """Adds what is below a node; False when there is too much to look at."""
+        stack = [(root, scope)] if root is not None else []
+        for _ in range(MOST_NODES):
+            if not stack:
+                return True
+            node, around = stack.pop()
+            if node.type == "identifier":
+                self.places.setdefault(read_text(node), []).append(node)
+                continue
+            self.has_jumps = self.has_jumps or node.type == "goto_statement"
+            inner = _find_inner_scope(node, around)
+            for declaration in _read_names_of(node, inner):
+                self.declarations.setdefault(declaration.name, []).append(declaration)
+            stack.extend((child, inner) for child in reversed(node.named_children))
+        return False
 
 
 def _find_inner_scope(node: "Node", around: "Node") -> "Node":

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpa_lsp.sources.trees import SourceTree, list_ancestors, read_text, walk, walk_lines
@@ -110,16 +111,19 @@ def find_kernels(tree: SourceTree, name: str) -> tuple[CudaFunction, ...]:
     return tuple(found)
 
 
-def list_file_nodes(tree: SourceTree) -> Iterator["Node"]:
+@lru_cache(maxsize=16)
+def list_file_nodes(tree: SourceTree) -> tuple["Node", ...]:
     """What stands at the level of the file, in namespaces or templates or behind conditions of the preprocessor, but in no function or class."""
-    stack = [tree.root]
+    found, stack = [], [tree.root]
     while stack:
         node = stack.pop()
+        found.append(node)
         if node.type in _CONTAINERS:
             stack.extend(reversed(node.named_children))
-        yield node
+    return tuple(found)
 
 
+@lru_cache(maxsize=16)
 def find_function_names(tree: SourceTree) -> frozenset[str]:
     """Names of the functions the file itself defines or declares outside classes."""
     names = set()

@@ -50,6 +50,8 @@ class KnownFunctions:
         integer: whole numbers.
         loads: what the first argument points to.
         second: the type of the second argument.
+        of_numbers: those whose result depends on nothing but their arguments, which they take by value.
+        reading: all of them; they change nothing, but may load from memory, and hear what other threads say.
     """
 
     single: frozenset[str]
@@ -58,23 +60,17 @@ class KnownFunctions:
     integer: frozenset[str]
     loads: frozenset[str]
     second: frozenset[str]
-
-    @property
-    def of_numbers(self) -> frozenset[str]:
-        """Those whose result depends on nothing but their arguments, which they take by value."""
-        return self.single | self.converting | self.overloaded | self.integer
-
-    @property
-    def reading(self) -> frozenset[str]:
-        """Those that change nothing; they may load from memory, and hear what other threads say."""
-        return self.of_numbers | self.loads | self.second
+    of_numbers: frozenset[str]
+    reading: frozenset[str]
 
 
 @cache
 def load_known_functions() -> KnownFunctions:
     """The functions of ``cuda_functions.toml``."""
     table = tomllib.loads(files(__package__).joinpath("cuda_functions.toml").read_text(encoding="utf-8"))
-    return KnownFunctions(**{group: frozenset(names) for group, names in table.items()})
+    groups = {group: frozenset(names) for group, names in table.items()}
+    of_numbers = groups["single"] | groups["converting"] | groups["overloaded"] | groups["integer"]
+    return KnownFunctions(**groups, of_numbers=of_numbers, reading=of_numbers | groups["loads"] | groups["second"])
 
 
 @dataclass(slots=True, kw_only=True)

@@ -132,9 +132,14 @@ EXPRESSIONS = st.recursive(
 def statements(draw: st.DrawFn, depth: int = 2) -> str:
     kind = draw(
         st.sampled_from(
-            ["assign", "assign", "for", "while", "if", "call", "pragma", "block"] if depth else ["assign", "call"]
+            ["assign", "divide", "for", "while", "if", "call", "pragma", "block"]
+            if depth
+            else ["assign", "divide", "call"]
         )
     )
+    if kind == "divide":
+        divisor = draw(st.sampled_from(["3.0f", "12.0", "7", "8.0f", "sqrtf(b)", "std::sqrt(a)", "b", "(a + 2)", "d"]))
+        return f"{draw(TARGETS)} {draw(ASSIGNMENTS)} {draw(NAMES | LITERALS)} / {divisor};"
     if kind == "assign":
         return f"{draw(TARGETS)} {draw(ASSIGNMENTS)} {draw(EXPRESSIONS)};"
     if kind == "call":
@@ -224,6 +229,12 @@ PYTHON_EXPRESSIONS = st.recursive(
     max_leaves=4,
 )
 PYTHON_STATEMENTS = st.one_of(
+    st.builds(
+        lambda left, operator, number: f"    {left} {operator} {left} * {number}\n",
+        st.sampled_from(["x[0]", "s[1]", "s[0, 1]"]),
+        st.sampled_from(["=", "+="]),
+        st.sampled_from(["0.5", "0.1", "-2.0", "3"]),
+    ),
     st.builds(
         lambda target, value: f"    {target} = {value}\n", st.sampled_from(["x[0]", "s[1]", "y"]), PYTHON_EXPRESSIONS
     ),

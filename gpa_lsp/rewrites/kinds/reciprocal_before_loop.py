@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.rewrites.divisions import Division, find_divisions, read_division
 from gpa_lsp.rewrites.edits import insert_line_above, read_indentation, replace_node
-from gpa_lsp.rewrites.invariance import find_loops_around, has_jumps, is_invariant
+from gpa_lsp.rewrites.invariance import find_loops_around, is_inside, is_invariant
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
 from gpa_lsp.rewrites.titles import shorten
 from gpa_lsp.sources.cuda_loops import LOOPS, list_pragmas
@@ -18,6 +18,9 @@ _SIMPLE = frozenset(
     {"identifier", "call_expression", "field_expression", "parenthesized_expression", "cast_expression"}
 )
 """Divisors that need no parentheses of their own."""
+
+_DEEPEST = 12
+"""Levels of a divisor above a name in it."""
 
 _EXPLANATION = (
     "The loop does not change what it divides by, as far as its text says: one division before it will do, and a multiplication in each turn. The "
@@ -58,7 +61,7 @@ def _find_loop(site: Site, division: Division) -> "Node | None":
             break
         if _can_declare_before(site, loop):
             found = loop
-    return None if found is None or has_jumps(division.code) else found
+    return None if division.code.names.has_jumps else found
 
 
 def _can_declare_before(site: Site, loop: "Node") -> bool:
@@ -72,17 +75,29 @@ def _can_declare_before(site: Site, loop: "Node") -> bool:
 
 def _find_alike(division: Division, loop: "Node") -> list[Division]:
     """All divisions of the loop by the same value, in the same precision."""
-    names = division.code.names
     wanted, meant = read_text(division.divisor), _list_meanings(division)
-    found = []
-    for node in walk(loop):
-        one = read_division(division.code, node)
+    name = next((one for one in walk(division.divisor) if one.type == "identifier"), None)
+    found: dict[int, Division] = {}
+    # A divisor that is the same has the same first name.
+    for place in division.code.names.places.get(read_text(name), ()):
+        one = _find_division_by(division, place) if is_inside(place, loop) else None
         if one is None or read_text(one.divisor) != wanted or one.type != division.type:
             continue
-        is_of_loop = loop in find_loops_around(node, LOOPS)
-        if is_of_loop and meant == [names.find(each) for each in walk(one.divisor) if each.type == "identifier"]:
-            found.append(one)
-    return found
+        if loop in find_loops_around(one.node, LOOPS) and _list_meanings(one) == meant:
+            found[one.node.id] = one
+    return list(found.values())
+
+
+def _find_division_by(division: Division, place: "Node") -> Division | None:
+    """The innermost division whose divisor a name stands in."""
+    node = place
+    for _ in range(_DEEPEST):
+        parent = node.parent
+        one = None if parent is None else read_division(division.code, parent)
+        if parent is None or (one is not None and one.divisor == node):
+            return one
+        node = parent
+    return None
 
 
 def _list_meanings(division: Division) -> list[object]:
