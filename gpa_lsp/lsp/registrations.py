@@ -7,6 +7,7 @@ from typing import Any
 from lsprotocol import types
 
 from gpa_lsp.lsp.abilities import Abilities
+from gpa_lsp.lsp.editor import Editor
 from gpa_lsp.lsp.features import RequestFeature
 from gpa_lsp.lsp.sass.model import SCHEME
 from gpa_lsp.lsp.settings import Settings
@@ -34,14 +35,42 @@ _SOURCE_FILTERS = ({"scheme": "file", "pattern": f"**/*.{{{','.join(SOURCE_SUFFI
 _SASS_FILTERS = ({"scheme": SCHEME},)
 
 
-def can_register_late(feature: RequestFeature, can: Any) -> bool:
-    """Whether the client takes this feature later than at the start.
+class LateRegistrations:
+    """What is registered with a client that can be told late.
 
     Args:
-        feature: a conditional one.
-        can: capability by its path → whether the client has it.
+        editor: the client.
+        conditional: features that are not for all documents at all times.
     """
-    return feature.method in _PLACES and bool(can(f"{_PLACES[feature.method][1]}.dynamic_registration"))
+
+    def __init__(self, editor: Editor, conditional: Iterable[RequestFeature]) -> None:
+        self._editor = editor
+        self._known: dict[str, types.Registration] = {}
+        self.features = tuple(
+            feature
+            for feature in conditional
+            if feature.method in _PLACES and editor.can(f"{_PLACES[feature.method][1]}.dynamic_registration")
+        )
+        """Those this client takes later than at the start."""
+
+    async def update(self, settings: Settings, abilities: Abilities) -> None:
+        """Register what depends on settings, and take back what they do not allow any more."""
+        for feature in self.features:
+            wanted = make_registration(feature, settings, abilities)
+            known = self._known.get(feature.method)
+            is_same = known is not None and wanted is not None and wanted.register_options == known.register_options
+            if is_same:
+                continue
+            if known is not None:
+                del self._known[feature.method]
+                gone = types.Unregistration(id=known.id, method=known.method)
+                params = types.UnregistrationParams(unregisterations=[gone])
+                await self._editor.ask(types.CLIENT_UNREGISTER_CAPABILITY, params)
+            if wanted is not None:
+                self._known[feature.method] = wanted
+                await self._editor.ask(
+                    types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations=[wanted])
+                )
 
 
 def withdraw(capabilities: types.ServerCapabilities, features: Iterable[RequestFeature]) -> None:

@@ -34,7 +34,7 @@ from gpa_lsp.lsp.measure_on_save import Measuring
 from gpa_lsp.lsp.past import pin_kernels
 from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import UnitCounter
-from gpa_lsp.lsp.registrations import can_register_late, make_registration, withdraw
+from gpa_lsp.lsp.registrations import LateRegistrations, withdraw
 from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
 from gpa_lsp.lsp.sass.model import SCHEME, SassDocument
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
@@ -78,8 +78,6 @@ class Server:
         self._lone_root: Path | None = None
         self._pushes: dict[str, asyncio.TimerHandle] = {}
         self._dispatcher = Dispatcher(self, self.warn)
-        self._late: tuple[RequestFeature, ...] = ()
-        self._registered: dict[str, types.Registration] = {}
         self._editor = self._meet_client(types.ClientCapabilities(), PositionCodec())
         self._loader = ProfileLoader(self)
         self._loading: asyncio.Task[None] | None = None
@@ -135,6 +133,7 @@ class Server:
             guard=self._dispatcher.guard,
         )
         self._sass = SassDocuments(_build_sass, units)
+        self._registrations = LateRegistrations(editor, ())
         self._doubts = Doubts(editor.inform)
         self._status = Status(editor.notify if self._abilities.status else None)
         desk = MeasureDesk(editor, self._status, sends_output=self._abilities.output, finished=self._take_measurement)
@@ -143,9 +142,9 @@ class Server:
 
     def _amend(self, capabilities: types.ServerCapabilities) -> None:
         """What pygls does not say of us, and what is better said later, for the documents it is for."""
-        features = [one for one in self._features.values() if isinstance(one, RequestFeature) and one.is_conditional]
-        self._late = tuple(feature for feature in features if can_register_late(feature, self._editor.can))
-        withdraw(capabilities, self._late)
+        conditional = [one for one in self._features.values() if isinstance(one, RequestFeature) and one.is_conditional]
+        self._registrations = LateRegistrations(self._editor, conditional)
+        withdraw(capabilities, self._registrations.features)
         workspace = capabilities.workspace or types.WorkspaceOptions()
         workspace.text_document_content = types.TextDocumentContentOptions(schemes=[SCHEME])
         capabilities.workspace = workspace
@@ -154,26 +153,9 @@ class Server:
         del params
         await self._fetch_settings()
         self._configure_loader()
-        self._editor.start(self._register_late())
+        self._editor.start(self._registrations.update(self._settings, self._abilities))
         self._editor.start(call_in_thread(_warm_up))
         self._loading = asyncio.get_running_loop().create_task(self._loader.run())
-
-    async def _register_late(self) -> None:
-        """Register what depends on settings, and take back what they do not allow any more."""
-        for feature in self._late:
-            wanted = make_registration(feature, self._settings, self._abilities)
-            known = self._registered.get(feature.method)
-            if known is not None and (wanted is None or wanted.register_options != known.register_options):
-                one = types.Unregistration(id=known.id, method=known.method)
-                await self._editor.ask(
-                    types.CLIENT_UNREGISTER_CAPABILITY, types.UnregistrationParams(unregisterations=[one])
-                )
-                known = self._registered.pop(feature.method, None) and None
-            if wanted is not None and known is None:
-                self._registered[feature.method] = wanted
-                await self._editor.ask(
-                    types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations=[wanted])
-                )
 
     async def _shut_down(self, params: Any) -> None:
         del params
@@ -205,7 +187,7 @@ class Server:
         else:
             await self._fetch_settings()
         self._configure_loader()
-        self._editor.start(self._register_late())
+        self._editor.start(self._registrations.update(self._settings, self._abilities))
         self.take_snapshot(self._snapshot)
 
     def _configure_loader(self) -> None:
