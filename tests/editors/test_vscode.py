@@ -53,7 +53,7 @@ def tell_facts(workspace: Workspace) -> dict[str, object]:
     }
 
 
-def list_settings(workspace: Workspace) -> dict[str, object]:
+def choose_settings(workspace: Workspace) -> dict[str, object]:
     return {
         "gpaLsp.interpreter": sys.executable,
         "gpaLsp.pollSeconds": 0.1,
@@ -76,7 +76,7 @@ def main_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Resu
         "main",
         folder,
         workspace=workspace.folder,
-        settings=list_settings(workspace),
+        settings=choose_settings(workspace),
         facts=tell_facts(workspace),
     )
     assert find_left_over(folder) == []
@@ -98,8 +98,8 @@ def restricted_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -
         f'#!/bin/sh\ntouch "{workspace.control}/workspace-interpreter"\nexec "{sys.executable}" "$@"\n'
     )
     interpreter.chmod(0o755)
-    users = {name: value for name, value in list_settings(workspace).items() if not name.startswith("gpaLsp.profile")}
-    own = {**list_settings(workspace), "gpaLsp.interpreter": str(interpreter)}
+    users = {name: value for name, value in choose_settings(workspace).items() if not name.startswith("gpaLsp.profile")}
+    own = {**choose_settings(workspace), "gpaLsp.interpreter": str(interpreter)}
     (workspace.folder / ".vscode").mkdir()
     (workspace.folder / ".vscode" / "settings.json").write_text(json.dumps(own))
     results = run_suite(
@@ -136,7 +136,7 @@ def bundled_results(built: Tools, packaged: Path, tmp_path_factory: pytest.TempP
     folder = tmp_path_factory.mktemp("bundled")
     workspace = make_workspace(folder / "workspace")
     venv.create(folder / "bare", with_pip=False)
-    settings = {**list_settings(workspace), "gpaLsp.importStrategy": "useBundled"}
+    settings = {**choose_settings(workspace), "gpaLsp.importStrategy": "useBundled"}
     results = run_suite(
         built,
         "bundled",

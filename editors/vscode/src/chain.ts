@@ -91,8 +91,8 @@ export class ChainTree implements TreeDataProvider<Node>, Disposable {
       heading.iconPath = new ThemeIcon(node.direction === "incoming" ? "arrow-left" : "arrow-right");
       return heading;
     }
-    const item = new TreeItem(node.item.name, TreeItemCollapsibleState.Collapsed);
-    item.description = node.text;
+    const item = new TreeItem(node.text, TreeItemCollapsibleState.Collapsed); // first what is worth comparing: views are narrow
+    item.description = node.item.name;
     item.tooltip = new MarkdownString().appendText(`${node.item.name}\n${node.text}`);
     item.iconPath = new ThemeIcon("circle-filled", new ThemeColor(node.direction === "incoming" ? "gpaLsp.heat.causesMarker" : "gpaLsp.heat.suffersMarker"));
     const open: Command = { command: "gpa.openLink", title: "Open", arguments: [node.item.uri, node.item.selectionRange] };

@@ -5,6 +5,9 @@ import type { Connection } from "./client";
 import type { Status } from "./protocol";
 import { SECTION } from "./settings";
 
+/** A sentence fits the tooltip, not the bar. */
+const MOST_CHARACTERS = 48;
+
 const ICONS: Readonly<Record<Status["state"], string>> = { idle: "flame", reading: "sync~spin", measuring: "sync~spin", failed: "warning" };
 
 interface Choice extends QuickPickItem {
@@ -34,7 +37,8 @@ export class StatusItem implements Disposable {
 
   #take(status: Status): void {
     this.#status = status;
-    this.#item.text = `$(${ICONS[status.state]}) ${status.text}`;
+    const text = status.text.length > MOST_CHARACTERS ? `${status.text.slice(0, MOST_CHARACTERS - 1).trimEnd()}…` : status.text;
+    this.#item.text = `$(${ICONS[status.state]}) ${text}`;
     this.#item.tooltip = `GPU Performance Advisor: ${status.text}`;
     this.#item.backgroundColor = status.state === "failed" ? new ThemeColor("statusBarItem.warningBackground") : undefined;
     this.#item.show();

@@ -14,11 +14,13 @@ const { editors, extension, neighbours, suite, workspace, scratch, screenshots, 
 const requireFromEditors = createRequire(join(editors, "playwright", "package.json"));
 const { chromium } = requireFromEditors("playwright-core");
 
+const LIMIT_MS = 15_000;
 const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 const log = (text) => process.stderr.write(`${text}\n`);
 
 /** Answers the suite: every request is {action, …} and gets {result} or {error}. */
 function openDesk(page) {
+  const find = ({ selector, text }) => page().locator(selector, text === undefined ? undefined : { hasText: text });
   const actions = {
     result: async (request) => tell(request),
     screenshot: async ({ name, clip }) => {
@@ -28,26 +30,13 @@ function openDesk(page) {
     },
     press: async ({ key }) => page().keyboard.press(key),
     type: async ({ text }) => page().keyboard.type(text),
-    click: async ({ selector, text, timeout = 15_000 }) => {
-      const found = text === undefined ? page().locator(selector) : page().locator(selector, { hasText: text });
-      await found.first().click({ timeout });
-    },
-    hover: async ({ selector, text, timeout = 15_000 }) => {
-      const found = text === undefined ? page().locator(selector) : page().locator(selector, { hasText: text });
-      await found.first().hover({ timeout });
-    },
-    texts: async ({ selector }) => page().locator(selector).allInnerTexts(),
-    count: async ({ selector }) => page().locator(selector).count(),
-    waitFor: async ({ selector, text, state = "visible", timeout = 15_000 }) => {
-      const found = text === undefined ? page().locator(selector) : page().locator(selector, { hasText: text });
-      await found.first().waitFor({ state, timeout });
-    },
-    box: async ({ selector, text }) => {
-      const found = text === undefined ? page().locator(selector) : page().locator(selector, { hasText: text });
-      return found.first().boundingBox();
-    },
-    styles: async ({ selector, property }) =>
-      page().locator(selector).evaluateAll((elements, name) => elements.map((element) => getComputedStyle(element).getPropertyValue(name)), property),
+    click: async (request) => find(request).first().click({ timeout: LIMIT_MS }),
+    hover: async (request) => find(request).first().hover({ timeout: LIMIT_MS }),
+    waitFor: async (request) => find(request).first().waitFor({ state: request.state ?? "visible", timeout: LIMIT_MS }),
+    texts: async (request) => find(request).allInnerTexts(),
+    count: async (request) => find(request).count(),
+    styles: async ({ property, ...request }) =>
+      find(request).evaluateAll((elements, name) => elements.map((element) => getComputedStyle(element).getPropertyValue(name)), property),
   };
   const server = createServer((request, response) => {
     let body = "";

@@ -4,10 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import * as vscode from "vscode";
 import { screenshot, waitFor } from "./desk";
-import { type Api, facts, openExtension, openSource, ourDiagnostics, source, waitForServer } from "./editor";
+import { type Api, facts, openExtension, openSource, ourDiagnostics, source, waitForNotification, waitForServer } from "./editor";
 import { runTests, type Test, until } from "./runner";
 
-const NOTIFICATION = ".notification-list-item";
 let api: Api;
 
 /** Command lines of the processes of this run. */
@@ -35,9 +34,9 @@ const tests: readonly Test[] = [
     const settings = vscode.workspace.getConfiguration("gpaLsp");
     const before = settings.get<string>("interpreter");
     await settings.update("interpreter", facts.bareInterpreter, vscode.ConfigurationTarget.Workspace);
-    await waitFor(NOTIFICATION, "lacks");
-    await waitFor(NOTIFICATION, "pip install gpa-lsp");
-    await waitFor(`${NOTIFICATION} .monaco-button`, "Create Environment");
+    await waitForNotification("lacks");
+    await waitForNotification("pip install gpa-lsp");
+    await waitFor(".notification-list-item .monaco-button", "Create Environment");
     await screenshot("no-server-dark");
     assert.equal(api.isRunning, false);
     assert.deepEqual(api.heatOf(source).marks, []);

@@ -31,6 +31,6 @@ export const type = (text: string) => ask<null>({ action: "type", text });
 export const click = (selector: string, text?: string) => ask<null>({ action: "click", selector, text });
 export const hover = (selector: string, text?: string) => ask<null>({ action: "hover", selector, text });
 export const texts = (selector: string) => ask<readonly string[]>({ action: "texts", selector });
-export const count = (selector: string) => ask<number>({ action: "count", selector });
+export const count = (selector: string, text?: string) => ask<number>({ action: "count", selector, text });
 export const waitFor = (selector: string, text?: string, state: "visible" | "hidden" = "visible") => ask<null>({ action: "waitFor", selector, text, state });
 export const styles = (selector: string, property: string) => ask<readonly string[]>({ action: "styles", selector, property });

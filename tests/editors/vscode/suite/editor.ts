@@ -1,6 +1,7 @@
 /** What the suites ask VS Code. */
 
 import * as vscode from "vscode";
+import { click, count, hover } from "./desk";
 import { until } from "./runner";
 
 /** Facts about the workspace, from the Python side. */
@@ -89,4 +90,21 @@ export async function startOver(): Promise<vscode.TextEditor> {
   const isOther = (tab: vscode.Tab): boolean => !(tab.input instanceof vscode.TabInputText && tab.input.uri.toString() === source.toString() && tab.group.viewColumn === vscode.ViewColumn.One);
   await vscode.window.tabGroups.close(vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter(isOther));
   return editor;
+}
+
+const NOTIFICATION = ".notifications-center .notification-list-item";
+
+/** Wait for a notification. Under the test driver none pops up by itself; they are in the list behind the bell. */
+export async function waitForNotification(text: string): Promise<void> {
+  await until(`a notification: ${text}`, async () => {
+    await vscode.commands.executeCommand("notifications.showList");
+    return count(NOTIFICATION, text);
+  }, (found) => found > 0);
+}
+
+/** Choose one of the buttons of the notification that is shown. */
+export async function answerNotification(text: string, button: string): Promise<void> {
+  await waitForNotification(text);
+  await hover(NOTIFICATION, text);
+  await click(`${NOTIFICATION} .monaco-button`, button);
 }

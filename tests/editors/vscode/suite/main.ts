@@ -4,10 +4,11 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { click, count, hover, press, screenshot, styles, texts, waitFor } from "./desk";
+import { count, press, screenshot, styles, texts, waitFor } from "./desk";
 import {
   activeLine,
   activeScheme,
+  answerNotification,
   type Api,
   facts,
   hoverTexts,
@@ -20,6 +21,7 @@ import {
   source,
   startOver,
   textOfLine,
+  waitForNotification,
   waitForServer,
 } from "./editor";
 import { pause, runTests, type Test, until } from "./runner";
@@ -27,7 +29,6 @@ import { pause, runTests, type Test, until } from "./runner";
 const { lines } = facts;
 let api: Api;
 
-const NOTIFICATION = ".notification-list-item";
 const KEYS = ["alt+j", "shift+alt+j", "alt+m", "ctrl+f8", "ctrl+shift+f8"];
 
 const runs = (): number => (existsSync(join(facts.control, "runs")) ? readFileSync(join(facts.control, "runs"), "utf8").split("\n").length - 1 : 0);
@@ -349,10 +350,10 @@ const changing: readonly Test[] = [
     await edit("value * 0.7 + 0.1", "value * 0.7f + 0.1f");
     assert.equal(runs(), 0);
     await editor.document.save();
-    await waitFor(NOTIFICATION, "measure.py");
+    await waitForNotification("measure.py");
     await screenshot("confirm-dark");
     assert.equal(runs(), 0);
-    await answerNotification();
+    await answerNotification("measure.py", "Run");
     await until("a run", runs, (times) => times === 1);
     await until("another lens", () => lensTitles(source), (now) => now.length > 0 && now[0] !== before[0]);
     const titles = await lensTitles(source);
@@ -376,7 +377,7 @@ const changing: readonly Test[] = [
   ["a run that fails is explained", async () => {
     behave("fail");
     void vscode.commands.executeCommand("gpa.measure");
-    await waitFor(NOTIFICATION, "ERR_NVGPUCTRPERM");
+    await waitForNotification("performance counters");
     await screenshot("failed-run-dark");
     await vscode.commands.executeCommand("notifications.clearAll");
     behave("measure");
@@ -398,11 +399,6 @@ async function openSass(line: number): Promise<vscode.TextEditor | undefined> {
 
 const sassTextOf = (editor: vscode.TextEditor | undefined): string => editor?.document.getText() ?? "";
 
-async function answerNotification(): Promise<void> {
-  await hover(NOTIFICATION);
-  await click(`${NOTIFICATION} .notification-list-item-buttons-container .monaco-button`);
-}
-
 const looks: readonly Test[] = [
   ["the light theme", async () => {
     await vscode.workspace.getConfiguration("workbench").update("colorTheme", "Default Light Modern", vscode.ConfigurationTarget.Global);
@@ -413,7 +409,7 @@ const looks: readonly Test[] = [
     await screenshot("heat-light");
     await openSass(lines.victim);
     await openSource();
-    await until("lit lines", () => api.lit, (all) => all.length > 0);
+    await until("lit lines", () => api.lit, ([first]) => first?.uri === sassEditor()?.document.uri.toString());
     await pause(500);
     await screenshot("sass-light");
   }],

@@ -5,10 +5,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
 import { click, screenshot } from "./desk";
-import { type Api, facts, openExtension, openSource, ourDiagnostics, source, waitForServer } from "./editor";
+import { answerNotification, type Api, facts, openExtension, openSource, ourDiagnostics, source, waitForServer } from "./editor";
 import { pause, runTests, type Test, until } from "./runner";
 
-const NOTIFICATION = ".notification-list-item";
 const wasMeasured = (): boolean => existsSync(join(facts.control, "runs"));
 let api: Api;
 
@@ -44,7 +43,7 @@ const tests: readonly Test[] = [
     await until("trust", () => vscode.workspace.isTrusted, Boolean);
     await waitForServer(api);
     await saveChange();
-    await click(`${NOTIFICATION} .monaco-button`, "Run");
+    await answerNotification("measure.py", "Run");
     await until("a run", wasMeasured);
   }],
 ];
