@@ -184,14 +184,14 @@ def _find_dependency_barriers(view: FunctionView) -> dict[int, DependencyBarrier
     wanted = [index for index, opcode in enumerate(view.opcodes) if opcode.name == _DEPENDENCY_BARRIER]
     found = {}
     for row in np.flatnonzero(np.isin(view.instructions.mnemonic_index, wanted)).tolist():
-        mask, partial = _parse_operands(instruction_at(view.instructions, row).operands)
+        mask, partial = parse_dependency_barrier(instruction_at(view.instructions, row).operands)
         if mask or partial is not None:
             is_guarded = bool(view.instructions.guard[row] >= 0)
             found[row] = DependencyBarrier(mask=mask, partial=partial, is_guarded=is_guarded)
     return found
 
 
-def _parse_operands(operands: tuple[str, ...]) -> tuple[int, PartialWait | None]:
+def parse_dependency_barrier(operands: tuple[str, ...]) -> tuple[int, PartialWait | None]:
     """The operands of a DEPBAR: ``SB0, 0x1``, ``SB0, 0x0, {2,1}`` or ``{5,4,3,2,1,0}``.
 
     Source: every operand bit of the encoding tried in nvdisasm 13.

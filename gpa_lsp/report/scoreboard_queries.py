@@ -1,0 +1,171 @@
+"""Who sets the scoreboard that an instruction waits for, and who waits for the one it sets, whether they were sampled or not.
+
+A scoreboard is a counter: a second setter does not take the place of the first, and whoever waits for it waits for both. A wait for the result of
+an instruction also releases the scoreboard of its operands, which must have been read by then.
+
+Ways go through the function the instruction is in; calls are stepped over.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gpa_lsp.binary.control_code import NO_BARRIER
+from gpa_lsp.binary.opcodes import describe_mnemonic
+from gpa_lsp.binary.sass import split_operands
+from gpa_lsp.blame.barriers import parse_dependency_barrier
+from gpa_lsp.report.code import KernelCode
+from gpa_lsp.report.code_index import CodeIndex, index_code
+from gpa_lsp.report.model import KernelReport
+
+SCOREBOARDS = 6
+MOST_STEPS = 8_000
+"""Instructions looked at for one answer, which takes milliseconds."""
+
+_DEPENDENCY_BARRIER = "DEPBAR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPartners:
+    """An answer.
+
+    Attributes:
+        rows: ascending.
+        is_complete: False where :data:`MOST_STEPS` were too few.
+    """
+
+    rows: tuple[int, ...]
+    is_complete: bool
+
+
+def list_awaited(kernel: KernelReport, row: int) -> tuple[int, ...]:
+    """The scoreboards that an instruction waits for, by its mask or (DEPBAR) by its operands, if only for some of their setters."""
+    if kernel.code is None:
+        mask = int(kernel.instructions.wait_mask[row])
+    else:
+        traffic = _read_traffic(kernel, kernel.code)
+        mask = traffic.masks[row] | traffic.partly.get(row, 0)
+    return tuple(scoreboard for scoreboard in range(SCOREBOARDS) if mask >> scoreboard & 1)
+
+
+def find_setters(kernel: KernelReport, row: int, scoreboard: int) -> FoundPartners:
+    """The instructions whose scoreboard one waits for; nothing where the code is not known."""
+    code = kernel.code
+    if code is None or code.block_of_row[row] < 0:
+        return FoundPartners(rows=(), is_complete=True)
+    index, traffic = index_code(code), _read_traffic(kernel, code)
+    found: set[int] = set()
+    block = index.block_of[row]
+    waiting: list[tuple[int, int, int]] = [(block, row - 1, 0)]
+    seen: set[tuple[int, int]] = set()
+    steps = 0
+    while waiting and steps < MOST_STEPS:
+        block, last, released = waiting.pop()
+        for at in range(last, index.first[block] - 1, -1):
+            steps += 1
+            if traffic.holds(at, scoreboard, released):
+                found.add(at)
+            released |= traffic.masks[at]
+            if released >> scoreboard & 1:
+                break
+        else:
+            for before in index.predecessors(block):
+                if (before, released) not in seen:
+                    seen.add((before, released))
+                    waiting.append((before, index.last[before], released))
+    return FoundPartners(rows=tuple(sorted(found)), is_complete=not waiting)
+
+
+def find_waiters(kernel: KernelReport, row: int, scoreboard: int) -> FoundPartners:
+    """The instructions that wait for the scoreboard that one sets, the first on every way; nothing where the code is not known."""
+    code = kernel.code
+    if code is None or code.block_of_row[row] < 0:
+        return FoundPartners(rows=(), is_complete=True)
+    index, traffic = index_code(code), _read_traffic(kernel, code)
+    released_by = traffic.list_releasing(row, scoreboard)
+    found: set[int] = set()
+    waiting = [(index.block_of[row], row + 1)]
+    seen: set[int] = set()
+    steps = 0
+    while waiting and steps < MOST_STEPS:
+        block, first = waiting.pop()
+        for at in range(first, index.last[block] + 1):
+            steps += 1
+            mask = traffic.masks[at]
+            if (mask | traffic.partly.get(at, 0)) >> scoreboard & 1:
+                found.add(at)
+            if mask & released_by:
+                break
+        else:
+            waiting.extend(_list_new(index, block, seen))
+    return FoundPartners(rows=tuple(sorted(found)), is_complete=not waiting)
+
+
+def _list_new(index: CodeIndex, block: int, seen: set[int]) -> Iterator[tuple[int, int]]:
+    for after in index.successors(block):
+        if after not in seen:
+            seen.add(after)
+            yield after, index.first[after]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Traffic:
+    """What every instruction does to scoreboards, as lists.
+
+    Attributes:
+        writes: the scoreboard released when the result is written; 7 for none.
+        reads: the one released when the operands are read.
+        masks: scoreboards that are at zero once the instruction issues, as bits.
+        partly: DEPBAR → scoreboards it waits for until few enough are left, as bits.
+    """
+
+    writes: list[int]
+    reads: list[int]
+    masks: list[int]
+    partly: dict[int, int]
+
+    def holds(self, row: int, scoreboard: int, released: int) -> bool:
+        """Whether an instruction can still hold a scoreboard behind waits for some others."""
+        if self.writes[row] == scoreboard:
+            return True
+        return self.reads[row] == scoreboard and not released >> self.writes[row] & 1
+
+    def list_releasing(self, row: int, scoreboard: int) -> int:
+        """The scoreboards, as bits, for one of which to wait is enough."""
+        released_by = 1 << scoreboard
+        if self.writes[row] != scoreboard and self.writes[row] != NO_BARRIER:
+            released_by |= 1 << self.writes[row]
+        return released_by
+
+
+_known: WeakKeyDictionary[KernelCode, _Traffic] = WeakKeyDictionary()
+
+
+def _read_traffic(kernel: KernelReport, code: KernelCode) -> _Traffic:
+    found = _known.get(code)
+    if found is None:
+        columns = kernel.instructions
+        masks: list[int] = columns.wait_mask.tolist()
+        partly: dict[int, int] = {}
+        for row in _list_dependency_barriers(code):
+            operands = columns.texts[row].partition(_DEPENDENCY_BARRIER)[2].partition(" ")[2]
+            mask, partial = parse_dependency_barrier(split_operands(operands))
+            partly[row] = mask if partial is None else mask | 1 << partial.scoreboard
+            if code.guard[row] < 0:
+                masks[row] |= mask
+        found = _known[code] = _Traffic(
+            writes=columns.write_barrier.tolist(), reads=columns.read_barrier.tolist(), masks=masks, partly=partly
+        )
+    return found
+
+
+def _list_dependency_barriers(code: KernelCode) -> list[int]:
+    numbers = [
+        number
+        for number, mnemonic in enumerate(code.mnemonics)
+        if describe_mnemonic(mnemonic).name == _DEPENDENCY_BARRIER
+    ]
+    rows: list[int] = np.flatnonzero(np.isin(code.mnemonic_index, numbers)).tolist()
+    return rows
