@@ -50,6 +50,13 @@ def list_awaited(kernel: KernelReport, row: int) -> tuple[int, ...]:
     return tuple(scoreboard for scoreboard in range(SCOREBOARDS) if mask >> scoreboard & 1)
 
 
+def list_set(kernel: KernelReport, row: int) -> tuple[int, ...]:
+    """The scoreboards that an instruction sets: that of its result, then that of its operands."""
+    columns = kernel.instructions
+    barriers = (int(columns.write_barrier[row]), int(columns.read_barrier[row]))
+    return tuple(dict.fromkeys(barrier for barrier in barriers if barrier < SCOREBOARDS))
+
+
 def find_setters(kernel: KernelReport, row: int, scoreboard: int) -> FoundPartners:
     """The instructions whose scoreboard one waits for; nothing where the code is not known."""
     code = kernel.code

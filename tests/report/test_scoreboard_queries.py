@@ -2,7 +2,7 @@
 
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report.scoreboard_queries import MOST_STEPS, find_setters, find_waiters, list_awaited
+from gpa_lsp.report.scoreboard_queries import MOST_STEPS, find_setters, find_waiters, list_awaited, list_set
 from tests.kernel.written import write_kernel
 
 
@@ -24,6 +24,7 @@ LOOP = gather("""
 
 def test_a_wait_is_for_every_setter_since_the_last_one() -> None:
     assert (list_awaited(LOOP, 3), list_awaited(LOOP, 5), list_awaited(LOOP, 6)) == ((0,), (0, 1), ())
+    assert (list_set(LOOP, 0), list_set(LOOP, 3), list_set(LOOP, 2)) == ((0,), (0, 1), ())
     assert find_setters(LOOP, 3, 0).rows == (0, 1, 3)
     assert find_setters(LOOP, 5, 0).rows == (3,)
     assert find_waiters(LOOP, 0, 0).rows == (3,)

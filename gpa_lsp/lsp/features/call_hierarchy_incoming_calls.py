@@ -1,0 +1,20 @@
+"""``callHierarchy/incomingCalls``: what a line or an instruction waits for."""
+
+from lsprotocol import types
+
+from gpa_lsp.lsp import source_hierarchy
+from gpa_lsp.lsp.features import SessionFeature
+from gpa_lsp.lsp.sass import hierarchy
+from gpa_lsp.lsp.session_view import SessionView
+
+
+def answer(
+    session: SessionView, params: types.CallHierarchyIncomingCallsParams
+) -> list[types.CallHierarchyIncomingCall] | None:
+    """The instructions or lines one step up; None for an item that is none of ours."""
+    data = params.item.data
+    found = hierarchy.list_incoming(session, data)
+    return source_hierarchy.list_incoming(session, data) if found is None else found
+
+
+FEATURE = SessionFeature(method=types.CALL_HIERARCHY_INCOMING_CALLS, answer=answer)

@@ -1,0 +1,20 @@
+"""``callHierarchy/outgoingCalls``: who waits for a line or an instruction."""
+
+from lsprotocol import types
+
+from gpa_lsp.lsp import source_hierarchy
+from gpa_lsp.lsp.features import SessionFeature
+from gpa_lsp.lsp.sass import hierarchy
+from gpa_lsp.lsp.session_view import SessionView
+
+
+def answer(
+    session: SessionView, params: types.CallHierarchyOutgoingCallsParams
+) -> list[types.CallHierarchyOutgoingCall] | None:
+    """The instructions or lines one step down; None for an item that is none of ours."""
+    data = params.item.data
+    found = hierarchy.list_outgoing(session, data)
+    return source_hierarchy.list_outgoing(session, data) if found is None else found
+
+
+FEATURE = SessionFeature(method=types.CALL_HIERARCHY_OUTGOING_CALLS, answer=answer)

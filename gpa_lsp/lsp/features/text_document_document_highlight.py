@@ -1,0 +1,16 @@
+"""``textDocument/documentHighlight`` in SASS documents: where the value under the cursor is written and read."""
+
+from lsprotocol import types
+
+from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.sass.model import SassView
+
+
+def answer_sass(view: SassView, params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
+    """The highlights of what is under the cursor."""
+    from gpa_lsp.lsp.sass.references import answer_highlights  # needs numpy, which initialize must not wait for
+
+    return answer_highlights(view, params)
+
+
+FEATURE = RequestFeature(method=types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT, answer_sass=answer_sass)

@@ -1,0 +1,16 @@
+"""``textDocument/references`` in SASS documents: every place that writes or reads a value, and everything that goes to a target."""
+
+from lsprotocol import types
+
+from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.sass.model import SassView
+
+
+def answer_sass(view: SassView, params: types.ReferenceParams) -> list[types.Location] | None:
+    """The references of what is under the cursor."""
+    from gpa_lsp.lsp.sass.references import answer_references  # needs numpy, which initialize must not wait for
+
+    return answer_references(view, params)
+
+
+FEATURE = RequestFeature(method=types.TEXT_DOCUMENT_REFERENCES, answer_sass=answer_sass)
