@@ -1,7 +1,6 @@
 """What the editor says about causes and remedies, as Markdown that reads as well where it is shown as it is. Pure functions."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor
@@ -12,32 +11,22 @@ if TYPE_CHECKING:
     from gpa_lsp.advice.model import Advice
     from gpa_lsp.report.pairs import LinePair
 
+NamePlace = Callable[[tuple[str, int] | None], str]
+"""A measured line (None: code without lines) → what a reader calls it now."""
+
 _MOST_ROWS = 5
 _MOST_NAMED = 3
 _MOST_REMEDIES = 3
 
 
-def name_place(place: tuple[str, int] | None, own_file: str) -> str:
-    """``line 12``, or ``m.h:12`` in another file than the reader is in; ``code without lines`` where there is none.
-
-    >>> name_place(("/src/k.cu", 12), "/src/k.cu"), name_place(("/src/m.h", 3), "/src/k.cu"), name_place(None, "k.cu")
-    ('line 12', 'm.h:3', 'code without lines')
-    """
-    if place is None:
-        return "code without lines"
-    file, line = place
-    bare_name = re.split(r"[\\/]", file)[-1]
-    return f"line {line}" if file == own_file else f"{bare_name}:{line}"
-
-
-def summarise_cause(cause: CauseLine) -> str:
+def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
     """A causing line as one or two sentences, for a diagnostic: what it costs, who pays, what to do and what that would gain."""
     causes = cause.causes
     parts = [f"{format_percent(cause.share_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
     reason = find_caused_reason(cause)
     if reason:
         parts[0] += f", mostly {reason}"
-    victims = list_victims(cause)
+    victims = list_victims(cause, name_place)
     if victims:
         parts.append(f"waited for in {_list_names(victims)}")
     elif causes.blame.causing_samples > causes.caused_samples / 2:
@@ -62,23 +51,23 @@ def find_caused_reason(cause: CauseLine) -> str | None:
     return max(sums, key=lambda reason: sums[reason], default=None)
 
 
-def list_victims(cause: CauseLine) -> list[str]:
+def list_victims(cause: CauseLine, name_place: NamePlace) -> list[str]:
     """The other lines that wait for this one, most samples first, as a reader of the file names them."""
     places = [(pair.place.file, pair.place.line) for pair in cause.victims if pair.place is not None]
-    return list(dict.fromkeys(name_place(place, cause.place[0]) for place in places))
+    return list(dict.fromkeys(map(name_place, places)))
 
 
-def describe_causes(cause: CauseLine) -> str:
+def describe_causes(cause: CauseLine, name_place: NamePlace) -> str:
     """The def-use table of a line, both ways, and the advice about it, for a hover."""
     kernel = cause.shown.kernel.report
     blame = cause.causes.blame
     parts = []
     if cause.causes.waits:
         title = f"waits for ({format_count(round(blame.waiting_samples))} samples taken here)"
-        parts.append(_draw_pairs(title, cause.causes.waits, cause.place[0], kernel.total_samples))
+        parts.append(_draw_pairs(title, cause.causes.waits, name_place, kernel.total_samples))
     if cause.causes.waiters:
         title = f"waited for by ({format_count(round(blame.causing_samples))} samples blamed on this line)"
-        parts.append(_draw_pairs(title, cause.causes.waiters, cause.place[0], kernel.total_samples))
+        parts.append(_draw_pairs(title, cause.causes.waiters, name_place, kernel.total_samples))
     if cause.causes.own_stalls and parts:
         own = ", ".join(f"{format_count(round(count))} {reason}" for reason, count in cause.causes.own_stalls.items())
         parts.append(f"its own matter: {own}")
@@ -123,7 +112,7 @@ def _list_names(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - _MOST_NAMED} more places" if len(names) > _MOST_NAMED else shown
 
 
-def _draw_pairs(title: str, pairs: Iterable["LinePair"], own_file: str, total: int) -> str:
+def _draw_pairs(title: str, pairs: Iterable["LinePair"], name_place: NamePlace, total: int) -> str:
     from gpa_lsp.render.advice_words import (
         describe_cause,
     )  # needs numpy, which the answer to initialize must not wait for
@@ -131,7 +120,7 @@ def _draw_pairs(title: str, pairs: Iterable["LinePair"], own_file: str, total: i
     listed = list(pairs)
     rows = [
         (
-            name_place(None if pair.place is None else (pair.place.file, pair.place.line), own_file),
+            name_place(None if pair.place is None else (pair.place.file, pair.place.line)),
             format_count(round(pair.samples)),
             format_percent(pair.samples / total) if total else "",
             f"{pair.reason}: {describe_cause(pair.category)}",

@@ -1,6 +1,6 @@
 """One open document with the measurements that belong to its lines as they are now. Features answer from it and from nothing else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,6 +85,7 @@ class DocumentView:
     Attributes:
         uri: as the client writes it.
         local_path: links resolved.
+        text: as the editor holds it now.
         positions: translates lines for the client.
         hot_lines: current line → what the kernels say of it, hottest first; every line with samples.
         cause_lines: current line → what the kernels' stalls have to do with it, costliest first; every line that waits or is waited for.
@@ -100,6 +101,7 @@ class DocumentView:
 
     uri: str
     local_path: str
+    text: str
     positions: Positions
     hot_lines: PlacedLines[HotEntry, HotLine]
     cause_lines: PlacedLines[CauseEntry, CauseLine]
@@ -111,16 +113,6 @@ class DocumentView:
     abilities: Abilities
     places: PlaceFinder
     snapshot: Snapshot
-
-    def find_current_lines(self) -> Mapping[tuple[str, int], int]:
-        """Where measured lines of this document are now: file as compiled and line → current line; lines edited away are left out."""
-        hot = {
-            (hot.row.file, hot.row.line): line
-            for line, entries in self.hot_lines.items()
-            for hot in entries
-            if hot.row.file is not None and hot.row.line is not None
-        }
-        return hot | {cause.place: line for line, entries in self.cause_lines.items() for cause in entries}
 
     def find_costliest_lines(self) -> tuple[tuple[int, CauseLine], ...]:
         """Lines that cause at least the user's threshold, each with the kernel it costs most, costliest first."""
@@ -175,6 +167,7 @@ def build_view(
     return DocumentView(
         uri=uri,
         local_path=local_path,
+        text=text,
         positions=Positions(lines=lines, units=units),
         hot_lines=hot_lines,
         cause_lines=cause_lines,

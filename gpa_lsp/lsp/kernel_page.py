@@ -6,7 +6,7 @@ from gpa_lsp.lsp.cause_words import describe_remedy, label_best_advice
 from gpa_lsp.lsp.history_words import describe_change_briefly, describe_past
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.stall_table import draw_reasons, draw_table, find_top_reason
-from gpa_lsp.render.numbers import format_count, format_dim3, format_duration_ns, format_whole_percent
+from gpa_lsp.render.numbers import format_count, format_count_of, format_dim3, format_duration_ns, format_whole_percent
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport
@@ -15,7 +15,7 @@ _MAX_LINES = 20
 
 
 def describe_kernel_briefly(shown: VisibleKernel) -> str:
-    """One line for a lens: name, time, samples, top reason, best advice."""
+    """One line for a lens: name, time, what changed, what limits it, top reason, best advice."""
     report = shown.kernel.report
     parts = [shown.name]
     if report.duration_ns is not None:
@@ -25,7 +25,9 @@ def describe_kernel_briefly(shown: VisibleKernel) -> str:
     change = describe_change_briefly(shown.kernel.history)
     if change:
         parts.append(change)
-    parts.append(f"{format_count(report.total_samples)} samples")
+    limiter = find_limiter(shown)
+    if limiter is not None:
+        parts.append(limiter)
     reason = find_top_reason(report.by_reason)
     if reason is not None:
         ratio = report.by_reason[reason].all_samples / report.total_samples
@@ -36,10 +38,26 @@ def describe_kernel_briefly(shown: VisibleKernel) -> str:
     return " · ".join(parts)
 
 
+def find_limiter(shown: VisibleKernel) -> str | None:
+    """What limits a kernel, in two words; None where the profile does not say."""
+    from gpa_lsp.render.roof_words import name_limiter  # needs numpy, which the answer to initialize must not wait for
+
+    return None if shown.kernel.report.advice is None else name_limiter(shown.kernel.report.advice)
+
+
+def describe_roofs_of(shown: VisibleKernel) -> str:
+    """How close a kernel is to its roofs; empty for one that was not measured, or not judged."""
+    from gpa_lsp.render.roof_words import describe_roofs  # see above
+
+    report = shown.kernel.report
+    return describe_roofs(report.advice) if report.advice is not None and report.launches else ""
+
+
 def describe_kernel(shown: VisibleKernel) -> str:
     """A page about a kernel."""
     report = shown.kernel.report
     parts = [f"# {shown.name}", describe_kernel_briefly(shown), _describe_launch(report)]
+    parts.append(describe_roofs_of(shown))
     parts.append(describe_past(shown.kernel.history))
     parts.append(draw_reasons(report.by_reason, report.total_samples, "of kernel"))
     lines = [
@@ -70,7 +88,11 @@ def describe_kernel(shown: VisibleKernel) -> str:
 
 def _describe_launch(report: "KernelReport") -> str:
     launch = report.configuration
-    parts = [f"grid {format_dim3(launch.grid)}", f"block {format_dim3(launch.block)}"]
+    parts = [
+        format_count_of(report.total_samples, "sample"),
+        f"grid {format_dim3(launch.grid)}",
+        f"block {format_dim3(launch.block)}",
+    ]
     if launch.registers_per_thread is not None:
         parts.append(f"{launch.registers_per_thread} registers per thread")
     if report.device.name:

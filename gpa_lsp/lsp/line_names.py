@@ -1,6 +1,9 @@
 """What a measured line is called in lists and sentences: where it is now, and what it says."""
 
-from gpa_lsp.lsp.places import Place, PlaceFinder, name_file
+from lsprotocol import types
+
+from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.lsp.places import Place, name_file
 from gpa_lsp.lsp.session import VisibleKernel
 
 _LONGEST_TEXT = 60
@@ -20,23 +23,36 @@ def name_line(shown: VisibleKernel, place: Place, current_line: int) -> str:
     return f"{where}: {text}" if text else where
 
 
-def name_place_now(places: PlaceFinder, shown: VisibleKernel, place: Place | None, own_uri: str) -> str:
+def name_place(view: DocumentView, shown: VisibleKernel, place: Place | None) -> str:
     """A place in a sentence, by the line it is on now: ``line 12``, or ``m.h:12`` in another document than the reader is in.
 
     Args:
-        places: finds it.
+        view: the document the reader is in.
         shown: the kernel.
         place: as measured; None for code without lines.
-        own_uri: the document the reader is in.
     """
     if place is None:
         return "code without lines"
-    location = places.locate(shown, place)
+    location = locate_from(view, shown, place)
     if location is not None:
         line = location.range.start.line + 1
-        return f"line {line}" if location.uri == own_uri else f"{name_file(place[0])}:{line}"
-    is_here = place[0] in shown.profile.files
-    return f"a line of {name_file(place[0])} edited since" if is_here else f"{name_file(place[0])}:{place[1]}"
+        return f"line {line}" if location.uri == view.uri else f"{name_file(place[0])}:{line}"
+    file = shown.profile.files.get(place[0])
+    if file is not None and file.local_path == view.local_path:
+        return "a line edited since"
+    where = f"{name_file(place[0])}:{place[1]}"
+    return where if file is None else f"{where} as measured"
+
+
+def locate_from(view: DocumentView, shown: VisibleKernel, place: Place) -> types.Location | None:
+    """Where a measured place is now, seen from a document: in it by its own lines, elsewhere as far as it can be found."""
+    file = shown.profile.files.get(place[0])
+    if file is None or file.local_path != view.local_path:
+        return view.places.locate(shown, place)
+    line = view.finder.find(file, place[1])
+    if line is None or not 1 <= line <= len(view.positions.lines):
+        return None
+    return types.Location(uri=view.uri, range=view.positions.find_text(line))
 
 
 def read_text(shown: VisibleKernel, place: Place) -> str:

@@ -130,7 +130,7 @@ def test_places_in_other_files_are_named_by_file() -> None:
 def test_lenses_on_the_kernel_and_on_the_loop() -> None:
     found = answer_code_lens(view(), types.CodeLensParams(DOCUMENT))
     titles = [(lens.range.start.line + 1, lens.command.title) for lens in found if lens.command]
-    (kernel_line, kernel_title), (loop_line, loop_title) = titles
+    (kernel_line, kernel_title), _, (loop_line, loop_title) = titles
     assert kernel_line == 2
     assert kernel_title.endswith("Move loads earlier: 1.50×")
     assert (loop_line, loop_title) == (4, "Move loads earlier: 1.40× · 60 % of saxpy")

@@ -17,6 +17,7 @@ from gpa_lsp.lsp.server import Server
 from gpa_lsp.lsp.session import LoadedProfile, Snapshot
 from gpa_lsp.lsp.settings import Settings, Severity
 from gpa_lsp.registry import load_catalogue
+from tests.lsp.sessions import Session
 from tests.lsp.views import LISTING, SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel
 
@@ -147,10 +148,14 @@ def test_diagnostics_are_information_with_the_reason_as_code() -> None:
 
 
 def test_diagnostics_lead_to_the_code_inlined_into_a_line() -> None:
-    third = list_diagnostics(view())[2]
+    document = Session(SAXPY_PROFILE, {"/project/saxpy.cu": SOURCE, "/project/scale.h": "// new\na\nb\n"}).view(
+        "file:///project/saxpy.cu"
+    )
+    assert document is not None
+    third = list_diagnostics(document)[2]
     assert third.related_information is not None
     (related,) = third.related_information
-    assert (related.location.uri, related.location.range.start.line) == ("file:///project/scale.h", 1)
+    assert (related.location.uri, related.location.range.start.line) == ("file:///project/scale.h", 2)
     assert related.message == "hottest instruction: FMUL R2, R2, R3"
 
 
@@ -172,9 +177,18 @@ def test_diagnostics_are_capped_thresholded_and_can_be_quiet() -> None:
 
 
 def test_a_kernel_has_one_complete_lens() -> None:
-    title = "saxpy · 6.19 ms · 100 samples · 63 % long_scoreboard"
-    assert lenses(view()) == [(2, title, "gpaLsp.showKernel")]
-    assert lenses(view("\n" + SOURCE)) == [(3, f"{title} · before your edits", "gpaLsp.showKernel")]
+    title = "saxpy · 6.19 ms · 63 % long_scoreboard"
+    sass = ("SASS", "gpaLsp.openSass")
+    assert lenses(view()) == [(2, title, "gpaLsp.showKernel"), (2, *sass)]
+    edited = lenses(view("\n" + SOURCE))
+    assert edited == [(3, f"{title} · before your edits", "gpaLsp.showKernel"), (3, *sass)]
+
+
+def test_the_lens_to_the_sass_names_the_first_kernel_and_needs_room() -> None:
+    kernels = [build_kernel(LISTING, name=f"saxpy<{n}>(float*)", mangled_name=f"k{n}") for n in range(4)]
+    found = answer_code_lens(view(profile=make_profile(*kernels[:3])), LENS_PARAMS)
+    assert [lens.command.arguments for lens in found if lens.command] == [["k0"], ["k1"], ["k2"], ["k0"]]
+    assert "SASS" not in [title for _, title, _ in lenses(view(profile=make_profile(*kernels)))]
 
 
 def test_several_launches_are_averaged_in_the_lens() -> None:

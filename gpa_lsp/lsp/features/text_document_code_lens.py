@@ -18,7 +18,7 @@ from gpa_lsp.lsp.kernel_page import describe_kernel_briefly
 _EDITED = " · before your edits"
 
 _MAX_PER_LINE = 4
-"""A template has a kernel per instantiation; more lenses than this would hide the code."""
+"""A template has a kernel per instantiation; more lenses than this would hide the code. The way to the SASS of the first one has to fit in too."""
 
 
 def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[types.CodeLens]:
@@ -57,9 +57,11 @@ def _list_commands(anchors: Sequence[KernelAnchor]) -> Iterator[types.Command]:
         title = describe_kernel_briefly(anchor.shown) + _remark(anchor)
         yield types.Command(title=title, command="gpaLsp.showKernel", arguments=[kernel.report.mangled_name])
     if len(shown) < len(anchors):
-        yield types.Command(
-            title=f"and {len(anchors) - len(shown)} more kernels", command="gpaLsp.showReport", arguments=[]
-        )
+        rest = len(anchors) - len(shown)
+        yield types.Command(title=f"and {rest} more kernels", command="gpaLsp.showReport", arguments=[])
+    elif len(shown) < _MAX_PER_LINE:
+        first = anchors[0].shown.kernel.report.mangled_name
+        yield types.Command(title="SASS", command="gpaLsp.openSass", arguments=[first])
 
 
 FEATURE = RequestFeature(

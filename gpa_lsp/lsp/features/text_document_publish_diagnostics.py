@@ -4,8 +4,7 @@ cause to cause. Where nothing was blamed, and for stalls without a known cause, 
 Pushed and not pulled, because results come when an analysis is done; Information by default, because nothing is wrong with the code.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 
 from lsprotocol import types
 
@@ -13,8 +12,7 @@ from gpa_lsp.lsp.cause_lines import CauseLine
 from gpa_lsp.lsp.cause_words import find_caused_reason, summarise_cause
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
 from gpa_lsp.lsp.features import PushFeature
-from gpa_lsp.lsp.positions import span_line
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.line_names import locate_from, name_place
 from gpa_lsp.lsp.settings import Severity
 from gpa_lsp.lsp.stall_table import find_top_reason, summarise_line
 from gpa_lsp.render.numbers import format_count
@@ -37,24 +35,19 @@ def list_diagnostics(view: DocumentView) -> tuple[types.Diagnostic, ...]:
     for line, cause in view.find_costliest_lines():
         found.setdefault(line, cause)
     ranked = sorted(found.items(), key=lambda item: (-item[1].share_ratio, item[0]))
-    current_lines = view.find_current_lines()
     return tuple(
-        _mark_cause(view, line, one, current_lines)
-        if isinstance(one, CauseLine)
-        else _mark_hot_line(view, line, one, current_lines)
+        _mark_cause(view, line, one) if isinstance(one, CauseLine) else _mark_hot_line(view, line, one)
         for line, one in ranked[: view.settings.max_diagnostics_per_file]
     )
 
 
-def _mark_cause(
-    view: DocumentView, line: int, cause: CauseLine, current_lines: Mapping[tuple[str, int], int]
-) -> types.Diagnostic:
+def _mark_cause(view: DocumentView, line: int, cause: CauseLine) -> types.Diagnostic:
     """On the causing line; the lines that suffer are related."""
     related: list[types.DiagnosticRelatedInformation] = []
     for pair in cause.victims:
         if pair.place is None:
             continue
-        location = _locate(cause.shown, (pair.place.file, pair.place.line), current_lines)
+        location = locate_from(view, cause.shown, (pair.place.file, pair.place.line))
         if location is not None:
             text = f"{format_count(round(pair.samples))} samples wait here ({pair.reason})"
             related.append(types.DiagnosticRelatedInformation(location=location, message=text))
@@ -63,24 +56,13 @@ def _mark_cause(
         severity=_SEVERITIES[view.settings.diagnostic_severity],
         source="gpa-lsp",
         code=find_caused_reason(cause),
-        message=summarise_cause(cause) + (" (measured before your edits)" if cause.is_edited else ""),
+        message=summarise_cause(cause, partial(name_place, view, cause.shown))
+        + (" (measured before your edits)" if cause.is_edited else ""),
         related_information=related[:_MAX_RELATED] or None,
     )
 
 
-def _locate(
-    shown: VisibleKernel, place: tuple[str, int], current_lines: Mapping[tuple[str, int], int]
-) -> types.Location | None:
-    """A measured place: in the diagnostic's own document where edits have moved it, in others where it was measured; None when it is not here."""
-    file = shown.profile.files.get(place[0])
-    if file is None:
-        return None
-    return types.Location(uri=make_uri(file.local_path), range=span_line(current_lines.get(place, place[1])))
-
-
-def _mark_hot_line(
-    view: DocumentView, line: int, hot: HotLine, current_lines: Mapping[tuple[str, int], int]
-) -> types.Diagnostic:
+def _mark_hot_line(view: DocumentView, line: int, hot: HotLine) -> types.Diagnostic:
     reason = find_top_reason(hot.row.inclusive_by_reason)
     return types.Diagnostic(
         range=view.positions.find_text(line),
@@ -88,15 +70,12 @@ def _mark_hot_line(
         source="gpa-lsp",
         code=reason,
         message=summarise_line(hot),
-        related_information=_relate(hot, current_lines) or None,
+        related_information=_relate(view, hot) or None,
     )
 
 
-def _relate(hot: HotLine, current_lines: Mapping[tuple[str, int], int]) -> list[types.DiagnosticRelatedInformation]:
-    """The other frames of the hottest instruction's inline chain, innermost first, as far as their files are here.
-
-    Those in the diagnostic's own document are where its edits have moved them; those in others are where they were measured.
-    """
+def _relate(view: DocumentView, hot: HotLine) -> list[types.DiagnosticRelatedInformation]:
+    """The other frames of the hottest instruction's inline chain, innermost first, where edits have moved them, as far as they are still here."""
     if not hot.hottest:
         return []
     columns = hot.shown.kernel.report.instructions
@@ -105,7 +84,7 @@ def _relate(hot: HotLine, current_lines: Mapping[tuple[str, int], int]) -> list[
     related: list[types.DiagnosticRelatedInformation] = []
     for depth, frame in enumerate(chain):
         place = (frame.file, frame.line)
-        location = None if place == (hot.row.file, hot.row.line) else _locate(hot.shown, place, current_lines)
+        location = None if place == (hot.row.file, hot.row.line) else locate_from(view, hot.shown, place)
         if location is None:
             continue
         message = (
@@ -113,11 +92,6 @@ def _relate(hot: HotLine, current_lines: Mapping[tuple[str, int], int]) -> list[
         )
         related.append(types.DiagnosticRelatedInformation(location=location, message=message))
     return related[:_MAX_RELATED]
-
-
-def make_uri(path: str) -> str:
-    """A file's URI."""
-    return Path(path).as_uri()
 
 
 def _wrap(uri: str, version: int | None, items: tuple[types.Diagnostic, ...]) -> types.PublishDiagnosticsParams:
