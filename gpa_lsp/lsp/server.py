@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -40,7 +39,7 @@ from gpa_lsp.lsp.sass.model import SCHEME, SassDocument
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings, read_settings
 from gpa_lsp.lsp.status import READING, Status
-from gpa_lsp.lsp.wire import OutgoingPipe, Protocol, PyglsServer
+from gpa_lsp.lsp.wire import Protocol, PyglsServer, claim_stdout
 from gpa_lsp.registry import load_catalogue
 
 logger = logging.getLogger(__name__)
@@ -371,6 +370,8 @@ def _build_sass(uri: str, shown: VisibleKernel) -> SassDocument:
 
 def _warm_up() -> None:
     """Import what the first results need while they are being made."""
+    import gpa_lsp.lsp.sass.document
+    import gpa_lsp.lsp.sass.tokens
     import gpa_lsp.render.findings  # noqa: F401
 
 
@@ -382,17 +383,5 @@ def serve_client() -> int:
     """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     server = Server()
-    server.pygls.start_io(stdout=cast(BinaryIO, _claim_stdout()))
+    server.pygls.start_io(stdout=cast(BinaryIO, claim_stdout()))
     return 0 if server.was_shut_down else 1
-
-
-def _claim_stdout() -> OutgoingPipe:
-    """The wire; whatever else prints from now on goes to the log."""
-    wire = os.dup(1)
-    os.dup2(2, 1)
-    return OutgoingPipe(wire, give_up=_leave_at_once)
-
-
-def _leave_at_once() -> None:
-    """The client is gone, or as good as: end like at the end of its messages, which also ends what was started for it."""
-    signal.raise_signal(signal.SIGTERM)

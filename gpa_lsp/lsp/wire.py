@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import queue
+import signal
 import threading
 from collections.abc import Callable, Generator
 from typing import Any
@@ -151,3 +152,15 @@ class OutgoingPipe(io.RawIOBase):
             self._lose()
         finally:
             os.close(self._descriptor)
+
+
+def claim_stdout() -> OutgoingPipe:
+    """The wire; whatever else prints from now on goes to the log."""
+    wire = os.dup(1)
+    os.dup2(2, 1)
+    return OutgoingPipe(wire, give_up=_leave_at_once)
+
+
+def _leave_at_once() -> None:
+    """The client is gone, or as good as: end like at the end of its messages, which also ends what was started for it."""
+    signal.raise_signal(signal.SIGTERM)

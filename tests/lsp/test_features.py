@@ -260,6 +260,6 @@ def test_a_broken_feature_is_told_once_and_takes_nothing_with_it() -> None:
     def fail() -> None:
         raise ZeroDivisionError
 
-    assert [server._guard("hover", fail, "default") for _ in range(3)] == ["default"] * 3
-    assert server._guard("lens", lambda: "fine", None) == "fine"
+    assert [server._dispatcher.guard("hover", fail, "default") for _ in range(3)] == ["default"] * 3
+    assert server._dispatcher.guard("lens", lambda: "fine", None) == "fine"
     assert warnings == ["hover failed; see the log of the language server"]
