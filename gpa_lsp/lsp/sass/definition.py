@@ -9,7 +9,7 @@ from gpa_lsp.lsp.sass.value_trace import find_definitions, point_at, span_mentio
 from gpa_lsp.report.instruction_pairs import join_by_instruction, list_causes
 
 _LEAST_RATIO = 0.1
-"""Of the samples an instruction waits: causes with less are not worth a choice."""
+"""Of the samples an instruction waits: causes with less are not worth a choice, but the first one."""
 
 
 def answer(view: SassView, params: types.DefinitionParams) -> list[types.Location] | None:
@@ -30,7 +30,7 @@ def answer(view: SassView, params: types.DefinitionParams) -> list[types.Locatio
 
 
 def _find_causes(view: SassView, row: int) -> list[types.Location]:
-    """The instructions that one waits for, if they matter, most samples first."""
+    """The instructions that one waits for mostly, most samples first."""
     others = join_by_instruction(list_causes(view.document.shown.kernel.report, row))
     least = _LEAST_RATIO * sum(other.samples for other in others)
-    return [locate_row(view, other.row) for other in others if other.samples >= least]
+    return [locate_row(view, other.row) for place, other in enumerate(others) if place == 0 or other.samples >= least]
