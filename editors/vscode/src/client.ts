@@ -4,6 +4,7 @@ import * as path from "node:path";
 import { type Disposable, EventEmitter, type ExtensionContext, type LogOutputChannel, Uri, workspace } from "vscode";
 import {
   type CallHierarchyItem,
+  DidChangeConfigurationNotification,
   type Executable,
   ExecuteCommandRequest,
   LanguageClient,
@@ -78,6 +79,14 @@ export class Connection implements Disposable {
     return (await this.#client.sendRequest(ExecuteCommandRequest.type, { command, arguments: [...args] as never[] })) as T | undefined;
   }
 
+  /** Tell the server that settings have changed. */
+  async sendSettings(): Promise<void> {
+    await this.#turn;
+    if (this.#client !== undefined && this.isRunning) {
+      await this.#client.sendNotification(DidChangeConfigurationNotification.type, { settings: { [SECTION]: readAll() } });
+    }
+  }
+
   /** Expand an item of the call hierarchy. */
   async expand<T>(method: "callHierarchy/incomingCalls" | "callHierarchy/outgoingCalls", item: CallHierarchyItem): Promise<readonly T[]> {
     if (this.#client === undefined || !this.isRunning) {
@@ -108,13 +117,8 @@ export class Connection implements Disposable {
     if (!found.isBundled) {
       return { command: found.command, args: [...found.args] };
     }
-    const bundled = this.#context.asAbsolutePath(BUNDLED);
-    const modules = [path.join(bundled, "server"), process.env.PYTHONPATH].filter(Boolean).join(path.delimiter);
-    return {
-      command: found.command,
-      args: [path.join(bundled, "tool", "serve.py")],
-      options: { env: { ...process.env, PYTHONPATH: modules } },
-    };
+    const tool = this.#context.asAbsolutePath(path.join(BUNDLED, "tool", "serve.py"));
+    return { command: found.command, args: [tool, path.join(this.#context.globalStorageUri.fsPath, "server")] };
   }
 
   #makeOptions(): LanguageClientOptions {
@@ -124,7 +128,6 @@ export class Connection implements Disposable {
       diagnosticCollectionName: SECTION,
       outputChannel: this.#log,
       initializationOptions: { ...readAll(), client },
-      synchronize: { configurationSection: SECTION },
       markdown: { isTrusted: { enabledCommands: LINKED_COMMANDS }, supportHtml: false },
       uriConverters: { code2Protocol: toProtocol, protocol2Code: (uri) => Uri.parse(uri, true) },
       middleware: { window: { showDocument: (params, token, next) => placeDocument(params, () => next(params, token)) } },

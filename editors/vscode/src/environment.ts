@@ -5,17 +5,17 @@ import { commands, env, type ExtensionContext, Uri, window } from "vscode";
 import { BUNDLED, findProgram, ownEnvironmentFolder } from "./interpreters";
 import type { Nothing } from "./python";
 
-const COPY = "Copy Install Command";
+const COPY = "Copy Command";
 const CREATE = "Create Environment…";
-const DOCUMENTATION = "Open Documentation";
+const DOCUMENTATION = "Documentation";
 
 /** Tell why there is no server, with a button for each remedy. `restart` is called when one of them may have helped. */
 export async function offerRemedies(context: ExtensionContext, nothing: Nothing, restart: () => void): Promise<void> {
   const python = nothing.interpreter ?? findProgram("python3") ?? findProgram("python");
   const install = `"${python ?? "python3"}" -m pip install gpa-lsp`;
   const buttons = python === undefined || nothing.missing.length === 0 ? [DOCUMENTATION] : [COPY, CREATE, DOCUMENTATION];
-  const advice = nothing.missing.length === 0 ? "Set gpaLsp.interpreter, or install Python 3.11 or later." : "It is installed by: pip install gpa-lsp";
-  const chosen = await window.showErrorMessage(`The GPU advisor's server cannot be started. ${nothing.reason} ${advice}`, ...buttons);
+  const advice = nothing.missing.length === 0 ? "Set gpaLsp.interpreter, or install Python 3.11 or later." : "To install it: pip install gpa-lsp";
+  const chosen = await window.showErrorMessage(`The GPU advisor has no server to run. ${nothing.reason} ${advice}`, ...buttons);
   if (chosen === COPY) {
     await env.clipboard.writeText(install);
   } else if (chosen === CREATE && python !== undefined) {

@@ -70,7 +70,13 @@ export function activate(context: ExtensionContext): Api {
     context.subscriptions.push(commands.registerCommand(command, handler as (...args: unknown[]) => unknown));
   }
   context.subscriptions.push(
-    workspace.onDidChangeConfiguration((event) => SERVER_SETTINGS.some((name) => event.affectsConfiguration(name)) && void server.restart()),
+    workspace.onDidChangeConfiguration((event) => {
+      if (SERVER_SETTINGS.some((name) => event.affectsConfiguration(name))) {
+        void server.restart();
+      } else if (event.affectsConfiguration(SECTION)) {
+        void server.sendSettings();
+      }
+    }),
     workspace.onDidGrantWorkspaceTrust(() => void server.run("gpaLsp.setTrust", true)),
   );
   void server.restart();

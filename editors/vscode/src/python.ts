@@ -29,7 +29,7 @@ export interface ServerCommand {
   readonly kind: "command";
   readonly command: string;
   readonly args: readonly string[];
-  /** Whether the server is the extension's own copy, which needs its folder on the module path. */
+  /** Whether the server is the extension's own copy; `args` are empty then. */
   readonly isBundled: boolean;
   /** Where it was found, in words. */
   readonly origin: string;
@@ -120,7 +120,7 @@ async function tryInterpreter(surroundings: Surroundings, { interpreter, origin 
   if (probe.missing.length === 0) {
     return { kind: "command", command: interpreter, args: [], isBundled: true, origin };
   }
-  const reason = `${interpreter} (${origin}) has no gpa-lsp, and for the server that comes with the extension it lacks ${probe.missing.join(", ")}.`;
+  const reason = `${interpreter} (${origin}) has no gpa-lsp, and lacks what the server that comes with the extension needs: ${probe.missing.join(", ")}.`;
   return { kind: "nothing", reason, interpreter, missing: probe.missing };
 }
 

@@ -33,9 +33,9 @@ export function isCursorSynced(): boolean {
   return read("sass.syncCursor", true);
 }
 
-/** Everything under our heading, for the server. */
+/** Everything under our heading, for the server: values only. */
 export function readAll(): object {
-  return { ...workspace.getConfiguration(SECTION) };
+  return JSON.parse(JSON.stringify(workspace.getConfiguration(SECTION))) as object;
 }
 
 function fillIn(text: string): string {

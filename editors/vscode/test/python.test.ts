@@ -77,7 +77,7 @@ test("the bundled server ignores a program on the path", async () => {
 test("without anything that can serve, the answer names what is missing in the one that can be helped", async () => {
   const { found } = await resolve({ selected: "/old/python", programs: { python3: "/bin/python3" }, probes: { "/old/python": OLD, "/bin/python3": BARE } });
   assert.deepEqual(found.kind === "nothing" && [found.interpreter, found.missing], ["/bin/python3", ["protobuf", "zstandard"]]);
-  assert.match(found.kind === "nothing" ? found.reason : "", /lacks protobuf, zstandard/);
+  assert.match(found.kind === "nothing" ? found.reason : "", /lacks what .* needs: protobuf, zstandard/);
 });
 
 test("an old Python is told so", async () => {

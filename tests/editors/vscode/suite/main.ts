@@ -89,6 +89,14 @@ const reading: readonly Test[] = [
     const label = typeof hint?.label === "string" ? hint.label : hint?.label.map((part) => part.value).join("");
     assert.match(label ?? "", /\d %/);
   }],
+  ["a setting takes effect at once", async () => {
+    const settings = vscode.workspace.getConfiguration("gpaLsp");
+    const hints = () => vscode.commands.executeCommand<vscode.InlayHint[]>("vscode.executeInlayHintProvider", source, new vscode.Range(0, 0, 40, 0));
+    await settings.update("inlayHints.enable", false, vscode.ConfigurationTarget.Workspace);
+    await until("no hints", hints, (all) => all.length === 0);
+    await settings.update("inlayHints.enable", undefined, vscode.ConfigurationTarget.Workspace);
+    await until("hints", hints, (all) => all.length > 0);
+  }],
   ["our hover stands beside that of the language's own server", async () => {
     const found = await hoverTexts(source, new vscode.Position(lines.victim, 12));
     assert.ok(found.some((text) => text.includes("neighbour says")), "the neighbour's hover is lost");
