@@ -4,7 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpa_lsp.sources.python_functions import PythonFunction, find_argument, list_arguments, read_imports
+from gpa_lsp.sources.python_functions import (
+    BINDING,
+    PythonFunction,
+    find_argument,
+    list_arguments,
+    list_targets,
+    read_imports,
+)
 from gpa_lsp.sources.trees import read_text, read_tree, walk
 
 if TYPE_CHECKING:
@@ -72,17 +79,19 @@ def read_single_precision(function: PythonFunction) -> SinglePrecision:
 
 def _find_values(function: PythonFunction) -> "dict[str, Node]":
     """Variables that one assignment gives its value, and nothing else."""
-    found: dict[str, list[Node | None]] = {}
+    found: dict[str, list[Node | None]] = {name: [None] for name in _list_parameters(function)}
     for node in walk(function.node):
-        if node.type in ("assignment", "augmented_assignment", "for_statement", "named_expression", "parameters"):
-            target = node.child_by_field_name("left") or node.child_by_field_name("name") or node
-            is_plain = node.type == "assignment" and target.type == "identifier"
-            value = node.child_by_field_name("right") if is_plain else None
-            names = () if target.type in ("subscript", "attribute") else walk(target)
-            for one in names:
-                if one.type == "identifier":
-                    found.setdefault(read_text(one), []).append(value)
+        if node.type in BINDING:
+            target = node.child_by_field_name("left")
+            is_plain = node.type == "assignment" and target is not None and target.type == "identifier"
+            for name in list_targets(node):
+                found.setdefault(name, []).append(node.child_by_field_name("right") if is_plain else None)
     return {name: some[0] for name, some in found.items() if len(some) == 1 and some[0] is not None}
+
+
+def _list_parameters(function: PythonFunction) -> list[str]:
+    parameters = function.node.child_by_field_name("parameters")
+    return [read_text(one) for one in parameters.named_children] if parameters is not None else []
 
 
 def _read_array(function: PythonFunction, value: "Node") -> int | None:
@@ -101,25 +110,15 @@ def _read_array(function: PythonFunction, value: "Node") -> int | None:
 
 def _read_signature(function: PythonFunction) -> dict[str, int]:
     """The kernel's single precision parameters and their dimensions, where the decorator has one signature."""
-    parameters = function.node.child_by_field_name("parameters")
     given = list_arguments(function.decorator) if function.decorator.type == "call" else []
     signature = given[0] if given and given[0].type != "keyword_argument" else None
-    if parameters is None or signature is None:
+    names, types = _list_parameters(function), []
+    if signature is not None:
+        types = list(_list_types(function, signature))
+    if len(names) != len(types):
         return {}
-    names = [read_text(one) for one in parameters.named_children if one.type == "identifier"]
-    types = list(_list_types(function, signature))
-    if len(names) != len(types) or len(names) != len(parameters.named_children):
-        return {}
-    assigned = {read_text(target) for target in _list_targets(function)}
+    assigned = {name for node in walk(function.node) if node.type in BINDING for name in list_targets(node)}
     return {name: kind for name, kind in zip(names, types, strict=True) if kind is not None and name not in assigned}
-
-
-def _list_targets(function: PythonFunction) -> "Iterator[Node]":
-    """Names the kernel gives another value."""
-    for node in walk(function.node):
-        target = node.child_by_field_name("left") if node.type.endswith("assignment") else None
-        if target is not None and target.type not in ("subscript", "attribute"):
-            yield from (one for one in walk(target) if one.type == "identifier")
 
 
 def _list_types(function: PythonFunction, signature: "Node") -> Iterator[int | None]:

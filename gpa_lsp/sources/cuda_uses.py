@@ -56,9 +56,12 @@ class Use:
 
 def find_uses(names: Names, declaration: Declaration) -> Iterator[Use]:
     """Every use of a variable in its function, declarations left out, in the order of the text; also those that may be of another variable."""
+    declaring = {one.start_byte for one in names.by_name.get(declaration.name, ())}
     for node in names.places.get(declaration.name, ()):
+        if node.end_byte in declaring:
+            continue
         found = names.find(node)
-        if found is None or (found.scope == declaration.scope and node.end_byte != found.start_byte):
+        if found is None or found.scope == declaration.scope:
             yield classify_use(node)
 
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 NUMBA_KERNEL = "numba.cuda.jit"
 TRITON_KERNEL = "triton.jit"
 
-_BINDING = frozenset({"assignment", "augmented_assignment", "for_statement", "named_expression", "as_pattern_target"})
+BINDING = frozenset({"assignment", "augmented_assignment", "for_statement", "named_expression", "as_pattern_target"})
+"""Node types that give names a value."""
+
 _MOST_IN_BRANCH = 500
 """Nodes looked at for imports that the file makes only sometimes."""
 
@@ -149,10 +151,19 @@ def _list_bound(root: "Node") -> Iterator[str]:
     for node in walk(root):
         if node.type == "parameters":
             yield from (name for parameter in node.named_children for name in _list_first_name(parameter))
-        elif node.type in _BINDING:
-            target = node.child_by_field_name("left") or node.child_by_field_name("name")
-            if target is not None and target.type not in ("attribute", "subscript"):
-                yield from (read_text(one) for one in walk(target) if one.type == "identifier")
+        elif node.type in BINDING:
+            yield from list_targets(node)
+
+
+def list_targets(binding: "Node") -> Iterator[str]:
+    """The names that an assignment, a loop or their like gives a value; what is assigned to are no elements and no attributes."""
+    stack = [binding.child_by_field_name("left") or binding.child_by_field_name("name") or binding]
+    while stack:
+        node = stack.pop()
+        if node.type == "identifier":
+            yield read_text(node)
+        elif node.type not in ("attribute", "subscript"):
+            stack.extend(reversed(node.named_children))
 
 
 def _list_first_name(parameter: "Node") -> Iterator[str]:
