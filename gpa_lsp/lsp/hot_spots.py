@@ -12,6 +12,8 @@ from gpa_lsp.lsp.document_view import HotLine
 from gpa_lsp.lsp.line_heat import HeatKind, label_cause
 from gpa_lsp.lsp.line_names import read_text
 from gpa_lsp.lsp.places import Place
+from gpa_lsp.lsp.sass.hot_rows import list_hot_rows
+from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.session import MeasuredFile, VisibleKernel
 from gpa_lsp.lsp.session_view import SessionView
 from gpa_lsp.lsp.stall_table import label_line
@@ -56,6 +58,8 @@ def list_hot_spots(session: SessionView, uri: str | None = None) -> list[HotSpot
         session: the session.
         uri: of the document; None for all files on this machine.
     """
+    if uri is not None and is_sass_uri(uri):
+        return _list_in_sass(session, uri)
     wanted = None if uri is None else _find_paths(session, uri)
     candidates = [one for shown in session.snapshot.visible for one in _list_candidates(session, shown, wanted)]
     candidates.sort(key=lambda one: (-one.ratio, one.kind is HeatKind.CAUSES, one.place))
@@ -75,6 +79,16 @@ def list_hot_spots(session: SessionView, uri: str | None = None) -> list[HotSpot
         if len(spots) == _MOST_SPOTS:
             break
     return list(spots.values())
+
+
+def _list_in_sass(session: SessionView, uri: str) -> list[HotSpot]:
+    view = session.sass.view(uri)
+    if view is None:
+        return []
+    return [
+        HotSpot(location=location, ratio=ratio, shown=view.document.shown, kind=kind, text=text)
+        for location, ratio, kind, text in list_hot_rows(view)
+    ]
 
 
 def _find_paths(session: SessionView, uri: str) -> frozenset[str]:

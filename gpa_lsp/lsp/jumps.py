@@ -120,7 +120,7 @@ class _RowFinder:
         self._made: dict[str, SassDocument | None] = {}
 
     def locate(self, shown: VisibleKernel, row: int) -> types.Location | None:
-        """The line of an instruction; None when the document would be one too many."""
+        """The text of an instruction; None when the document would be one too many."""
         uri = self._library.find_uri(shown)
         if uri not in self._made:
             if len(self._made) == _MOST_DOCUMENTS:
@@ -130,4 +130,6 @@ class _RowFinder:
         if document is None or not 0 <= row < len(document.line_of_row):
             return None
         positions = Positions(lines=document.lines, units=self._units)
-        return types.Location(uri=uri, range=positions.find_text(int(document.line_of_row[row])))
+        end = document.instruction_column + len(shown.kernel.report.instructions.texts[row])
+        span = positions.find_span(int(document.line_of_row[row]), document.instruction_column, end)
+        return types.Location(uri=uri, range=span)

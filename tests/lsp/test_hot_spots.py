@@ -68,6 +68,24 @@ def test_lines_are_where_they_are_now_and_edited_ones_are_left_out() -> None:
     assert [line for _, line, _, _ in spots(session, URI)] == [6, 5, 8]
 
 
+def test_in_a_sass_document_they_are_its_instructions() -> None:
+    session = Session(PROFILE, OPENED)
+    uri = session.sass.find_uri(session.snapshot.visible[0])
+    assert list_hot_spots(session, uri) == []  # its text is not open
+    document = session.sass.make(uri)
+    assert document is not None
+    session.sass.open(uri, document.text)
+    found = list_hot_spots(session, uri)
+    assert [(document.find_row(spot.location.range.start.line + 1), spot.kind.value) for spot in found] == [
+        (1, "causes"), (2, "suffers"), (0, "suffers"), (3, "suffers"),
+    ]  # fmt: skip
+    assert found[1].text.startswith("60 % long_scoreboard · /*") and found[1].text.endswith("*/ FMUL")
+    assert found[0].text.startswith("causes 60 % · /*")
+    span = found[0].location.range
+    text = document.lines[span.start.line][span.start.character : span.end.character]
+    assert text == "LDG.E R2, [R4.64]"
+
+
 def test_a_line_of_several_kernels_is_listed_once_by_the_one_it_is_hottest_in() -> None:
     cold = build_kernel("saxpy.cu:5  X  ; barrier=3\nsaxpy.cu:4  X  ; wait=97", name="cold", mangled_name="cold")
     session = Session(make_profile(make_kernel(), cold), {"/project/saxpy.cu": SOURCE})

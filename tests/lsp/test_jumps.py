@@ -63,7 +63,8 @@ def test_the_instruction_itself_is_in_the_sass_document() -> None:
     assert document is not None
     line = jump.sass.range.start.line + 1
     assert document.find_row(line) == 1
-    assert "LDG.E R2, [R0.64]" in document.lines[line - 1]
+    span = jump.sass.range
+    assert document.lines[line - 1][span.start.character : span.end.character] == "LDG.E R2, [R0.64]"
 
 
 def test_victims_are_the_other_way_round_and_may_be_in_headers() -> None:
