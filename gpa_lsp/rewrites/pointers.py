@@ -126,9 +126,7 @@ def _is_step(use: Use) -> bool:
 
 
 def is_only_read(code: Code, pointer: Pointer) -> bool:
-    """Nothing in the kernel writes through the pointer, or hands it to what could."""
-    if not pointer.is_known or pointer.is_volatile:
-        return False
+    """Nothing in the kernel writes through a pointer whose uses are all seen, or hands it to what could."""
     return all(not use.is_cast and _only_reads(code, use) for use in pointer.uses)
 
 

@@ -27,6 +27,9 @@ _CONTAINERS = frozenset(
 )
 """What may stand around a function that is no member of a class."""
 
+_KEEPING = frozenset(
+    {"init_declarator", "assignment_expression", "initializer_list", "return_statement", "pointer_expression"}
+)
 _CLASSES = frozenset({"class_specifier", "struct_specifier", "union_specifier"})
 
 
@@ -229,3 +232,16 @@ def has_own_headers(tree: SourceTree) -> bool:
     """The file includes headers of its project (in quotes), which may declare what it defines."""
     nodes = (node for node in list_file_nodes(tree) if node.type == "preproc_include")
     return any(read_text(node.child_by_field_name("path")).startswith('"') for node in nodes)
+
+
+def is_kept_as_value(tree: SourceTree, name: str) -> bool:
+    """The file gives a function's name to a variable, so that its type is written down there, too."""
+    wanted = name.encode()
+    position = tree.content.find(wanted)
+    while position >= 0:
+        node = tree.root.descendant_for_byte_range(position, position + len(wanted))
+        around = None if node is None or read_text(node) != name else node.parent
+        if around is not None and around.type in _KEEPING and around.child_by_field_name("declarator") != node:
+            return True
+        position = tree.content.find(wanted, position + len(wanted))
+    return False

@@ -163,6 +163,8 @@ def test_blocks_that_exchange_data(use: str) -> None:
         ("float *const in", "const float *const __restrict__ in"),
         ("const T *in", "const T *__restrict__ in"),
         ("float *in = nullptr", "const float *__restrict__ in = nullptr"),
+        ("[[maybe_unused]] float *in", "[[maybe_unused]] const float *__restrict__ in"),
+        ("struct S *in", "const struct S *__restrict__ in"),
     ],
 )
 def test_ways_to_write_a_pointer(parameter: str, after: str) -> None:
@@ -211,6 +213,10 @@ BODY = "k(float *in, float *out) { out[0] = in[0]; }\n"
         (f"__global__ void k(float *, float *);\n__global__ void {BODY}", False),
         (f"template <int N> __global__ void {BODY}template __global__ void k<2>(float *, float *);\n", False),
         (f"template <int N> __global__ void {BODY}", True),
+        (f"__global__ void {BODY}void (*p)(float *, float *) = k;\n", False),
+        (f"__global__ void {BODY}auto p = &k;\n", False),
+        (f"__global__ void {BODY}void g() {{ cudaFuncSetAttribute(k, a, b); k<<<1, 2>>>(p, q); }}\n", True),
+        (f"__global__ void {BODY}int kk = 1, b = kk;\n", True),
     ],
 )
 def test_const_only_where_nothing_else_declares_the_kernel(text: str, is_constant: bool) -> None:

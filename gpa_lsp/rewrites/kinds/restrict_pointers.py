@@ -7,7 +7,12 @@ from gpa_lsp.rewrites.edits import insert_before
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
 from gpa_lsp.rewrites.pointers import Pointer, is_only_read, list_pointers, may_be_alone
 from gpa_lsp.rewrites.titles import join_code
-from gpa_lsp.sources.cuda_functions import count_declarations, has_internal_linkage, has_own_headers
+from gpa_lsp.sources.cuda_functions import (
+    count_declarations,
+    has_internal_linkage,
+    has_own_headers,
+    is_kept_as_value,
+)
 from gpa_lsp.sources.cuda_uses import Deed
 
 _EXCHANGES = (
@@ -52,14 +57,16 @@ def _is_in_function(code: Code, sign: bytes) -> bool:
 
 
 def _can_change_type(code: Code) -> bool:
-    """Nothing else declares the kernel: ``const`` behind a pointer changes its type, ``__restrict__`` does not."""
-    is_only_one = count_declarations(code.tree, code.function.name) == 1
+    """Nothing else declares the kernel, or holds a pointer to it: ``const`` changes its type, ``__restrict__`` does not."""
+    name = code.function.name
+    is_only_one = count_declarations(code.tree, name) == 1 and not is_kept_as_value(code.tree, name)
     return is_only_one and (has_internal_linkage(code.function) or not has_own_headers(code.tree))
 
 
 def _promise(site: Site, pointer: Pointer, *, is_constant: bool) -> Iterator[TextEdit]:
-    if is_constant:
-        yield insert_before(site.tree, pointer.parameter, "const ")
+    pointed = pointer.parameter.child_by_field_name("type")
+    if is_constant and pointed is not None:
+        yield insert_before(site.tree, pointed, "const ")
     yield insert_before(site.tree, pointer.name, "__restrict__ ")
 
 
