@@ -1,0 +1,145 @@
+"""Sources on the wire: heat, hints with links, jumps, chains, symbols, as clients get and ask for them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lsp.conftest import StartClient, make_ancient, write_profile
+from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+from tests.lsp.views import SOURCE
+
+WRITTEN = """
+    B-:R-:W-:-:S04  S2R R0, SR_TID.X    # saxpy.cu:4 | selected=10
+    B-:R-:W2:-:S02  LDG.E R2, [R4.64]   # saxpy.cu:5 | selected=10
+    B2:R-:W-:-:S04  FFMA R2, R2, R3, R6 # saxpy.cu:6 | long_scoreboard=80
+    B-:R-:W-:-:S05  EXIT
+"""
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    write_profile(workspace / "saxpy.ncu-rep", WRITTEN, "name saxpy", "written")
+    return workspace
+
+
+def start(start_client: StartClient, project: Path, **abilities: bool) -> tuple[RawClient, str]:
+    client: RawClient = start_client()
+    client.settings = {"pollSeconds": 0.1}
+    client.initialize(project, initializationOptions={"client": abilities})
+    uri = client.open(project / "saxpy.cu")
+    client.wait_for_diagnostics(uri)
+    return client, uri
+
+
+def execute(client: RawClient, name: str, *arguments: Any) -> Any:
+    return client.request("workspace/executeCommand", {"command": f"gpaLsp.{name}", "arguments": list(arguments)})
+
+
+def wait_for_heat(client: RawClient, accept: Any) -> Any:
+    return client.wait_for("gpaLsp/heat", accept)
+
+
+def test_heat_is_plain_json_and_follows_the_document(start_client: StartClient, project: Path) -> None:
+    client, uri = start(start_client, project, heat=True)
+    heat = wait_for_heat(client, lambda params: params["marks"])
+    assert set(heat) == {"uri", "version", "marks", "stale"}
+    assert (heat["uri"], heat["version"], heat["stale"]) == (uri, 1, [])
+    assert [(mark["line"], mark["kind"], mark["level"]) for mark in heat["marks"]] == [
+        (3, "suffers", 3), (4, "causes", 8), (5, "suffers", 8),
+    ]  # fmt: skip
+    assert heat["marks"][1] == {
+        "line": 4, "ratio": 0.8944, "level": 8, "kind": "causes", "kernel": "saxpy", "text": "causes 80 % long_scoreboard",
+    }  # fmt: skip
+    client.change(uri, 2, "// new\n" + SOURCE.replace("scale(", "twice("))
+    heat = wait_for_heat(client, lambda params: params["version"] == 2)
+    assert ([mark["line"] for mark in heat["marks"]], heat["stale"]) == ([4, 5], [6])
+    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    assert wait_for_heat(client, lambda params: not params["marks"] and params["version"] is None)["uri"] == uri
+
+
+def test_clients_that_draw_no_heat_are_not_sent_any(start_client: StartClient, project: Path) -> None:
+    client, uri = start(start_client, project)
+    client.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 4, "character": 0}})
+    assert "gpaLsp/heat" not in {notification["method"] for notification in client.notifications}
+
+
+def test_a_hint_carries_its_link_over_the_wire(start_client: StartClient, project: Path) -> None:
+    client, uri = start(start_client, project)
+    span = {"start": {"line": 0, "character": 0}, "end": {"line": 100, "character": 0}}
+    hints = client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": span})
+    by_line = {hint["position"]["line"]: hint["label"] for hint in hints}
+    text, link = by_line[5]
+    assert (text["value"], link["value"]) == ("80 % long_scoreboard", " ← line 5")
+    assert link["location"]["uri"] == uri
+    assert link["location"]["range"]["start"] == {"line": 4, "character": 4}
+
+
+def test_the_way_to_the_cause_and_back(start_client: StartClient, project: Path) -> None:
+    client, uri = start(start_client, project)
+    (cause,) = execute(client, "findCauses", uri, 5)
+    assert (cause["uri"], cause["range"]["start"]["line"], cause["samples"]) == (uri, 4, 80)
+    (victim,) = execute(client, "findVictims", uri, 4)
+    assert victim["range"]["start"]["line"] == 5
+    document = execute(client, "readDocument", cause["sass"]["uri"])["text"].split("\n")
+    assert document[cause["sass"]["range"]["start"]["line"]].partition("LDG.E R2, [R4.64]")[1]
+    assert execute(client, "goToCause", uri, 5) == cause
+    shown = client.wait_for_request("window/showDocument")
+    assert (shown["uri"], shown["selection"]["start"]["line"]) == (uri, 4)
+    assert [spot["kind"] for spot in execute(client, "listHotSpots", uri)] == ["suffers", "causes", "suffers"]
+    assert execute(client, "listHotSpots") == execute(client, "listHotSpots", uri)
+
+
+def test_a_chain_is_opened_item_by_item(start_client: StartClient, project: Path) -> None:
+    client, uri = start(start_client, project)
+    params = {"textDocument": {"uri": uri}, "position": {"line": 5, "character": 8}}
+    (item,) = client.request("textDocument/prepareCallHierarchy", params)
+    assert item["name"] == "line 6: y[i] = scale(y[i]);"
+    (call,) = client.request("callHierarchy/incomingCalls", {"item": item})
+    assert call["from"]["name"] == "line 5: y[i] = 2 * x[i] + y[i];"
+    assert call["fromRanges"] == [call["from"]["range"]]
+    (back,) = client.request("callHierarchy/outgoingCalls", {"item": call["from"]})
+    assert (back["to"]["name"], back["to"]["data"]) == (item["name"], item["data"])
+    assert back["fromRanges"] == [call["from"]["range"]]
+    (step,) = execute(client, "findChain", uri, 5, "incoming")
+    assert step["item"] == call["from"]
+    (deeper,) = client.request("callHierarchy/outgoingCalls", {"item": step["item"]})
+    assert deeper["to"]["name"] == item["name"]
+
+
+def test_a_client_with_a_tree_of_its_own_leaves_the_call_hierarchy_of_sources_to_others(
+    start_client: StartClient, project: Path
+) -> None:
+    client, uri = start(start_client, project, callHierarchyTree=True)
+    params = {"textDocument": {"uri": uri}, "position": {"line": 5, "character": 8}}
+    assert client.request("textDocument/prepareCallHierarchy", params) is None
+    assert len(execute(client, "findChain", uri, 5, "incoming")) == 1
+
+
+def test_kernels_are_symbols(start_client: StartClient, project: Path) -> None:
+    client, uri = start(start_client, project)
+    (symbol,) = client.request("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
+    assert (symbol["name"], symbol["selectionRange"]["start"]["line"]) == ("saxpy", 1)
+    (found,) = client.request("workspace/symbol", {"query": "sxp"})
+    assert found["name"].startswith("saxpy") and found["containerName"] == "saxpy.ncu-rep"
+    assert (found["location"]["uri"], found["location"]["range"]["start"]["line"]) == (uri, 1)
+
+
+def test_pictures_are_sent_where_they_are_drawn(start_client: StartClient, project: Path) -> None:
+    params = {"position": {"line": 5, "character": 8}}
+    for images in (True, False):
+        client, uri = start(start_client, project, images=images)
+        hover = client.request("textDocument/hover", {"textDocument": {"uri": uri}, **params})
+        assert ("](data:image/svg+xml;base64," in hover["contents"]["value"]) == images
+
+
+def test_columns_are_counted_as_agreed_in_files_that_are_not_open(start_client: StartClient, project: Path) -> None:
+    source = project / "saxpy.cu"
+    source.write_text(SOURCE.replace("2 * x[i] + y[i];", "2 * x[i] + y[i];  // 𝛼"))
+    make_ancient(source)
+    client: RawClient = start_client()
+    client.settings = {"pollSeconds": 0.1}
+    client.initialize(project, {**ALL_CAPABILITIES, "general": {"positionEncodings": ["utf-8"]}})
+    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    ranges = {spot["range"]["start"]["line"]: spot["range"] for spot in execute(client, "listHotSpots")}
+    assert ranges[4]["end"]["character"] == len(source.read_text().splitlines()[4].encode())
