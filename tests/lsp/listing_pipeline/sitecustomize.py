@@ -7,6 +7,7 @@ half-written on purpose. Lines that start with ``#`` say how:
     #time 120000               the duration of its launch, in nanoseconds
     #measured 1700000000       when, in seconds since 1970
     #source saxpy.cu           embed this file of the profile's folder as it is now
+    #written                   the notation of ``tests/kernel/written.py`` instead: with control codes, blame and advice
     #sleep 5                   take so many seconds
     #crash                     die without a word
     #bug                       raise an exception no reader raises
@@ -45,6 +46,8 @@ def analyse(paths: Sequence[Path], *, progress: Any = None, **more: Any) -> Any:
     if "spawn" in words:
         subprocess.run(["sleep", words["spawn"]], check=False)
     name = words.get("name", path.name)
+    if "written" in words:
+        return _analyse_written(path, [line for line in lines if not line.startswith("#")], name)
     kernel = build_kernel(
         "\n".join(line for line in lines if not line.startswith("#")),
         name=name,
@@ -54,6 +57,20 @@ def analyse(paths: Sequence[Path], *, progress: Any = None, **more: Any) -> Any:
         sources={words["source"]: (path.parent / words["source"]).read_text()} if "source" in words else {},
     )
     return Report(problems=(), kernels=(kernel,))
+
+
+def _analyse_written(path: Path, lines: Sequence[str], name: str) -> Any:
+    from dataclasses import replace
+
+    from gpa_lsp.advice.advise import advise_kernel
+    from gpa_lsp.blame.blame import blame_kernel
+    from gpa_lsp.report.gather import AnalysedKernel, gather_report
+    from tests.kernel.written import write_kernel
+
+    kernel = replace(write_kernel("\n".join(lines), name=name), profile_path=path)
+    blame = blame_kernel(kernel)
+    advice, _ = advise_kernel(kernel, blame, lambda file: None)
+    return gather_report([AnalysedKernel(kernel=kernel, blame=blame, advice=advice)])
 
 
 module = types.ModuleType("gpa_lsp.pipeline")
