@@ -5,6 +5,7 @@ Each test of ``vscode/suite`` is a test here; all tests of a suite run in one wi
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -13,10 +14,28 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.editors.vscode.code import EXTENSION, HERE, Result, Tools, find_left_over, find_tools, run_npm, run_suite
+from tests.editors.vscode.code import (
+    EXTENSION,
+    HERE,
+    Result,
+    Tools,
+    bundle,
+    find_left_over,
+    find_tools,
+    run_npm,
+    run_suite,
+)
 from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace, make_workspace
 
 Results = dict[str, Result]
+
+CLANGD_FLAGS = """\
+-xc++
+-D__global__=
+-D__device__=
+-D__restrict__=
+"""
+"""Enough for clangd to know the names of the project without a CUDA toolkit."""
 
 
 def find_names(suite: str) -> list[str]:
@@ -153,6 +172,36 @@ def bundled_results(built: Tools, packaged: Path, tmp_path_factory: pytest.TempP
 @pytest.mark.parametrize("name", find_names("bundled"))
 def test_bundled(name: str, bundled_results: Results) -> None:
     assert bundled_results[name].error is None, bundled_results[name].error
+
+
+@pytest.fixture(scope="session")
+def clangd_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    installed = built.editors / "clangd"
+    clangd = str(installed) if installed.exists() else shutil.which("clangd")
+    if clangd is None:
+        pytest.skip("clangd is not installed: tests/editors/install_neovim.sh also installs it")
+    folder = tmp_path_factory.mktemp("clangd")
+    workspace = make_workspace(folder / "workspace")
+    (workspace.folder / "compile_flags.txt").write_text(CLANGD_FLAGS)
+    shutil.copytree(HERE / "clangd", folder / "clangd-client")
+    bundle(HERE / "clangd" / "extension.ts", folder / "clangd-client" / "extension.cjs")
+    results = run_suite(
+        built,
+        "clangd",
+        folder,
+        workspace=workspace.folder,
+        settings=choose_settings(workspace),
+        facts=tell_facts(workspace),
+        neighbour=folder / "clangd-client",
+        environment={"GPA_TEST_CLANGD": clangd},
+    )
+    assert find_left_over(folder) == []
+    return name_results(results, "clangd")
+
+
+@pytest.mark.parametrize("name", find_names("clangd"))
+def test_clangd(name: str, clangd_results: Results) -> None:
+    assert clangd_results[name].error is None, clangd_results[name].error
 
 
 def test_package_is_small_and_complete(packaged: Path) -> None:

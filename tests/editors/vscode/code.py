@@ -73,9 +73,8 @@ def run_npm(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-def bundle_suite(name: str, folder: Path) -> Path:
-    """``suite/NAME.ts`` as one file that the extension host can load."""
-    bundle = folder / f"{name}.cjs"
+def bundle(source: Path, target: Path) -> Path:
+    """A TypeScript file and what it imports as one file that the extension host can load."""
     program = EXTENSION / "node_modules" / ".bin" / "esbuild"
     options = [
         "--bundle",
@@ -85,8 +84,9 @@ def bundle_suite(name: str, folder: Path) -> Path:
         "--external:vscode",
         "--log-level=warning",
     ]
-    subprocess.run([program, HERE / "suite" / f"{name}.ts", *options, f"--outfile={bundle}"], check=True, timeout=60)
-    return bundle
+    environment = {**os.environ, "NODE_PATH": str(EXTENSION / "node_modules")}
+    subprocess.run([program, source, *options, f"--outfile={target}"], env=environment, check=True, timeout=60)
+    return target
 
 
 def run_suite(
@@ -99,6 +99,8 @@ def run_suite(
     facts: dict[str, Any],
     trusted: bool = True,
     extension: Path = EXTENSION,
+    neighbour: Path = HERE / "neighbour",
+    environment: dict[str, str] | None = None,
 ) -> list[Result]:
     """Open a workspace in VS Code with the extension and its neighbour, and run a suite there.
 
@@ -111,6 +113,8 @@ def run_suite(
         facts: what the suite is told.
         trusted: whether the workspace is.
         extension: the folder of the extension.
+        neighbour: the folder of an extension that answers for CUDA C++, too.
+        environment: more variables.
     """
     for kind in ("User", "Machine"):  # those of scope "machine" are read from the second only
         (folder / "user-data" / kind).mkdir(parents=True)
@@ -119,8 +123,8 @@ def run_suite(
         "name": name,
         "editors": str(tools.editors),
         "extension": str(extension),
-        "neighbours": [str(HERE / "neighbour")],
-        "suite": str(bundle_suite(name, folder)),
+        "neighbours": [str(neighbour)],
+        "suite": str(bundle(HERE / "suite" / f"{name}.ts", folder / f"{name}.cjs")),
         "workspace": str(workspace),
         "scratch": str(folder),
         "screenshots": str(tools.screenshots),
@@ -130,6 +134,7 @@ def run_suite(
             "GPA_TEST_FACTS": json.dumps(facts),
             "GPA_LSP_CACHE_DIR": str(folder / "cache"),
             "GPA_LSP_DATA_DIR": str(folder / "data"),
+            **(environment or {}),
         },
     }
     path = folder / "configuration.json"

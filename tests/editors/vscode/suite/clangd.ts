@@ -1,0 +1,52 @@
+/** The suite beside the real clangd. */
+
+import assert from "node:assert/strict";
+import * as vscode from "vscode";
+import { count, screenshot, waitFor } from "./desk";
+import { activeLine, type Api, facts, hoverTexts, openExtension, openSource, ourDiagnostics, putCursor, source, waitForServer } from "./editor";
+import { runTests, type Test, until } from "./runner";
+
+const { lines } = facts;
+let api: Api;
+
+const tests: readonly Test[] = [
+  ["hovers of both are shown", async () => {
+    const editor = await openSource();
+    api = await openExtension();
+    await waitForServer(api);
+    const column = editor.document.lineAt(lines.victim).text.indexOf("signal");
+    const at = new vscode.Position(lines.victim, column + 1);
+    const found = await until("both hovers", () => hoverTexts(source, at), (all) => all.some((text) => text.includes("variable `signal`")), 30_000);
+    assert.ok(found.some((text) => /long_scoreboard|global memory/.test(text)), found.join("\n---\n"));
+    editor.selection = new vscode.Selection(at, at);
+    await vscode.commands.executeCommand("editor.action.showHover");
+    await waitFor(".monaco-hover", "const float signal");
+    await screenshot("hover-beside-clangd");
+    await vscode.commands.executeCommand("editor.action.hideHover");
+  }],
+  ["the definition is clangd's, and the jump goes there at once", async () => {
+    await vscode.commands.executeCommand("editor.action.revealDefinition");
+    await until("the jump", activeLine, (line) => line === lines.cause);
+    assert.equal(await count(".peekview-widget"), 0);
+  }],
+  ["our problems stand beside clangd's", async () => {
+    const editor = await openSource();
+    await editor.edit((builder) => builder.insert(new vscode.Position(lines.victim, 8), "missing; "));
+    await until("clangd's problem", () => vscode.languages.getDiagnostics(source), (all) => all.some(({ message }) => message.includes("missing")));
+    assert.ok(ourDiagnostics(source).length > 0);
+    await vscode.commands.executeCommand("undo");
+  }],
+  ["the chain of calls is clangd's, ours has a tree of its own", async () => {
+    const editor = await openSource();
+    putCursor(editor, lines.victim);
+    const at = new vscode.Position(lines.kernel, editor.document.lineAt(lines.kernel).text.indexOf("relax"));
+    const items = await vscode.commands.executeCommand<vscode.CallHierarchyItem[]>("vscode.prepareCallHierarchy", source, at);
+    assert.deepEqual(items.map(({ name }) => name), ["relax"]);
+    await vscode.commands.executeCommand("gpa.showChain");
+    assert.ok((await api.chain.getChildren()).length >= 1);
+  }],
+];
+
+export async function run(): Promise<void> {
+  await runTests(tests);
+}
