@@ -1,0 +1,72 @@
+"""What people are told about opcodes."""
+
+from collections import Counter
+
+import pytest
+
+from gpa_lsp.binary.opcode_words import describe_words, read_table
+from gpa_lsp.binary.opcodes import list_opcodes
+from gpa_lsp.profile.stall_reasons import STALL_REASONS
+
+
+def test_every_opcode_has_a_sentence_and_one_kind() -> None:
+    kinds = Counter(opcode for kind in read_table()["kinds"].values() for opcode in kind["opcodes"])
+    assert set(kinds) == set(list_opcodes())
+    assert [opcode for opcode, times in kinds.items() if times > 1] == []
+    for opcode in list_opcodes():
+        words = describe_words(opcode)
+        assert words.sentence.endswith(".") and words.kind, opcode
+
+
+def test_vocabularies_are_of_known_opcodes_and_words_are_words() -> None:
+    for name, vocabulary in read_table()["modifiers"].items():
+        assert set(vocabulary["opcodes"]) <= set(list_opcodes()), name
+        assert len(vocabulary["opcodes"]) == len(set(vocabulary["opcodes"])), name
+        for modifier, words in vocabulary["words"].items():
+            assert words and not words.endswith(".") and words.strip() == words, (name, modifier)
+
+
+def test_kinds_name_stall_reasons_as_the_profiler_does() -> None:
+    named = set()
+    for name, kind in read_table()["kinds"].items():
+        assert not kind["title"].endswith("."), name
+        assert not kind["waits"] or kind["waits"].endswith("."), name
+        words = kind["waits"].replace("(", " ").replace(")", " ").replace(",", " ").replace(";", " ").split()
+        reasons = {word for word in words if "_" in word}
+        assert reasons <= set(STALL_REASONS), name
+        named |= reasons
+    assert {"long_scoreboard", "short_scoreboard", "math_pipe_throttle", "lg_throttle"} <= named
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "modifiers"),
+    [
+        ("LDG.E.64.CONSTANT", ["E", "64", "CONSTANT"]),
+        ("IMAD.WIDE.U32", ["WIDE", "U32"]),
+        ("ISETP.GE.U32.AND.EX", ["GE", "U32", "AND", "EX"]),
+        ("HMMA.16816.F32.BF16", ["16816", "F32", "BF16"]),
+        ("RED.E.ADD.F32.FTZ.RN.STRONG.GPU", ["E", "ADD", "F32", "FTZ", "RN", "STRONG", "GPU"]),
+        ("MUFU.RCP64H", ["RCP64H"]),
+        ("UTMALDG.2D.MULTICAST", ["2D", "MULTICAST"]),
+        ("BAR.SYNC.DEFER_BLOCKING", ["SYNC", "DEFER_BLOCKING"]),
+        ("LDG.FROB.E", ["E"]),
+    ],
+)
+def test_modifiers_are_explained_in_their_order(mnemonic: str, modifiers: list[str]) -> None:
+    assert [modifier for modifier, _ in describe_words(mnemonic).modifiers] == modifiers
+
+
+def test_modifiers_mean_what_the_opcode_makes_of_them() -> None:
+    def explain(mnemonic: str) -> str:
+        return describe_words(mnemonic).modifiers[-1][1]
+
+    assert explain("IMAD.HI") == "the upper half of the product"
+    assert explain("LEA.HI") == "the upper half of a 64-bit address"
+    assert explain("SHF.R.HI") == "keeps the upper half"
+    assert explain("ISETP.AND") == "and another predicate holds"
+    assert explain("ATOMG.AND") == "and"
+
+
+def test_unknown_opcodes_have_no_words() -> None:
+    words = describe_words("FROB.E.64")
+    assert (words.sentence, words.kind, words.pipe, words.waits, words.modifiers) == ("", "", "", "", ())
