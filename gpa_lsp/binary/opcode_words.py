@@ -36,6 +36,7 @@ class MnemonicWords:
         kind: a few words; empty likewise.
         pipe: the unit that executes it; empty where that depends on the architecture, or is not known.
         waits: how its latency and its costs show in a profile; empty where there is nothing to say.
+        rate: the figure of an architecture's throughput table that says how often its unit takes one; None where none does.
         modifiers: (modifier, what it says) in the order of the mnemonic; those nobody is certain of are left out.
     """
 
@@ -43,6 +44,7 @@ class MnemonicWords:
     kind: str
     pipe: str
     waits: str
+    rate: str | None
     modifiers: tuple[tuple[str, str], ...]
 
 
@@ -67,6 +69,7 @@ def describe_words(mnemonic: str) -> MnemonicWords:
         kind=kind["title"] if kind else "",
         pipe=_PIPES[opcode.pipe] if opcode.pipe else "",
         waits=kind["waits"] if kind else "",
+        rate=kind.get("rate") if kind else None,
         modifiers=tuple((modifier, words) for modifier, words in explained if words),
     )
 
@@ -77,6 +80,19 @@ def _explain(modifier: str, vocabularies: tuple[Mapping[str, str], ...]) -> str:
             return words[modifier]
     shape = _SHAPE.match(modifier) if vocabularies else None
     return f"{shape[1]}×{shape[2]} by {shape[3]} matrices" if shape else ""
+
+
+@lru_cache(maxsize=256)
+def describe_special_register(name: str) -> str:
+    """What a special register holds; empty where nobody is certain.
+
+    >>> describe_special_register("SR_TID.X")
+    'index of the thread in its block, x'
+    """
+    known: Mapping[str, str] = read_table()["special_registers"]
+    bare, _, component = name.partition(".")
+    words = known.get(bare, "")
+    return f"{words}, {component.lower()}" if words and component else words
 
 
 @cache

@@ -1,8 +1,9 @@
-"""What the instructions of a kernel do to registers and control flow: what is asked when a person points at an operand.
+"""What the instructions of a kernel do to registers and control flow, and what was counted at them: what is asked when a person points at an operand.
 
 On the rows of a report's instruction columns; kept in memory beside the report and not saved with it: it follows from the code.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ class KernelCode:
     one, so that what is found out about code can be kept beside it.
 
     Attributes:
+        counters: name of :mod:`gpa_lsp.kernel.counters` → int64[n], summed over launches; -1 where an instruction has no value. Counters that were
+            not collected at all are missing.
         mnemonics: distinct opcodes with modifiers.
         mnemonic_index: int32[n] into ``mnemonics``; -1 without code.
         reads: resources read, by row.
@@ -46,6 +49,7 @@ class KernelCode:
         may_end: bool[b], the end can come right after the block.
     """
 
+    counters: Mapping[str, npt.NDArray[np.int64]]
     mnemonics: tuple[str, ...]
     mnemonic_index: npt.NDArray[np.int32]
     reads: ResourceLists

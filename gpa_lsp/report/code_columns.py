@@ -42,6 +42,7 @@ def _join_rows(functions: Sequence[FunctionSamples], rows: Sequence[int]) -> dic
         )
 
     return {
+        "counters": _join_counters(functions, sizes),
         "mnemonic_index": _join((_number_mnemonics(function, mnemonics) for function in functions), np.int32),
         "mnemonics": tuple(mnemonics),
         "reads": _join_lists([None if one is None else one.reads for one in every], sizes),
@@ -99,6 +100,18 @@ def _join_blocks(functions: Sequence[FunctionSamples], rows: Sequence[int]) -> d
         "is_reachable": _join((graph.is_reachable for graph in graphs), np.bool_),
         "reaches_end": _join((graph.reaches_end for graph in graphs), np.bool_),
         "may_end": _join((graph.may_end for graph in graphs), np.bool_),
+    }
+
+
+def _join_counters(functions: Sequence[FunctionSamples], sizes: Sequence[int]) -> dict[str, npt.NDArray[np.int64]]:
+    """Every counter that some function has."""
+    names = dict.fromkeys(name for function in functions for name in function.counters)
+    nothing = [np.full(size, -1, dtype=np.int64) for size in sizes]
+    return {
+        name: _join(
+            (function.counters.get(name, empty) for function, empty in zip(functions, nothing, strict=True)), np.int64
+        )
+        for name in names
     }
 
 

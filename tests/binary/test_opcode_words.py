@@ -1,10 +1,12 @@
 """What people are told about opcodes."""
 
 from collections import Counter
+from dataclasses import fields
 
 import pytest
 
-from gpa_lsp.binary.opcode_words import describe_words, read_table
+from gpa_lsp.arch.sections import Throughput
+from gpa_lsp.binary.opcode_words import describe_special_register, describe_words, read_table
 from gpa_lsp.binary.opcodes import list_opcodes
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 
@@ -65,6 +67,21 @@ def test_modifiers_mean_what_the_opcode_makes_of_them() -> None:
     assert explain("SHF.R.HI") == "keeps the upper half"
     assert explain("ISETP.AND") == "and another predicate holds"
     assert explain("ATOMG.AND") == "and"
+
+
+def test_rates_are_figures_of_the_throughput_table() -> None:
+    rates = {kind["rate"] for kind in read_table()["kinds"].values() if "rate" in kind}
+    assert rates <= {one.name for one in fields(Throughput)} and len(rates) > 8
+    assert describe_words("FFMA").rate == "fp32_instructions_per_cycle"
+    assert describe_words("BRA").rate is None
+
+
+def test_special_registers_say_what_they_hold() -> None:
+    assert describe_special_register("SR_CTAID.Y") == "index of the block in the grid, y"
+    assert (describe_special_register("SR_LANEID"), describe_special_register("SR_FROB.X")) == (
+        "number of the thread in its warp",
+        "",
+    )
 
 
 def test_unknown_opcodes_have_no_words() -> None:

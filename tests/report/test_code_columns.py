@@ -94,6 +94,22 @@ def test_what_nobody_disassembled_does_nothing() -> None:
     assert (alone.block_of_row.tolist(), alone.successor_starts.tolist(), alone.mnemonics) == ([-1] * 3, [0], ())
 
 
+def test_counters_are_those_of_all_functions() -> None:
+    kernel = write_kernel("""
+        LDG.E R2, [R4.64]       # - | wait=1 | x=4 global_sectors=16
+        CALL.REL.NOINC `(helper)
+        EXIT
+    [helper]
+        LDS R2, [R4]            # - | wait=1 | shared_wavefronts=9
+        RET.REL.NODEC R20 0x0
+    """)
+    counters = build_kernel_code(kernel).counters
+    assert {name: column.tolist() for name, column in counters.items()} == {
+        "global_sectors": [16, -1, -1, -1, -1],
+        "shared_wavefronts": [-1, -1, -1, 9, -1],
+    }
+
+
 def test_a_gathered_report_has_it_and_it_travels() -> None:
     (kernel,) = gather_report([AnalysedKernel(kernel=KERNEL)]).kernels
     assert kernel.code is not None and len(kernel.code.guard) == len(kernel.instructions)
