@@ -18,15 +18,13 @@ install_helix() {
   make_program hx "$root" usr/bin/hx "export HELIX_RUNTIME=\"$root/usr/lib/hx/runtime\""
 }
 
-# Emacs looks for its image and its Lisp where Debian puts them, unless it is told.
+# Emacs looks for its Lisp where Debian puts it, unless it is told. Its image cannot be told, so it starts from Lisp, in two seconds.
 install_emacs() {
-  local root=$folder/root-emacs image lisp
+  local root=$folder/root-emacs lisp
   if starts emacs; then return; fi
   unpack trixie "$root" emacs-nox elpa-lsp-mode
-  image=$(find "$root/usr/libexec/emacs" "$root/usr/lib/emacs" -name '*.pdmp' 2>/dev/null | head -n 1)
   lisp=$(find "$root/usr/share/emacs" -maxdepth 1 -name '[0-9]*' | head -n 1)
-  make_program emacs "$root" usr/bin/emacs-nox "export EMACSDATA=\"$lisp/etc\" EMACSDOC=\"$lisp/etc\" EMACSLOADPATH=\"$lisp/lisp:\" EMACSPATH=\"${image%/*}\"" \
-    "set -- \"--dump-file=$image\" \"\$@\""
+  make_program emacs "$root" usr/bin/emacs-nox "export EMACSDATA=\"$lisp/etc\" EMACSDOC=\"$lisp/etc\" EMACSLOADPATH=\"$lisp/lisp:\""
 }
 
 install_helix

@@ -10,7 +10,7 @@ from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import FLOAT, hover, open_source, put_cursor
 from tests.editors.workspace import DOUBLES, VICTIM, Workspace
 
-ALLOW, REFUSE = 1, 2
+ALLOW, REFUSE = "Run", "Never"
 
 
 def make_options(workspace: Workspace) -> str:
@@ -23,15 +23,17 @@ ANSWER = """
     vim.ui.select = function(items, options, take)
       local titles = vim.tbl_map(options.format_item or tostring, items)
       table.insert(_G.asked, { options.prompt, titles })
-      vim.schedule(function() take(items[CHOICE], CHOICE) end)
+      vim.schedule(function()
+        take(vim.iter(items):find(function(item) return item.title == 'CHOICE' end))
+      end)
     end
 """
 
 
 @pytest.fixture
 def start_measuring(start_neovim: StartNeovim, workspace: Workspace):
-    def start(choice: int) -> Neovim:
-        neovim = start_neovim(make_options(workspace), ANSWER.replace("CHOICE", str(choice)))
+    def start(choice: str) -> Neovim:
+        neovim = start_neovim(make_options(workspace), ANSWER.replace("CHOICE", choice))
         open_source(neovim, workspace.source)
         return neovim
 
@@ -99,10 +101,12 @@ def test_a_failure_is_explained(start_measuring, workspace: Workspace) -> None:
 def test_nothing_runs_without_a_yes(start_measuring, workspace: Workspace) -> None:
     neovim = start_measuring(REFUSE)
     neovim.command("write")
-    neovim.wait_for_lua("return #_G.asked > 0")
-    neovim.lua("vim.wait(800)")
+    neovim.wait_for_lua("return #_G.asked == 1")
     neovim.command("GpaLsp measure")
-    neovim.lua("vim.wait(800)")
+    neovim.wait_for_lua("return #_G.asked == 2")
+    neovim.command("write")
+    neovim.lua("vim.wait(1000)")
+    assert neovim.lua("return #_G.asked") == 2, "who said never is not asked with each save"
     assert workspace.runs == 0
 
 
@@ -127,7 +131,7 @@ def test_a_pinned_baseline_stays_the_one_compared_with(start_measuring, workspac
 
 def test_a_workspace_that_is_not_trusted_runs_nothing(start_neovim: StartNeovim, workspace: Workspace) -> None:
     options = make_options(workspace)[:-2] + ", trusted = function() return false end }"
-    neovim = start_neovim(options, ANSWER.replace("CHOICE", "1"))
+    neovim = start_neovim(options, ANSWER.replace("CHOICE", ALLOW))
     open_source(neovim, workspace.source)
     neovim.command("write")
     neovim.command("GpaLsp measure")
@@ -149,8 +153,8 @@ def test_a_hostile_workspace_changes_nothing(start_neovim: StartNeovim, workspac
     text = workspace.source.read_text(encoding="utf-8")
     modeline = f"// vim: set makeprg=touch\\ {trap} statusline=%!writefile([],'{trap}') foldmethod=expr foldexpr=writefile([],'{trap}'):\n"
     workspace.source.write_text(text + modeline, encoding="utf-8")
-    neovim = start_neovim(more="vim.o.modeline = true\n" + ANSWER.replace("CHOICE", "1"))
-    neovim.edit(workspace.source)
+    neovim = start_neovim(more="vim.o.modeline = true\n" + ANSWER.replace("CHOICE", ALLOW))
+    neovim.lua("vim.cmd('silent! edit ' .. vim.fn.fnameescape(...))", str(workspace.source))
     neovim.wait_for("the server", lambda: neovim.lua("return #vim.lsp.get_clients({ bufnr = 0 }) == 1"))
     neovim.wait_for_lua("return require('gpa_lsp').status()")
     neovim.command("write")
@@ -162,4 +166,4 @@ def test_a_hostile_workspace_changes_nothing(start_neovim: StartNeovim, workspac
 
 
 def _has_change(text: str) -> bool:
-    return "186 µs" in text or "1.8×" in text or "1.78" in text or "faster" in text
+    return "−44 %" in text

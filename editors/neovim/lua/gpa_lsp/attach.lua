@@ -6,6 +6,7 @@ local M = {}
 ---@param buffer integer
 function M.attach(client, buffer)
   local options = require('gpa_lsp.options').get()
+  require('gpa_lsp.colours').follow_scheme()
   if options.code_lenses then
     require('gpa_lsp.lenses').attach(client, buffer)
   end

@@ -15,6 +15,9 @@ local notifications = {
   ['gpaLsp/output'] = function(params)
     require('gpa_lsp.output').take(params)
   end,
+  ['window/showMessage'] = function(params)
+    require('gpa_lsp.messages').show(params)
+  end,
   ['gpaLsp/documentChanged'] = function(params)
     require('gpa_lsp.sass').refresh(params.uri)
   end,
@@ -29,6 +32,7 @@ local function build_handlers()
       if client and params then
         take(params, client)
       end
+      return params
     end
   end
   handlers['workspace/textDocumentContent/refresh'] = function(_, params)

@@ -12,6 +12,7 @@ local hues = {
   causes = { dark = 0x3b82f6, light = 0x2f7bf5 },
 }
 local plain = { dark = 0x1c1c1c, light = 0xffffff }
+local inks = { dark = 0xd0d0d0, light = 0x202020 }
 
 ---@type table<string, table> what we set last, by group
 local set_last = {}
@@ -105,13 +106,25 @@ function M.apply()
   local ground = vim.api.nvim_get_hl(0, { name = 'Normal', link = false }).bg or plain[light]
   set_scale('GpaHeat', read_colour(heat.suffers) or hues.suffers[light], ground, heat.strength)
   set_scale('GpaCause', read_colour(heat.causes) or hues.causes[light], ground, heat.strength)
-  set('GpaStale', { link = 'NonText' })
+  local text = vim.api.nvim_get_hl(0, { name = 'Normal', link = false }).fg or inks[light]
+  local quiet = M.blend(ground, text, 0.6) -- still legible on the hottest line
+  set('GpaHint', { fg = quiet, ctermfg = M.find_terminal_colour(quiet) })
+  set('GpaStale', { link = 'GpaHint' })
   set('GpaLinked', { link = 'CursorLine' })
-  set('GpaLinkedMain', { link = 'Visual' })
+  set('GpaLinkedNumber', { link = 'CursorLineNr' })
+  set('GpaLinkedMain', { bold = true, underline = true })
+  set('@lsp.mod.hot.nvsass', { link = 'GpaHeatSign9' })
+  set('@lsp.mod.warm.nvsass', { link = 'GpaHeatSign5' })
 end
+
+local is_following = false
 
 --- Make the groups now and whenever the colour scheme changes.
 function M.follow_scheme()
+  if is_following then
+    return
+  end
+  is_following = true
   M.apply()
   vim.api.nvim_create_autocmd({ 'ColorScheme', 'OptionSet' }, {
     group = vim.api.nvim_create_augroup('gpa_lsp.colours', {}),

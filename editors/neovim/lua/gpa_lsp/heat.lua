@@ -22,7 +22,6 @@ local namespace = vim.api.nvim_create_namespace('gpa_lsp.heat')
 local latest = {}
 ---@type boolean? nil: as the options say
 local shown = nil
-local has_colours = false
 
 local function is_shown()
   if shown == nil then
@@ -56,10 +55,6 @@ end
 ---@param message gpa_lsp.Heat
 local function draw(buffer, message)
   vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
-  if not has_colours then
-    has_colours = true
-    require('gpa_lsp.colours').follow_scheme()
-  end
   local heat = require('gpa_lsp.options').get().heat
   for _, mark in ipairs(message.marks) do
     local prefix = mark.kind == 'causes' and 'GpaCause' or 'GpaHeat'

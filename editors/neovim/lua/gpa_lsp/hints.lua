@@ -55,11 +55,12 @@ local function draw(buffer, hints, encoding)
     local line = lines[hint.position.line + 1]
     if line then
       local padding = hint.paddingLeft and ' ' or ''
-      local chunks = { { padding }, { find_text(hint), 'LspInlayHint' }, { hint.paddingRight and ' ' or '' } }
+      local chunks = { { padding }, { find_text(hint), 'GpaHint' }, { hint.paddingRight and ' ' or '' } }
       local byte = find_byte(line, hint.position.character, encoding)
       vim.api.nvim_buf_set_extmark(buffer, namespace, hint.position.line, byte, {
         virt_text = chunks,
         virt_text_pos = 'inline',
+        hl_mode = 'combine',
       })
     end
   end

@@ -35,7 +35,7 @@ local defaults = {
   root_markers = { '.git', 'compile_commands.json', 'pyproject.toml', 'Project.toml', 'Makefile' },
   settings = {},
   trusted = true,
-  heat = { enable = true, line = true, number = true, sign = '', stale = 'edited', strength = 0.5 },
+  heat = { enable = true, line = true, number = true, sign = '', stale = 'edited', strength = 0.42 },
   window = { sass = 'botright vsplit', page = 'botright split', sync = true },
   code_lenses = true,
   merge_hovers = true,

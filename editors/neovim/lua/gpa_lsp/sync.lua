@@ -51,14 +51,23 @@ local function find_windows()
   return has_sass and has_source and by_uri or nil
 end
 
+--- The background stays below heat; the number and the underlined text say it on hot lines too.
 ---@param buffer integer
 ---@param line integer 0-based
----@param group string
-local function mark(buffer, line, group)
-  if line < vim.api.nvim_buf_line_count(buffer) then
-    marked[buffer] = true
-    vim.api.nvim_buf_set_extmark(buffer, namespace, line, 0, { line_hl_group = group, priority = 120 })
+---@param is_main boolean
+local function mark(buffer, line, is_main)
+  local text = vim.api.nvim_buf_get_lines(buffer, line, line + 1, false)[1]
+  if text == nil then
+    return
   end
+  marked[buffer] = true
+  vim.api.nvim_buf_set_extmark(buffer, namespace, line, 0, { line_hl_group = 'GpaLinked', priority = 80 })
+  vim.api.nvim_buf_set_extmark(buffer, namespace, line, #text:match('^%s*'), {
+    number_hl_group = 'GpaLinkedNumber',
+    end_col = #text,
+    hl_group = is_main and 'GpaLinkedMain' or nil,
+    priority = 130,
+  })
 end
 
 --- Show a link in the windows of its document.
@@ -67,8 +76,9 @@ end
 local function show_link(link, windows)
   local buffer = vim.api.nvim_win_get_buf(windows[1])
   for _, range in ipairs(link.ranges) do
-    for line = range.start.line, math.max(range.start.line, range['end'].line - (range['end'].character == 0 and 1 or 0)) do
-      mark(buffer, line, line == link.primary.start.line and 'GpaLinkedMain' or 'GpaLinked')
+    local past_end = range['end'].character == 0 and 1 or 0
+    for line = range.start.line, math.max(range.start.line, range['end'].line - past_end) do
+      mark(buffer, line, line == link.primary.start.line)
     end
   end
   local line = math.min(link.primary.start.line + 1, vim.api.nvim_buf_line_count(buffer))
@@ -92,7 +102,8 @@ local function synchronise()
     return
   end
   last_place = place
-  rpc.request(client, 'workspace/executeCommand', { command = 'gpaLsp.findLinked', arguments = { uri, line } }, function(links)
+  local question = { command = 'gpaLsp.findLinked', arguments = { uri, line } }
+  rpc.request(client, 'workspace/executeCommand', question, function(links)
     if place ~= last_place then
       return -- the cursor has moved on
     end
