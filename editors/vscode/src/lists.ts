@@ -1,6 +1,6 @@
 /** Lists to choose from: hot spots and kernels, each shown in the editor while the list is open. */
 
-import { type QuickInputButton, type QuickPickItem, ThemeColor, ThemeIcon, TextEditorRevealType, Uri, window } from "vscode";
+import { type QuickInputButton, type QuickPickItem, ThemeIcon, TextEditorRevealType, Uri, window } from "vscode";
 import type { Connection } from "./client";
 import { placeOf, showPlace } from "./placement";
 import type { HeatKind, HotSpot, Kernel, Place } from "./protocol";
@@ -10,10 +10,7 @@ const PREVIEW_DELAY_MS = 60;
 const SASS_BUTTON: QuickInputButton = { iconPath: new ThemeIcon("file-binary"), tooltip: "Open SASS" };
 const PAGE_BUTTON: QuickInputButton = { iconPath: new ThemeIcon("book"), tooltip: "Open Page" };
 
-const ICONS: Readonly<Record<HeatKind, ThemeIcon>> = {
-  suffers: new ThemeIcon("flame", new ThemeColor("gpaLsp.heat.suffersMarker")),
-  causes: new ThemeIcon("zap", new ThemeColor("gpaLsp.heat.causesMarker")),
-};
+const ICONS: Readonly<Record<HeatKind, ThemeIcon>> = { suffers: new ThemeIcon("flame"), causes: new ThemeIcon("zap") };
 
 interface HotSpotItem extends QuickPickItem {
   readonly spot: HotSpot;

@@ -25,7 +25,7 @@ function ask<T>(question: object): Promise<T> {
 }
 
 export const report = (result: object) => ask<null>({ action: "result", ...result });
-export const screenshot = (name: string) => ask<string>({ action: "screenshot", name });
+export const screenshot = (name: string, clip?: Box) => ask<string>({ action: "screenshot", name, clip });
 export const press = (key: string) => ask<null>({ action: "press", key });
 export const type = (text: string) => ask<null>({ action: "type", text });
 export const click = (selector: string, text?: string) => ask<null>({ action: "click", selector, text });

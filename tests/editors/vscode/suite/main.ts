@@ -1,7 +1,7 @@
 /** The suite of a trusted workspace: everything a person does with a profile. */
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
 import { count, press, screenshot, styles, texts, waitFor } from "./desk";
@@ -409,6 +409,27 @@ async function openSass(line: number): Promise<vscode.TextEditor | undefined> {
 const sassTextOf = (editor: vscode.TextEditor | undefined): string => editor?.document.getText() ?? "";
 
 const looks: readonly Test[] = [
+  ["the pictures of the README", async () => {
+    await vscode.commands.executeCommand("notifications.clearAll");
+    await vscode.commands.executeCommand("workbench.action.closeSidebar");
+    const editor = await startOver();
+    putCursor(editor, 0);
+    await until("colours", drawnBackgrounds, (all) => all.length > 0);
+    await until("lenses", () => texts(".codelens-decoration"), (all) => all.some((text) => text.includes("%")));
+    await pause(500);
+    const heatPicture = await screenshot("picture-heat", { x: 52, y: 92, width: 960, height: 430 });
+    putCursor(editor, lines.victim);
+    await vscode.commands.executeCommand("gpa.toggleSass");
+    await until("a SASS document", sassEditor);
+    await openSource();
+    await until("lit lines", () => api.lit, ([first]) => first?.uri === sassEditor()?.document.uri.toString());
+    await pause(500);
+    const sassPicture = await screenshot("picture-sass", { x: 52, y: 92, width: 1290, height: 386 });
+    for (const picture of [heatPicture, sassPicture]) {
+      assert.ok(statSync(picture).size < 150_000, `${picture}: ${statSync(picture).size} bytes`);
+    }
+    await vscode.commands.executeCommand("workbench.action.toggleSidebarVisibility");
+  }],
   ["the light theme", async () => {
     await vscode.workspace.getConfiguration("workbench").update("colorTheme", "Default Light Modern", vscode.ConfigurationTarget.Global);
     const editor = await startOver();
