@@ -73,7 +73,16 @@ class Documents:
             text: its content.
             version: the client's number for this content.
         """
-        self._open[uri] = _OpenDocument(local_path=os.path.realpath(path), text=text, version=version, opened=text)
+        known = self._open.get(uri)
+        self._open[uri] = _OpenDocument(
+            local_path=os.path.realpath(path),
+            text=text,
+            version=version,
+            opened=text,
+            pushed={}
+            if known is None
+            else known.pushed,  # opened twice without a close: what was sent still stands there
+        )
         self.push(uri)
 
     def change(self, uri: str, changes: Sequence[Any], version: int | None) -> bool:

@@ -1,5 +1,6 @@
 """Features that are not for all documents at all times: registered when settings are known, for the documents they serve."""
 
+import asyncio
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -46,6 +47,7 @@ class LateRegistrations:
     def __init__(self, editor: Editor, conditional: Iterable[RequestFeature]) -> None:
         self._editor = editor
         self._known: dict[str, types.Registration] = {}
+        self._turn = asyncio.Lock()
         self.features = tuple(
             feature
             for feature in conditional
@@ -54,23 +56,26 @@ class LateRegistrations:
         """Those this client takes later than at the start."""
 
     async def update(self, settings: Settings, abilities: Abilities) -> None:
-        """Register what depends on settings, and take back what they do not allow any more."""
-        for feature in self.features:
-            wanted = make_registration(feature, settings, abilities)
-            known = self._known.get(feature.method)
-            is_same = known is not None and wanted is not None and wanted.register_options == known.register_options
-            if is_same:
-                continue
-            if known is not None:
-                del self._known[feature.method]
-                gone = types.Unregistration(id=known.id, method=known.method)
-                params = types.UnregistrationParams(unregisterations=[gone])
-                await self._editor.ask(types.CLIENT_UNREGISTER_CAPABILITY, params)
-            if wanted is not None:
-                self._known[feature.method] = wanted
-                await self._editor.ask(
-                    types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations=[wanted])
-                )
+        """Register what depends on settings, and take back what they do not allow any more.
+
+        One update after the other: settings can change while the client is still being asked, and the last ones count.
+        """
+        async with self._turn:
+            for feature in self.features:
+                await self._update_one(feature, make_registration(feature, settings, abilities))
+
+    async def _update_one(self, feature: RequestFeature, wanted: types.Registration | None) -> None:
+        known = self._known.get(feature.method)
+        if known is not None and wanted is not None and wanted.register_options == known.register_options:
+            return
+        if known is not None:
+            del self._known[feature.method]
+            gone = types.Unregistration(id=known.id, method=known.method)
+            params = types.UnregistrationParams(unregisterations=[gone])
+            await self._editor.ask(types.CLIENT_UNREGISTER_CAPABILITY, params)
+        if wanted is not None:
+            self._known[feature.method] = wanted
+            await self._editor.ask(types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations=[wanted]))
 
 
 def withdraw(capabilities: types.ServerCapabilities, features: Iterable[RequestFeature]) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lsprotocol import types
-from pygls.uris import to_fs_path
 from pygls.workspace import PositionCodec
 
 import gpa_lsp.lsp.commands
@@ -27,6 +26,7 @@ from gpa_lsp.lsp.documents import Documents
 from gpa_lsp.lsp.doubts import Doubts
 from gpa_lsp.lsp.editor import Editor, Wire
 from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature, SessionFeature
+from gpa_lsp.lsp.incoming import IncomingPipe
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay, call_in_thread
 from gpa_lsp.lsp.measure_desk import MeasureDesk, choose_options, watch_measured
 from gpa_lsp.lsp.measure_on_save import Measuring
@@ -36,9 +36,11 @@ from gpa_lsp.lsp.positions import UnitCounter
 from gpa_lsp.lsp.registrations import LateRegistrations, withdraw
 from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
 from gpa_lsp.lsp.sass.model import SCHEME, SassDocument
+from gpa_lsp.lsp.server_log import start_log
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings, read_settings
 from gpa_lsp.lsp.status import READING, Status
+from gpa_lsp.lsp.uris import read_path
 from gpa_lsp.lsp.wire import Protocol, PyglsServer, claim_stdout
 from gpa_lsp.registry import load_catalogue
 
@@ -65,7 +67,8 @@ class Server:
             text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
             protocol_cls=Protocol,
         )
-        cast(Protocol, self.pygls.protocol).amend = self._amend
+        protocol = cast(Protocol, self.pygls.protocol)
+        protocol.amend, protocol.lose = self._amend, self._lose
         self.was_shut_down = False
         self._features: dict[str, Feature] = load_catalogue(gpa_lsp.lsp.features, "FEATURE", Feature)
         self._commands: dict[str, Command] = load_catalogue(gpa_lsp.lsp.commands, "COMMAND", Command)
@@ -113,8 +116,9 @@ class Server:
         self._abilities = read_abilities(params.initialization_options)
         self._is_trusted = self._abilities.is_trusted
         self._editor = self._meet_client(params.capabilities, self.pygls.workspace.position_codec)
-        if not params.workspace_folders and self.pygls.workspace.root_path is not None:
-            self._lone_root = Path(self.pygls.workspace.root_path)
+        root = self.pygls.workspace.root_path
+        if not params.workspace_folders and root is not None:
+            self._lone_root = Path(root)
         self._take_settings(params.initialization_options)
 
     def _meet_client(self, capabilities: types.ClientCapabilities, units: UnitCounter) -> Editor:
@@ -190,7 +194,7 @@ class Server:
         self.take_snapshot(self._snapshot)
 
     def _configure_loader(self) -> None:
-        folders = [to_fs_path(folder.uri) for folder in self.pygls.workspace.folders.values()]
+        folders = [read_path(folder.uri) for folder in self.pygls.workspace.folders.values()]
         roots = tuple(Path(folder) for folder in folders if folder is not None)
         if not roots and self._lone_root is not None:
             roots = (self._lone_root,)
@@ -203,7 +207,7 @@ class Server:
     # Measuring
 
     def _save(self, params: types.DidSaveTextDocumentParams) -> None:
-        path = to_fs_path(params.text_document.uri)
+        path = read_path(params.text_document.uri)
         if path is not None:
             self._measuring.saved(Path(path), self._choose_kernel(path))
 
@@ -226,7 +230,7 @@ class Server:
         if is_sass_uri(document.uri):
             self._sass.open(document.uri, document.text)
             return
-        path = to_fs_path(document.uri)
+        path = read_path(document.uri)
         if path is None:
             return
         self._documents.open(document.uri, path, document.text, document.version)
@@ -255,6 +259,11 @@ class Server:
         if (waiting := self._pushes.pop(uri, None)) is not None:
             waiting.cancel()
         self._documents.close(uri)
+
+    def _lose(self, uri: str) -> None:
+        """The client changed a document in a way we do not understand: nothing is said of it until it is opened again."""
+        logger.warning("a change of %s could not be read; it is left alone until it is opened again", uri)
+        self._close(types.DidCloseTextDocumentParams(text_document=types.TextDocumentIdentifier(uri=uri)))
 
     def _read_content(self, params: types.TextDocumentContentParams) -> types.TextDocumentContentResult:
         document = self._dispatcher.guard("SASS document", lambda: self._sass.make(params.uri), None)
@@ -333,7 +342,7 @@ class Server:
 
     def measure(self, uri: str | None) -> bool:
         """Run the user's command for a document, or for none."""
-        path = to_fs_path(uri) if uri is not None and not is_sass_uri(uri) else None
+        path = read_path(uri) if uri is not None and not is_sass_uri(uri) else None
         kernel = self._choose_kernel(path) if path is not None else None
         self._measuring.measure_now(None if path is None else Path(path), kernel)
         return self._is_trusted and self._settings.profile_command is not None
@@ -381,7 +390,8 @@ def serve_client() -> int:
     Returns:
         The process' exit status: 0 after an orderly shutdown, 1 when the client was simply gone.
     """
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    start_log()
     server = Server()
-    server.pygls.start_io(stdout=cast(BinaryIO, claim_stdout()))
+    server.pygls.incoming = IncomingPipe(sys.stdin.buffer)
+    server.pygls.start_io(stdin=cast(BinaryIO, server.pygls.incoming), stdout=cast(BinaryIO, claim_stdout()))
     return 0 if server.was_shut_down else 1
