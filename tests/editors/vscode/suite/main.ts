@@ -408,6 +408,17 @@ async function openSass(line: number): Promise<vscode.TextEditor | undefined> {
 
 const sassTextOf = (editor: vscode.TextEditor | undefined): string => editor?.document.getText() ?? "";
 
+/** Wait until the SASS, and nothing else, has been lit for a while: the editor may still be on its way from one side to the other. */
+async function waitForLitSass(): Promise<void> {
+  let since = Date.now();
+  await until("lit lines in the SASS", () => {
+    if (api.lit[0]?.uri !== sassEditor()?.document.uri.toString()) {
+      since = Date.now();
+    }
+    return Date.now() - since;
+  }, (steady) => steady > 1_200); // colours of the server's tokens come a little later, too
+}
+
 const looks: readonly Test[] = [
   ["the pictures of the README", async () => {
     await vscode.commands.executeCommand("notifications.clearAll");
@@ -422,8 +433,7 @@ const looks: readonly Test[] = [
     await vscode.commands.executeCommand("gpa.toggleSass");
     await until("a SASS document", sassEditor);
     await openSource();
-    await until("lit lines", () => api.lit, ([first]) => first?.uri === sassEditor()?.document.uri.toString());
-    await pause(500);
+    await waitForLitSass();
     const sassPicture = await screenshot("picture-sass", { x: 52, y: 92, width: 1290, height: 386 });
     for (const picture of [heatPicture, sassPicture]) {
       assert.ok(statSync(picture).size < 150_000, `${picture}: ${statSync(picture).size} bytes`);
@@ -439,8 +449,7 @@ const looks: readonly Test[] = [
     await screenshot("heat-light");
     await openSass(lines.victim);
     await openSource();
-    await until("lit lines", () => api.lit, ([first]) => first?.uri === sassEditor()?.document.uri.toString());
-    await pause(500);
+    await waitForLitSass();
     await screenshot("sass-light");
   }],
 ];
