@@ -26,9 +26,9 @@ def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
     reason = find_caused_reason(cause)
     if reason:
         parts[0] += f", mostly {reason}"
-    victims = list_victims(cause, name_place)
+    victims = list_victims(cause)
     if victims:
-        parts.append(f"waited for in {_list_names(victims)}")
+        parts.append(f"waited for in {_list_names(victims, name_place)}")
     elif causes.blame.causing_samples > causes.caused_samples / 2:
         parts.append("waited for on this line itself")
     if causes.called_samples >= 0.5:
@@ -51,10 +51,9 @@ def find_caused_reason(cause: CauseLine) -> str | None:
     return max(sums, key=lambda reason: sums[reason], default=None)
 
 
-def list_victims(cause: CauseLine, name_place: NamePlace) -> list[str]:
-    """The other lines that wait for this one, most samples first, as a reader of the file names them."""
-    places = [(pair.place.file, pair.place.line) for pair in cause.victims if pair.place is not None]
-    return list(dict.fromkeys(map(name_place, places)))
+def list_victims(cause: CauseLine) -> list[tuple[str, int]]:
+    """The other lines that wait for this one, as measured, most samples first."""
+    return list(dict.fromkeys((pair.place.file, pair.place.line) for pair in cause.victims if pair.place is not None))
 
 
 def describe_causes(cause: CauseLine, name_place: NamePlace) -> str:
@@ -107,9 +106,9 @@ def label_advice(advice: "Advice") -> str:
     return f"{advice.title}: {format_speedup(advice.speedup.estimate)}"
 
 
-def _list_names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_NAMED])
-    return f"{shown} and {len(names) - _MOST_NAMED} more places" if len(names) > _MOST_NAMED else shown
+def _list_names(places: Sequence[tuple[str, int]], name_place: NamePlace) -> str:
+    shown = ", ".join(dict.fromkeys(map(name_place, places[:_MOST_NAMED])))
+    return f"{shown} and {len(places) - _MOST_NAMED} more places" if len(places) > _MOST_NAMED else shown
 
 
 def _draw_pairs(title: str, pairs: Iterable["LinePair"], name_place: NamePlace, total: int) -> str:

@@ -1,9 +1,9 @@
 """The other ends of a line's stalls: every place it waits for, or that waits for it, once, whatever the reasons are. Pure functions."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpa_lsp.lsp.identity_cache import IdentityCache
 from gpa_lsp.lsp.places import Place
 from gpa_lsp.render.numbers import format_count
 
@@ -26,12 +26,16 @@ class Counterpart:
     heaviest: "LinePair"
 
 
-def gather_counterparts(pairs: "Iterable[LinePair]") -> tuple[Counterpart, ...]:
+def gather_counterparts(pairs: "tuple[LinePair, ...]") -> tuple[Counterpart, ...]:
     """The places of some pairs of one line, most samples first.
 
     Args:
         pairs: most samples first.
     """
+    return _known(pairs)
+
+
+def _gather(pairs: "tuple[LinePair, ...]") -> tuple[Counterpart, ...]:
     sums: dict[Place | None, float] = {}
     heaviest: dict[Place | None, LinePair] = {}
     for pair in pairs:
@@ -50,3 +54,6 @@ def describe_counterpart(counterpart: Counterpart) -> str:
     count = round(counterpart.samples)
     text = f"{format_count(count)} sample{'' if count == 1 else 's'} {pair.reason}"
     return text if pair.resource is None else f"{text} through {name_resource(pair.resource)}"
+
+
+_known: "IdentityCache[tuple[LinePair, ...], tuple[Counterpart, ...]]" = IdentityCache(_gather)

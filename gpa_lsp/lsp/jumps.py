@@ -1,6 +1,5 @@
 """From a line to what it waits for, and to who waits for it: in sources by their lines, in SASS documents by instruction."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
@@ -79,7 +78,7 @@ def _rank_counterparts(view: DocumentView, line: int, *, is_cause: bool) -> list
     return sorted(found, key=lambda one: -one[1].samples)
 
 
-def _list_pairs(cause: CauseLine, *, is_cause: bool) -> "Iterable[LinePair]":
+def _list_pairs(cause: CauseLine, *, is_cause: bool) -> "tuple[LinePair, ...]":
     return cause.causes.waits if is_cause else cause.causes.waiters
 
 

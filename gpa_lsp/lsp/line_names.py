@@ -35,13 +35,18 @@ def name_place(view: DocumentView, shown: VisibleKernel, place: Place | None) ->
         return "code without lines"
     location = locate_from(view, shown, place)
     if location is not None:
-        line = location.range.start.line + 1
-        return f"line {line}" if location.uri == view.uri else f"{name_file(place[0])}:{line}"
+        return name_location(view, place, location)
     file = shown.profile.files.get(place[0])
     if file is not None and file.local_path == view.local_path:
         return "a line edited since"
     where = f"{name_file(place[0])}:{place[1]}"
     return where if file is None else f"{where} as measured"
+
+
+def name_location(view: DocumentView, place: Place, location: types.Location) -> str:
+    """The same for a place that was found."""
+    line = location.range.start.line + 1
+    return f"line {line}" if location.uri == view.uri else f"{name_file(place[0])}:{line}"
 
 
 def locate_from(view: DocumentView, shown: VisibleKernel, place: Place) -> types.Location | None:

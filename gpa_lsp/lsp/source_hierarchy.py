@@ -4,9 +4,9 @@ Each step is one look into the line's pairs, so that cycles (a value carried aro
 named by where they are now, and remembered in ``data`` by where they were measured.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 
@@ -20,9 +20,6 @@ from gpa_lsp.lsp.positions import read_line
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.session_view import SessionView
 from gpa_lsp.render.numbers import format_percent
-
-if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
-    from gpa_lsp.report.pairs import LinePair
 
 KIND = "source"
 """In an item's ``data``: it is one of these."""
@@ -116,7 +113,7 @@ def list_steps(places: PlaceFinder, shown: VisibleKernel, place: Place, *, is_in
     causes = shown.kernel.causes.get(place)
     if causes is None:
         return []
-    pairs: Sequence[LinePair] = causes.waits if is_incoming else causes.waiters
+    pairs = causes.waits if is_incoming else causes.waiters
     steps = (_make_step(places, shown, counterpart) for counterpart in gather_counterparts(pairs))
     return [step for step in steps if step is not None]
 

@@ -8,7 +8,7 @@ from lsprotocol import types
 from gpa_lsp.lsp.cause_lines import CauseLine
 from gpa_lsp.lsp.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
-from gpa_lsp.lsp.line_names import locate_from, name_place
+from gpa_lsp.lsp.line_names import locate_from, name_location
 from gpa_lsp.lsp.places import Place
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.stall_table import label_line
@@ -98,11 +98,12 @@ def _say_suffering(view: DocumentView, hot: HotLine | None) -> _Side | None:
 
 def _say_causing(view: DocumentView, cause: CauseLine | None) -> _Side | None:
     """``causes 60 % → line 14``: what other lines suffer from this one; None below the user's threshold."""
-    if cause is None:
-        return None
+    total = 0 if cause is None else cause.shown.kernel.report.total_samples
+    if cause is None or cause.causes.blame.causing_samples < view.settings.min_share_ratio * total:
+        return None  # before the pairs are looked at
     others = [one for one in gather_counterparts(cause.causes.waiters) if one.place != cause.place]
     samples = sum(one.samples for one in others)
-    ratio = min(1.0, samples / (cause.shown.kernel.report.total_samples or 1))
+    ratio = min(1.0, samples / (total or 1))
     if not samples or ratio < view.settings.min_share_ratio:
         return None
     text = types.InlayHintLabelPart(value=f"causes {format_whole_percent(ratio)}")
@@ -127,5 +128,5 @@ def _link(
     location = locate_from(view, shown, top.place)
     if location is None:
         return ()
-    text = f" {arrow} {name_place(view, shown, top.place)}"
+    text = f" {arrow} {name_location(view, top.place, location)}"
     return (types.InlayHintLabelPart(value=text, tooltip=describe_counterpart(top), location=location),)

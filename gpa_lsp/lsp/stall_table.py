@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.lsp.document_view import HotLine
 from gpa_lsp.lsp.history_words import describe_line_change
+from gpa_lsp.lsp.identity_cache import IdentityCache
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.numbers import (
     format_count,
@@ -28,10 +29,17 @@ _MAX_KERNELS = 3
 
 def find_top_reason(counts: "ReasonCounts") -> str | None:
     """The stall reason with most samples, chosen as in findings everywhere; None when there is no stall."""
+    return _top_reasons(counts)
+
+
+def _find_top_reason(counts: "ReasonCounts") -> str | None:
     from gpa_lsp.render.findings import choose_reasons
 
     reasons = choose_reasons(counts)
     return reasons[0].name if reasons else None
+
+
+_top_reasons: "IdentityCache[ReasonCounts, str | None]" = IdentityCache(_find_top_reason)
 
 
 def label_line(line: HotLine) -> str:

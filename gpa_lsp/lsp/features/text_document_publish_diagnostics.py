@@ -45,12 +45,12 @@ def _mark_cause(view: DocumentView, line: int, cause: CauseLine) -> types.Diagno
     """On the causing line; the lines that suffer are related."""
     related: list[types.DiagnosticRelatedInformation] = []
     for pair in cause.victims:
-        if pair.place is None:
-            continue
-        location = locate_from(view, cause.shown, (pair.place.file, pair.place.line))
+        location = None if pair.place is None else locate_from(view, cause.shown, (pair.place.file, pair.place.line))
         if location is not None:
             text = f"{format_count(round(pair.samples))} samples wait here ({pair.reason})"
             related.append(types.DiagnosticRelatedInformation(location=location, message=text))
+        if len(related) == _MAX_RELATED:
+            break
     return types.Diagnostic(
         range=view.positions.find_text(line),
         severity=_SEVERITIES[view.settings.diagnostic_severity],
@@ -58,7 +58,7 @@ def _mark_cause(view: DocumentView, line: int, cause: CauseLine) -> types.Diagno
         code=find_caused_reason(cause),
         message=summarise_cause(cause, partial(name_place, view, cause.shown))
         + (" (measured before your edits)" if cause.is_edited else ""),
-        related_information=related[:_MAX_RELATED] or None,
+        related_information=related or None,
     )
 
 
