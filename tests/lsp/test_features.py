@@ -184,6 +184,13 @@ def test_a_kernel_has_one_complete_lens() -> None:
     assert edited == [(3, f"{title} · before your edits", "gpaLsp.showKernel"), (3, *sass)]
 
 
+def test_the_lens_counts_the_measured_lines_that_were_edited_in_its_kernel() -> None:
+    edited = SOURCE.replace("2 * x", "3 * x").replace("scale(", "twice(")
+    assert lenses(view(edited))[0][1].endswith(" · 2 lines edited since")
+    assert lenses(view(edited.replace("__global__", "// one\n__global__")))[0][1].endswith(" · 2 lines edited since")
+    assert lenses(view(SOURCE + "// behind\n"))[0][1].endswith(" · before your edits")
+
+
 def test_the_lens_to_the_sass_names_the_first_kernel_and_needs_room() -> None:
     kernels = [build_kernel(LISTING, name=f"saxpy<{n}>(float*)", mangled_name=f"k{n}") for n in range(4)]
     found = answer_code_lens(view(profile=make_profile(*kernels[:3])), LENS_PARAMS)

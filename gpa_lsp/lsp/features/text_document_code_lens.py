@@ -4,6 +4,7 @@ Complete, because Neovim 0.12 asks twice and loses lenses whose resolving is und
 start; with a command of the server's own, because a lens without one cannot be clicked and a command of the client's exists in one editor only.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -14,6 +15,7 @@ from gpa_lsp.lsp.cause_words import label_remedy
 from gpa_lsp.lsp.document_view import DocumentView, KernelAnchor
 from gpa_lsp.lsp.features import RequestFeature
 from gpa_lsp.lsp.kernel_page import describe_kernel_briefly
+from gpa_lsp.render.numbers import format_count_of
 
 _EDITED = " · before your edits"
 
@@ -25,10 +27,13 @@ def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[t
     """The lenses of the document's kernels, and of their loops and calls with advice."""
     del params
     lenses: list[types.CodeLens] = []
-    for line, anchors in groupby(view.anchors, key=lambda anchor: anchor.line):
+    kernels = [(line, tuple(anchors)) for line, anchors in groupby(view.anchors, key=lambda anchor: anchor.line)]
+    ends = [line for line, _ in kernels[1:]] + [len(view.positions.lines) + 1]
+    for (line, anchors), end in zip(kernels, ends, strict=True):
         start = view.positions.find_start(line)
         span = types.Range(start=start, end=start)
-        lenses.extend(types.CodeLens(range=span, command=command) for command in _list_commands(tuple(anchors)))
+        stale = bisect_left(view.stale, end) - bisect_left(view.stale, line)
+        lenses.extend(types.CodeLens(range=span, command=command) for command in _list_commands(anchors, stale))
     for line, remedies in groupby(view.remedies, key=lambda anchor: anchor.line):
         start = view.positions.find_start(line)
         span = types.Range(start=start, end=start)
@@ -44,17 +49,26 @@ def _list_remedies(anchors: Sequence[RemedyAnchor]) -> Iterator[types.Command]:
     yield types.Command(title=title, command="gpaLsp.showKernel", arguments=arguments)
 
 
-def _remark(anchor: KernelAnchor) -> str:
+def _remark(anchor: KernelAnchor, stale: int) -> str:
+    """What became of the text since: that some of what was measured is gone, or that something else was edited."""
     if anchor.is_withheld:
         return " · not this text was measured"
+    if anchor.is_edited and stale:
+        return f" · {format_count_of(stale, 'line')} edited since"
     return _EDITED if anchor.is_edited else ""
 
 
-def _list_commands(anchors: Sequence[KernelAnchor]) -> Iterator[types.Command]:
+def _list_commands(anchors: Sequence[KernelAnchor], stale: int) -> Iterator[types.Command]:
+    """The lenses of the kernels on one line.
+
+    Args:
+        anchors: longest first.
+        stale: lines between this line and the next one with kernels that were edited since they were measured.
+    """
     shown = anchors if len(anchors) <= _MAX_PER_LINE else anchors[: _MAX_PER_LINE - 1]
     for anchor in shown:
         kernel = anchor.shown.kernel
-        title = describe_kernel_briefly(anchor.shown) + _remark(anchor)
+        title = describe_kernel_briefly(anchor.shown) + _remark(anchor, stale)
         yield types.Command(title=title, command="gpaLsp.showKernel", arguments=[kernel.report.mangled_name])
     if len(shown) < len(anchors):
         rest = len(anchors) - len(shown)
