@@ -14,6 +14,9 @@ from pathlib import Path
 from gpa_lsp import __version__
 from gpa_lsp.binary.disassembly_cache import open_cache
 from gpa_lsp.binary.tool_location import find_tool, name_override
+from gpa_lsp.collect.ncu_location import find_ncu
+from gpa_lsp.errors import MissingToolError
+from gpa_lsp.history.location import find_database
 
 _TIMEOUT_S = 10
 
@@ -86,12 +89,13 @@ def inspect_installation() -> tuple[Component, ...]:
         *(_inspect_library(name, adds) for name, adds in _LIBRARIES),
         _inspect_tool("nvdisasm", "instruction texts, def-use and control flow", "pip install nvidia-cuda-nvdisasm"),
         _inspect_tool("cuobjdump", "device code in compressed fat binaries", "pip install nvidia-cuda-cuobjdump"),
-        _inspect_tool("ncu", "recording profiles on this machine", "install NVIDIA Nsight Compute"),
+        _inspect_ncu(),
         _inspect_package("cuda-python", "compiling and launching kernels from Python"),
         _inspect_package("nvidia-cuda-nvrtc", "compiling CUDA C++ without a toolkit"),
         _inspect_driver(),
         _inspect_architectures(),
         _inspect_cache(),
+        _inspect_history(),
     )
 
 
@@ -116,8 +120,17 @@ def _inspect_package(name: str, adds: str) -> Component:
     return Component(name=name, state=part.state, detail=part.detail, adds=adds, install="pip install 'gpa-lsp[cuda]'")
 
 
-def _inspect_tool(name: str, adds: str, install: str) -> Component:
-    path = find_tool(name)
+def _inspect_ncu() -> Component:
+    """It is more often not on ``PATH`` than on it."""
+    try:
+        path = find_ncu()
+    except MissingToolError:
+        path = None
+    return _inspect_tool("ncu", "recording profiles on this machine", "install NVIDIA Nsight Compute", path)
+
+
+def _inspect_tool(name: str, adds: str, install: str, found: Path | None = None) -> Component:
+    path = found or find_tool(name)
     if path is None:
         override = os.environ.get(name_override(name))
         detail = f"{name_override(name)} is set to {override}, which is no program" if override else "not installed"
@@ -168,6 +181,12 @@ def _inspect_cache() -> Component:
     size_mib = sum(size for _, size in files) / (1 << 20)
     detail = f"{folder}, {len(files):,} files, {size_mib:,.1f} MiB" if files else f"{folder}, empty"
     return _found("cache of disassemblies", detail, "answers without disassembling again")
+
+
+def _inspect_history() -> Component:
+    path = find_database()
+    detail = f"{path}, {path.stat().st_size / (1 << 20):,.1f} MiB" if path.is_file() else f"{path}, not made yet"
+    return _found("history of measurements", detail, "what changed since the last run and since a baseline")
 
 
 def _list_files(folder: Path) -> Iterator[tuple[Path, int]]:
