@@ -3,10 +3,13 @@
 Everywhere else a line is 1-based and a column does not exist.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
 from lsprotocol import types
+
+_ASCII = re.compile("[\\x00-\\x7f]+")
 
 
 class UnitCounter(Protocol):
@@ -73,7 +76,10 @@ class Positions:
         return len(text)
 
     def _count_units(self, text: str) -> int:
-        return len(text) if text.isascii() else self.units.client_num_units(text)
+        if text.isascii():
+            return len(text)
+        others = _ASCII.sub("", text)  # a character at a time is what the counter does, and most are one unit anyhow
+        return len(text) - len(others) + self.units.client_num_units(others)
 
 
 def read_line(position: types.Position) -> int:

@@ -201,6 +201,8 @@ def _find_leaks(code: KernelCode) -> frozenset[int]:
 def _find_turned_headers(code: KernelCode) -> list[int]:
     """The header of each block's innermost loop in the graph whose edges are turned round, entered at its end; -1 outside loops."""
     count = len(code.first_row)
+    if not (code.header_of_block >= 0).any():
+        return [-1] * count
     starts, predecessors = code.predecessor_starts.tolist(), code.predecessors.tolist()
     turned = [predecessors[low:high] for low, high in pairwise(starts)]
     turned.append(np.flatnonzero(code.may_end).tolist())

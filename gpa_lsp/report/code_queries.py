@@ -16,11 +16,14 @@ from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.code_index import CodeIndex, index_code
 from gpa_lsp.report.code_scan import scan_back, scan_on
 
-MOST_ROWS = 500
-"""Answers stop here: nobody reads more, and editors choke on it."""
+MOST_ROWS = 300
+"""Answers stop here: nobody reads more."""
 
 MOST_BLOCKS = 1_000
-"""An answer looks at no more blocks than this, which takes milliseconds; nor does a web."""
+"""An answer looks at no more blocks than this, which takes milliseconds."""
+
+MOST_BLOCKS_OF_WEB = 400
+"""All answers of a web together."""
 
 _TOP = -1
 """Not inside a call that the question came through."""
@@ -110,7 +113,7 @@ def find_web(code: KernelCode, row: int, resource: int, *, is_written: bool) -> 
     found: dict[tuple[int, bool], None] = {(row, is_written): None}
     waiting = [(row, is_written)]
     is_from_outside, is_complete, blocks = False, True, 0
-    while waiting and blocks < MOST_BLOCKS and len(found) < MOST_ROWS:
+    while waiting and blocks < MOST_BLOCKS_OF_WEB and len(found) < MOST_ROWS:
         at, is_def = waiting.pop()
         answer = (find_uses if is_def else find_defs)(code, at, resource)
         blocks += 1 + answer.blocks
@@ -149,10 +152,10 @@ class _Walk:
             self.step(*self._waiting.pop())
             blocks += 1
         return FoundRows(
-            rows=tuple(sorted(self.rows)),
+            rows=tuple(sorted(self.rows)[:MOST_ROWS]),
             is_from_outside=self.is_from_outside,
             past_calls=tuple(sorted(self.past_calls)),
-            is_complete=not self._waiting,
+            is_complete=not self._waiting and len(self.rows) <= MOST_ROWS,
             blocks=blocks,
         )
 
