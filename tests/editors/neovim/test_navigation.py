@@ -153,5 +153,5 @@ def test_completion_offers_what_there_is(source: Neovim) -> None:
     assert source.lua("return vim.fn.getcompletion('GpaLsp heat o', 'cmdline')") == ["on", "off"]
     kernels = source.lua("return vim.fn.getcompletion('GpaLsp kernel ', 'cmdline')")
     assert len(kernels) == 2 and any("relax" in name for name in kernels)
-    source.lua("pcall(vim.cmd.GpaLsp, 'nonsense')")
-    assert "there is no `:GpaLsp nonsense`" in source.messages()
+    refused = source.lua("local _, reason = pcall(vim.cmd.GpaLsp, 'nonsense'); return reason")
+    assert "there is no `:GpaLsp nonsense`" in str(refused) + source.messages()

@@ -94,6 +94,7 @@ def test_registers_have_definitions_and_references(beside: Neovim) -> None:
     lines = beside.lua("return vim.tbl_map(function(item) return item.text end, vim.fn.getqflist())")
     assert any("FFMA" in line for line in lines)
     beside.command("cclose")
+    beside.command("wincmd b")  # 0.10 goes to the first window
 
     beside.lua("vim.lsp.buf.document_highlight()")
     beside.wait_for(

@@ -113,8 +113,7 @@ function M.apply()
   set('GpaLinked', { link = 'CursorLine' })
   set('GpaLinkedNumber', { link = 'CursorLineNr' })
   set('GpaLinkedMain', { bold = true, underline = true })
-  set('@lsp.mod.hot.nvsass', { link = 'GpaHeatSign9' })
-  set('@lsp.mod.warm.nvsass', { link = 'GpaHeatSign5' })
+  set('@lsp.mod.hot.nvsass', { bold = true })
 end
 
 local is_following = false

@@ -60,7 +60,6 @@ local function draw(buffer, hints, encoding)
       vim.api.nvim_buf_set_extmark(buffer, namespace, hint.position.line, byte, {
         virt_text = chunks,
         virt_text_pos = 'inline',
-        hl_mode = 'combine',
       })
     end
   end

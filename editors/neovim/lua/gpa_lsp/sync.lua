@@ -87,6 +87,12 @@ local function show_link(link, windows)
   end
 end
 
+--- Where the cursor is, and in which text.
+local function describe_place()
+  local uri, line = rpc.place()
+  return ('%s:%d:%d'):format(uri, line, vim.api.nvim_buf_get_changedtick(0))
+end
+
 --- Ask what belongs to the line under the cursor, and show it.
 local function synchronise()
   local windows = is_wanted() and find_windows()
@@ -96,7 +102,7 @@ local function synchronise()
     return
   end
   local uri, line = rpc.place()
-  local place = ('%s:%d:%d'):format(uri, line, vim.api.nvim_buf_get_changedtick(0))
+  local place = describe_place()
   local client = rpc.find_clients(0)[1]
   if place == last_place or not client then
     return
@@ -104,8 +110,8 @@ local function synchronise()
   last_place = place
   local question = { command = 'gpaLsp.findLinked', arguments = { uri, line } }
   rpc.request(client, 'workspace/executeCommand', question, function(links)
-    if place ~= last_place then
-      return -- the cursor has moved on
+    if place ~= last_place or place ~= describe_place() then
+      return -- the cursor has moved on, perhaps into one of these windows
     end
     clear()
     local shown = {}
