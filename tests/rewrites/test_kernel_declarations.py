@@ -298,6 +298,7 @@ def test_what_the_bound_costs_is_said() -> None:
     [
         "__global__ void __launch_bounds__(256) k(float *x)",
         "__global__ void __launch_bounds__(128) k(float *x)",
+        "__global__ void __launch_bounds__(1024u) k(float *x)",
         "__global__ void __launch_bounds__(block_size) k(float *x)",
         "__global__ void __launch_bounds__(1024, 2) k(float *x)",
         "__global__ auto k(float *x) -> void",

@@ -218,6 +218,8 @@ def literals(statement: str, *, decorator: str = SIGNED, head: str = NUMBA) -> l
         ("y[1, 2] += 0.5", "y[1, 2] += np.float32(0.5)"),
         ("t[1, 2] = (t[0, 0] + v) * 2.5", "t[1, 2] = (t[0, 0] + v) * np.float32(2.5)"),
         ("u[1] = u[2] / 3.0 + w", "u[1] = u[2] / np.float32(3.0) + w"),
+        ("h = (x[1] + s) * v; u[1] = u[2] * 0.5 - h", "h = (x[1] + s) * v; u[1] = u[2] * np.float32(0.5) - h"),
+        ("h = -s; u[1] = h * 0.5", "h = -s; u[1] = h * np.float32(0.5)"),
         ("d[1] = np.float32(x[0] * 0.5)", "d[1] = np.float32(x[0] * np.float32(0.5))"),
     ],
 )
@@ -240,6 +242,9 @@ def test_numba_literals_among_single_precision(before: str, after: str) -> None:
         "x[0] = d[1] * 0.5",
         "d[0] = x[1] * 0.5",
         "z = x[1] * 0.5",
+        "x[0] **= x[1] * 0.5",
+        "h = x[1] ** s; x[0] = h * 0.5",
+        "h = x[1] * n; x[0] = h * 0.5",
         "x[0] = f(x[1]) * 0.5",
         "f(x[1] * 0.5)",
         "v = 2.0; x[0] = v * 0.5",
@@ -248,6 +253,15 @@ def test_numba_literals_among_single_precision(before: str, after: str) -> None:
 )
 def test_numba_literals_of_which_that_is_not_certain(statement: str) -> None:
     assert literals(statement) == []
+
+
+def test_numba_literals_that_are_rounded_are_said_to_be() -> None:
+    text = f'{NUMBA}@cuda.jit("void(float32[:])")\ndef k(x):\n    x[0] = x[1] * {{}}  #!\n'
+    (exact,) = offer("strength_reduction", text.format("0.5"), file="k.py")
+    (rounded,) = offer("strength_reduction", text.format("0.1"), file="k.py")
+    assert exact.title == "Write `np.float32(0.5)`"
+    assert rounded.title == "Write `np.float32(0.1)` (rounds to float)"
+    assert exact.changes_results
 
 
 def test_numba_signatures_as_objects_and_none_at_all() -> None:

@@ -153,6 +153,7 @@ def test_reading_the_divisor_in_the_loop_is_harmless(statement: str) -> None:
         ("/ b", "/ i"),
         ("/ b", "/ f(b)"),
         ("/ b", "/ 3.0f"),
+        ("/ b", "/ (3.0f + 1)"),
         ("/ b", "/ unknown"),
         ("/ b", "/ (c = b)"),
         ("x[i] / b", "i / n"),
@@ -162,6 +163,7 @@ def test_reading_the_divisor_in_the_loop_is_harmless(statement: str) -> None:
         ("float c = b + 1;", "__shared__ float b;"),
         ("float c = b + 1;", "static float b;"),
         ("for (int i", "if (n) for (int i"),
+        ("for (int i", "c += 1; for (int i"),
     ],
 )
 def test_not_what_the_text_does_not_prove(before: str, after: str) -> None:

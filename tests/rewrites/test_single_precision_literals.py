@@ -82,6 +82,7 @@ def test_comparing_with_a_number_a_float_holds_changes_nothing() -> None:
     (found,) = offer("strength_reduction", body("if (a > 0.5) n = 1;"))
     assert not found.changes_results
     assert found.is_preferred
+    assert found.explanation.endswith("The result is the same.")
     (rounded,) = offer("strength_reduction", body("if (a > 0.1) n = 1;"))
     assert rounded.changes_results
     (computed,) = offer("strength_reduction", body("if (a * v.x > 0.5) n = 1;"))

@@ -231,6 +231,7 @@ def test_code_in_a_comment_is_no_pragma() -> None:
     [
         "__global__ void k(int n) {\n  if (n) for (int i = 0; i < n; ++i) f(i);  //!\n}\n",
         "__global__ void k(int n) { for (int i = 0; i < n; ++i) f(i); }  //!\n",
+        "__global__ void k(int n) {\n  [[unrolled]]\n  for (int i = 0; i < n; ++i) f(i);  //!\n}\n",
         "__global__ void k(int n) {\n  /* x */ for (int i = 0; i < n; ++i) f(i);  //!\n}\n",
     ],
 )

@@ -53,7 +53,7 @@ def _propose(site: Site) -> Iterator[Proposal]:
 def _find_loop(site: Site, division: Division) -> "Node | None":
     """The outermost loop that leaves the divisor alone, where a declaration can stand before it; None when there is none."""
     is_real = division.type.is_float or division.type.is_double
-    if not is_real or division.divisor.type == "number_literal":
+    if not is_real or not any(one.type == "identifier" for one in walk(division.divisor)):
         return None
     found = None
     for loop in find_loops_around(division.node, LOOPS):
