@@ -26,8 +26,8 @@ export function isCurrent(heat: Heat, version: number): boolean {
   return heat.version === null || heat.version >= version;
 }
 
-/** The nearest hot line after or before a line; from the end it starts over. Undefined when there is none. */
-export function findNextHotLine(marks: readonly HeatMark[], line: number, step: 1 | -1): HeatMark | undefined {
-  const ordered = step === 1 ? marks : [...marks].reverse();
-  return ordered.find((mark) => (mark.line - line) * step > 0) ?? ordered[0];
+/** The nearest hot line after or before a line; from the end it starts over. Undefined when there is none. `hot` ascends. */
+export function findNextHotLine<T extends { readonly line: number }>(hot: readonly T[], line: number, step: 1 | -1): T | undefined {
+  const ordered = step === 1 ? hot : [...hot].reverse();
+  return ordered.find((one) => (one.line - line) * step > 0) ?? ordered[0];
 }

@@ -1,13 +1,13 @@
 /** Jumps along stalls: to the cause, to the victim, to the next hot line. */
 
-import { commands, type Position, type QuickPickItem, window } from "vscode";
+import { commands, Position, type QuickPickItem, Uri, window } from "vscode";
 import type { Connection } from "./client";
 import type { HeatView } from "./heat";
 import { findNextHotLine } from "./heatMarks";
 import type { JumpMemory } from "./jumpMemory";
 import { nameLine, pickWithPreview } from "./lists";
 import { placeOf, showLine, showPlace, toProtocol } from "./placement";
-import type { Jump } from "./protocol";
+import type { HotSpot, Jump } from "./protocol";
 
 type Finder = "gpaLsp.findCauses" | "gpaLsp.findVictims";
 
@@ -70,16 +70,34 @@ export async function goBack(memory: JumpMemory): Promise<void> {
   await (origin === undefined ? commands.executeCommand("workbench.action.navigateBack") : showPlace(origin));
 }
 
-/** Move to the next or previous line with heat in this document. */
-export async function goToHotLine(heat: HeatView, step: 1 | -1): Promise<void> {
+interface HotLine {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** Move to the next or previous hot line of this document. */
+export async function goToHotLine(connection: Connection, heat: HeatView, step: 1 | -1): Promise<void> {
   const editor = window.activeTextEditor;
-  const next = editor && findNextHotLine(heat.marksOf(editor.document.uri), editor.selection.active.line, step);
-  if (editor === undefined || next === undefined) {
-    await commands.executeCommand("gpa.listHotSpots");
+  if (editor === undefined) {
     return;
   }
-  const start: Position = editor.document.lineAt(next.line).range.start;
-  await showLine(editor.document.uri, start.with({ character: editor.document.lineAt(next.line).firstNonWhitespaceCharacterIndex }));
+  const { document, selection } = editor;
+  const next = findNextHotLine(await listHotLines(connection, heat, document.uri), selection.active.line, step);
+  if (next === undefined || next.line >= document.lineCount) {
+    window.setStatusBarMessage("$(info) This file has no hot lines", 4_000);
+    return;
+  }
+  await showLine(document.uri, new Position(next.line, document.lineAt(next.line).firstNonWhitespaceCharacterIndex));
   window.setStatusBarMessage(`$(flame) ${next.text}`, 6_000);
 }
 
+/** Those with heat; where none is drawn, as in SASS, the hot spots of the document. */
+async function listHotLines(connection: Connection, heat: HeatView, uri: Uri): Promise<readonly HotLine[]> {
+  const marks = heat.marksOf(uri);
+  if (marks.length > 0) {
+    return marks;
+  }
+  const spots = (await connection.run<readonly HotSpot[] | null>("gpaLsp.listHotSpots", toProtocol(uri))) ?? [];
+  const here = spots.filter((spot) => Uri.parse(spot.uri, true).toString() === uri.toString());
+  return here.map(({ range, text }) => ({ line: range.start.line, text })).sort((one, other) => one.line - other.line);
+}

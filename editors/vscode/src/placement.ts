@@ -45,9 +45,10 @@ export async function showPlace(place: Place, options: ShowOptions = {}): Promis
 }
 
 export async function showLine(uri: Uri, start: Position, options: ShowOptions = {}): Promise<TextEditor> {
+  const isInView = window.visibleTextEditors.some((editor) => editor.document.uri.toString() === uri.toString());
   const shown = await window.showTextDocument(uri, { viewColumn: pickColumn(uri), preserveFocus: options.preserveFocus ?? false, preview: isSass(uri) });
   shown.selection = new Selection(start, start);
-  shown.revealRange(new Range(start, start), options.reveal ?? TextEditorRevealType.InCenterIfOutsideViewport);
+  shown.revealRange(new Range(start, start), options.reveal ?? (isInView ? TextEditorRevealType.InCenterIfOutsideViewport : TextEditorRevealType.InCenter));
   return shown;
 }
 

@@ -105,12 +105,16 @@ const reading: readonly Test[] = [
   ["the hover is drawn, with nothing raw in it", async () => {
     const editor = await startOver();
     putCursor(editor, lines.victim);
-    await vscode.commands.executeCommand("editor.action.showHover");
+    await vscode.commands.executeCommand("editor.action.showHover", { focus: "autoFocusImmediately" });
     await waitFor(".monaco-hover", "neighbour says");
     await pause(300);
     const [text] = (await texts(".monaco-resizable-hover")).filter((shown) => shown.includes("neighbour says"));
     assert.doesNotMatch(text ?? "", /data:image|\|---|command:/);
     await screenshot("hover-dark");
+    assert.ok((await count(".monaco-hover img")) > 0, "there is no picture");
+    await press("PageDown"); // the hover has the focus
+    await pause(200);
+    await screenshot("hover-picture-dark");
     await vscode.commands.executeCommand("editor.action.hideHover");
   }],
   ["definitions on a source are the neighbour's alone: no list to choose from", async () => {
@@ -212,6 +216,14 @@ const sass: readonly Test[] = [
     const column = document.lineAt(line).text.indexOf("LDG");
     const texts = await until("hover", () => hoverTexts(document.uri, new vscode.Position(line, column + 1)), (all) => all.length > 0);
     assert.ok(!texts.some((text) => text.includes("neighbour says")));
+    const before = editor.selection;
+    editor.selection = new vscode.Selection(line, column + 1, line, column + 1);
+    await vscode.commands.executeCommand("editor.action.showHover");
+    await waitFor(".monaco-hover .monaco-hover-content:visible");
+    await pause(300);
+    await screenshot("sass-hover-dark");
+    await vscode.commands.executeCommand("editor.action.hideHover");
+    editor.selection = before;
     const symbols = await vscode.commands.executeCommand<readonly unknown[]>("vscode.executeDocumentSymbolProvider", document.uri);
     assert.ok(symbols.length > 0);
     const folds = await vscode.commands.executeCommand<readonly unknown[]>("vscode.executeFoldingRangeProvider", document.uri);
@@ -235,6 +247,17 @@ const sass: readonly Test[] = [
     const found = await vscode.commands.executeCommand<(vscode.Location | vscode.LocationLink)[]>("vscode.executeDefinitionProvider", document.uri, at);
     const targets = found.map((one) => ("targetRange" in one ? one.targetRange : one.range).start.line);
     assert.ok(targets.includes(editor.selection.active.line), JSON.stringify(targets));
+  }],
+  ["the next hot instruction is a key away", async () => {
+    const editor = sassEditor();
+    const before = editor?.selection.active.line ?? 0;
+    await press("Control+F8");
+    await until("another instruction", activeLine, (line) => line !== undefined && line !== before);
+    assert.equal(activeScheme(), "gpa-sass");
+    assert.match(textOfLine(), /\d %/);
+    await press("Control+Shift+F8");
+    await until("the one before", activeLine, (line) => line !== undefined && line <= before);
+    putCursor(vscode.window.activeTextEditor as vscode.TextEditor, before);
   }],
   ["the way back leads to the line of the instruction", async () => {
     await press("Alt+m");
@@ -371,7 +394,7 @@ const changing: readonly Test[] = [
     await until("other instructions in the SASS that is open", () => sassTextOf(sassEditor()), (now) => now !== "" && now !== text);
     await screenshot("measured-dark");
   }],
-  ["measuring is cancelled from the status bar's progress, and no process is left", async () => {
+  ["measuring is cancelled, and no process is left", async () => {
     behave("hang");
     await startOver();
     void vscode.commands.executeCommand("gpa.measure");
@@ -439,6 +462,14 @@ const looks: readonly Test[] = [
       assert.ok(statSync(picture).size < 150_000, `${picture}: ${statSync(picture).size} bytes`);
     }
     await vscode.commands.executeCommand("workbench.action.toggleSidebarVisibility");
+  }],
+  ["the walkthrough opens at its first step", async () => {
+    await startOver();
+    await vscode.commands.executeCommand("workbench.action.openWalkthrough", "gpa-lsp.gpa-lsp#start", false);
+    await waitFor(".getting-started-category, .gettingStartedContainer", "Find Out Why Your Kernels Stall");
+    await waitFor(".getting-started-step", "Record a profile");
+    await pause(800);
+    await screenshot("walkthrough-dark");
   }],
   ["the light theme", async () => {
     await vscode.workspace.getConfiguration("workbench").update("colorTheme", "Default Light Modern", vscode.ConfigurationTarget.Global);
