@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gpa_lsp.binary.model import ResourceKind, encode_resource
-from gpa_lsp.binary.opcodes import describe_mnemonic
+from gpa_lsp.binary.opcodes import MaskUse, describe_mnemonic
 from gpa_lsp.binary.operands import find_registers
 from gpa_lsp.binary.uses import OperandRole, find_roles
 from gpa_lsp.lsp.sass.operand_spans import SpanKind, find_mnemonic, list_operands
@@ -46,8 +46,10 @@ def list_values(text: str) -> tuple[OperandValue, ...]:
     guard, start, end = find_mnemonic(text)
     mnemonic = text[start:end]
     tokens = text[end + 1 :].split(_SEPARATOR)
-    roles = find_roles(mnemonic, describe_mnemonic(mnemonic), [token.strip() for token in tokens])
+    opcode = describe_mnemonic(mnemonic)
+    roles = find_roles(mnemonic, opcode, [token.strip() for token in tokens])
     places = list(_place_tokens(tokens, end + 1, roles))
+    writes_mask = opcode.predicate_mask is MaskUse.WRITE
     values = []
     for span in list_operands(text):
         if span.end <= guard:
@@ -55,17 +57,10 @@ def list_values(text: str) -> tuple[OperandValue, ...]:
             continue
         first, token, role = next(place for place in reversed(places) if place[0] <= span.start)
         resources = _find_resources(token, span.start - first, role) or span.resources
-        is_register = bool(resources)
-        values.append(
-            OperandValue(
-                span.start,
-                span.end,
-                span.kind,
-                resources,
-                is_register and role.is_read,
-                is_register and role.is_written,
-            )
-        )
+        is_read, is_written = bool(resources) and role.is_read, bool(resources) and role.is_written
+        if token.strip() in _WHOLE_FILES:
+            is_read, is_written = not writes_mask, writes_mask
+        values.append(OperandValue(span.start, span.end, span.kind, resources, is_read, is_written))
     return tuple(values)
 
 

@@ -1,0 +1,69 @@
+"""Questions about the code of real reports: what blame found through registers, the questions find as well; and everything can be asked."""
+
+import random
+
+import pytest
+from lsprotocol import types
+
+from gpa_lsp.blame.model import Dependency
+from gpa_lsp.lsp.sass import definition, hierarchy, hover, references
+from gpa_lsp.lsp.sass.document import build_document
+from gpa_lsp.lsp.sass.operand_values import list_values
+from gpa_lsp.pipeline import analyse
+from gpa_lsp.report.code_queries import find_defs, find_uses
+from gpa_lsp.report.model import KernelReport
+from tests.conftest import find_corpus
+from tests.lsp.sass.documents import URI, open_document, show_report
+
+CORPUS = find_corpus()
+REPORTS = sorted(path.name for path in (CORPUS / "ncu").glob("*.ncu-rep")) if CORPUS else []
+DOCUMENT = types.TextDocumentIdentifier(URI)
+
+pytestmark = [
+    pytest.mark.corpus,
+    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
+]
+
+
+def analyse_kernels(name: str) -> list[KernelReport]:
+    assert CORPUS is not None
+    return [kernel for kernel in analyse([CORPUS / "ncu" / name]).kernels if kernel.code is not None]
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_blamed_registers_are_defined_where_blame_says(name: str) -> None:
+    for kernel in analyse_kernels(name):
+        if kernel.blame is None or kernel.code is None:
+            continue
+        edges = kernel.blame.edges
+        columns = (edges.use_row, edges.def_row, edges.dependency, edges.resource)
+        for use, source, dependency, resource in zip(*(column.tolist() for column in columns), strict=True):
+            if resource >= 0 and dependency in (Dependency.READ_AFTER_WRITE, Dependency.GUARD):
+                assert source in find_defs(kernel.code, use, resource).rows
+                assert use in find_uses(kernel.code, source, resource).rows
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_everything_can_be_asked(name: str) -> None:
+    chance = random.Random(name)
+    asked = 0
+    for kernel in analyse_kernels(name):
+        view = open_document(build_document(URI, show_report(kernel, {})))
+        texts = kernel.instructions.texts
+        for row in chance.sample(range(len(texts)), min(40, len(texts))):
+            for value in (None, *list_values(texts[row])):
+                column = view.document.instruction_column + (0 if value is None else value.start)
+                place = view.positions.find_place(int(view.document.line_of_row[row]), column)
+                found = hover.answer_hover(view, types.HoverParams(DOCUMENT, place))
+                assert found is not None and texts[row] in str(found.contents)
+                definition.answer(view, types.DefinitionParams(DOCUMENT, place))
+                references.answer_highlights(view, types.DocumentHighlightParams(DOCUMENT, place))
+                context = types.ReferenceContext(include_declaration=True)
+                places = references.answer_references(view, types.ReferenceParams(context, DOCUMENT, place))
+                if value is not None and value.resources and value.is_read:
+                    assert places, (row, texts[row])
+                asked += 1
+            for is_incoming in (True, False):
+                steps = hierarchy.list_steps(view, row, is_incoming=is_incoming)
+                assert all(0 <= step.ratio <= 1 for step in steps)
+    assert asked
