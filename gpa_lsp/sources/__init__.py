@@ -1,1 +1,1 @@
-"""PARSE: the text of a source file → what a line of it loads, stores, divides and calls, for hints that name the code they are about."""
+"""PARSE: the text of a source file → what a line of it does, and what the text proves about names, types, uses and loops."""

@@ -238,6 +238,7 @@ def test_which_kernel() -> None:
     assert "j(const float *__restrict__" in rewrite("code_reordering", text)
     assert "k(const float *__restrict__" in rewrite("code_reordering", text, kernel="k")
     assert offer("code_reordering", one.format("k", "")) == ()
+    assert offer("code_reordering", one.format("k", "  //!").replace("global", "device")) == ()
     assert (
         offer("code_reordering", "__device__ void k(const float *in, float *out) { out[0] = in[0]; }\n", kernel="k")
         == ()

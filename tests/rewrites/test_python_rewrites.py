@@ -245,6 +245,8 @@ def test_numba_literals_among_single_precision(before: str, after: str) -> None:
         "x[0] **= x[1] * 0.5",
         "h = x[1] ** s; x[0] = h * 0.5",
         "h = x[1] * n; x[0] = h * 0.5",
+        "h = g; g = h; x[0] = h * 0.5",
+        "h += x[1]; x[0] = h * 0.5",
         "x[0] = f(x[1]) * 0.5",
         "f(x[1] * 0.5)",
         "v = 2.0; x[0] = v * 0.5",
@@ -271,6 +273,7 @@ def test_numba_signatures_as_objects_and_none_at_all() -> None:
     assert literals("u[0] = u[1] * 0.5", decorator="@cuda.jit") == ["u[0] = u[1] * np.float32(0.5)"]
     assert literals("x[0] = x[1] * 0.5", decorator='@cuda.jit("void(float32[:])")') == []
     assert literals("x[0] = x[1] * 0.5", decorator='@cuda.jit(["void(float32[:])"])') == []
+    assert literals("x[0] = x[1] * 0.5", decorator='@cuda.jit("void(float32[:], float32[:, :], float32, int32")') == []
 
 
 def test_numba_needs_a_name_for_the_conversion() -> None:
