@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpa_lsp.lsp.globs import compile_globs, split_glob
+
 PASSED_OVER = frozenset(
     {".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox", ".nox",
      ".cache", ".idea", ".vscode", ".cargo", "site-packages"}
@@ -76,7 +78,7 @@ class ProfileFinder:
             )
         for glob in globs:
             if glob not in relative:
-                folder, rest = split_glob(os.fspath(Path(glob).expanduser()))
+                folder, rest = split_glob(os.path.expanduser(glob))  # noqa: PTH111 - Path's raises for a user there is not
                 pattern = compile_globs([rest])
                 self._roots.setdefault(
                     folder, _Root(real_path=os.path.realpath(folder), pattern=pattern, max_depth=max_depth)
@@ -156,39 +158,3 @@ def read_stamp(path: str | Path) -> Stamp | None:
     if status.st_mode & 0o170000 != 0o100000:
         return None
     return Stamp(size_bytes=status.st_size, modified_ns=status.st_mtime_ns, inode=status.st_ino)
-
-
-def split_glob(glob: str) -> tuple[str, str]:
-    """The folder before the first wildcard, and the rest.
-
-    >>> split_glob("/scratch/run*/**/*.ncu-rep")
-    ('/scratch', 'run*/**/*.ncu-rep')
-    """
-    parts = Path(glob).parts
-    plain = 0
-    while plain < len(parts) - 1 and not re.search(r"[*?\[]", parts[plain]):
-        plain += 1
-    return os.fspath(Path(*parts[:plain])), "/".join(parts[plain:])
-
-
-def compile_globs(globs: Iterable[str]) -> re.Pattern[str]:
-    """A pattern for paths relative to a root, with ``/`` between their parts.
-
-    >>> pattern = compile_globs(["**/*.ncu-rep", "out/*.json"])
-    >>> [bool(pattern.fullmatch(path)) for path in ("a.ncu-rep", "x/y/a.ncu-rep", "out/a.json", "out/x/a.json")]
-    [True, True, True, False]
-    """
-    return re.compile("|".join(f"(?:{_translate_glob(glob)})" for glob in globs) or r"(?!)")
-
-
-def _translate_glob(glob: str) -> str:
-    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]/]+\])", glob.removeprefix("./"))
-    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return "".join(
-        words.get(part) or (_translate_set(part) if index % 2 else re.escape(part)) for index, part in enumerate(parts)
-    )
-
-
-def _translate_set(part: str) -> str:
-    body = part[1:-1].replace("\\", "\\\\")
-    return f"[^{body[1:]}]" if body.startswith("!") else f"[{body}]"

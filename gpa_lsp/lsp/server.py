@@ -41,7 +41,7 @@ from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings, read_settings
 from gpa_lsp.lsp.status import READING, Status
 from gpa_lsp.lsp.uris import read_path
-from gpa_lsp.lsp.wire import Protocol, PyglsServer, claim_stdout
+from gpa_lsp.lsp.wire import Protocol, PyglsServer, claim_stdout, make_converter
 from gpa_lsp.registry import load_catalogue
 
 logger = logging.getLogger(__name__)
@@ -66,6 +66,7 @@ class Server:
             __version__,
             text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
             protocol_cls=Protocol,
+            converter_factory=make_converter,
         )
         protocol = cast(Protocol, self.pygls.protocol)
         protocol.amend, protocol.lose = self._amend, self._lose

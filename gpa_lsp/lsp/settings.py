@@ -1,12 +1,15 @@
 """The options an editor can set, their defaults, and what is said about values that make no sense."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from gpa_lsp.collect.variables import Command, parse_command_setting
+
+_MOST_TEXTS = 1000
+_LONGEST_TEXT = 4096
 
 
 class Severity(Enum):
@@ -97,15 +100,22 @@ def _read_severity(value: object) -> Severity:
 
 
 def _read_mappings(value: object) -> tuple[tuple[str, str], ...]:
-    if not isinstance(value, Mapping) or not all(isinstance(part, str) for pair in value.items() for part in pair):
+    if not isinstance(value, Mapping) or not _are_texts([part for pair in value.items() for part in pair]):
         raise ValueError('an object of "path as compiled": "folder here"')
     return tuple((str(compiled), str(here)) for compiled, here in value.items())
 
 
 def _read_globs(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(glob, str) and glob for glob in value):
+    if not isinstance(value, list | tuple) or not _are_texts(value) or not all(value):
         raise ValueError("a list of patterns such as **/*.ncu-rep")
     return tuple(str(glob) for glob in value)
+
+
+def _are_texts(values: Sequence[object]) -> bool:
+    """Texts that can be paths, and no more of them than anybody writes."""
+    return len(values) <= _MOST_TEXTS and all(
+        isinstance(text, str) and len(text) <= _LONGEST_TEXT and "\0" not in text for text in values
+    )
 
 
 def _make_seconds_reader(least: float, most: float) -> Callable[[object], float]:
@@ -334,5 +344,8 @@ def _walk_options(raw: object, prefix: str) -> Iterator[tuple[str, object]]:
 
 
 def _abbreviate(value: object) -> str:
-    text = str(value)
+    try:
+        text = str(value)
+    except (RecursionError, ValueError):  # nested without end; a number of ten thousand digits
+        return "this"
     return text if len(text) <= 60 else f"{text[:57]}..."

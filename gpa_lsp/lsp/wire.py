@@ -18,7 +18,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcInvalidParams, PyglsError
 from pygls.lsp.server import LanguageServer
-from pygls.protocol import LanguageServerProtocol, lsp_method
+from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 from pygls.protocol.json_rpc import JsonRPCResponseMessage
 
 from gpa_lsp.lsp.incoming import IncomingPipe, find_request_id
@@ -27,9 +27,25 @@ from gpa_lsp.lsp.uris import read_path
 logger = logging.getLogger(__name__)
 
 _LONGEST_NAME = 100
+_LARGEST_NUMBER = (1 << 31) - 1
 
 MOST_WAITING_BYTES = 64 << 20
 """Of messages the client has not read. One that is so far behind will not come back, and memory is not ours to waste on it."""
+
+
+def make_converter() -> Any:
+    """pygls' converter, for which a position behind the largest line there can be means the end, as editors use it; a negative one means nothing."""
+    converter = default_converter()  # type: ignore[no-untyped-call]
+    converter.register_structure_hook(types.Position, lambda data, _: _read_position(data))
+    return converter
+
+
+def _read_position(data: Any) -> types.Position:
+    line, character = data["line"], data["character"]
+    for number in (line, character):
+        if isinstance(number, bool) or not isinstance(number, int | float) or number != int(number):
+            raise ValueError("a position has whole numbers")
+    return types.Position(line=min(int(line), _LARGEST_NUMBER), character=min(int(character), _LARGEST_NUMBER))
 
 
 class Protocol(LanguageServerProtocol):
@@ -98,9 +114,9 @@ class Protocol(LanguageServerProtocol):
 
     def _take(self, message: dict[str, Any]) -> None:
         self._has_started |= message["method"] == types.INITIALIZED
-        kind = self.get_message_type(message["method"])
+        kind: Any = self.get_message_type(message["method"])
         try:
-            structured = self._converter.structure(message, kind) if kind is not None else None
+            structured = self._converter.structure(message, kind) if _is_of_kind(message, kind) else None
         except Exception:  # whatever the converter makes of what no client should send
             structured = None
         if structured is None:
@@ -153,6 +169,12 @@ class Protocol(LanguageServerProtocol):
         if _is_id(msg_id) and msg_id in self._request_futures and msg_id not in self._asked:
             super()._handle_cancel_notification(msg_id)
 
+    def _send_response(self, msg_id: Any, result: Any = None, error: types.ResponseError | None = None) -> None:
+        """Answer a request; what went wrong inside stands in the log and is nothing to the client."""
+        if error is not None:
+            error.data = None
+        super()._send_response(msg_id, result, error)
+
     def _send_data(self, data: Any) -> None:
         """Send a message; a result that cannot be written is answered with an error, and NaN is no JSON."""
         if self.writer is None:
@@ -176,7 +198,7 @@ class Protocol(LanguageServerProtocol):
         """The first request."""
         if params.root_uri is not None and read_path(params.root_uri) is None:
             params.root_uri = None
-        if params.root_uri is not None or params.root_path is None or not os.path.isabs(params.root_path):  # noqa: PTH117
+        if params.root_path is not None and read_path(f"file://{params.root_path}") is None:
             params.root_path = None
         result = yield from super().lsp_initialize(params)
         if self.amend is not None:
@@ -216,6 +238,11 @@ class Protocol(LanguageServerProtocol):
 
 def _is_id(value: object) -> bool:
     return isinstance(value, int | str) and not isinstance(value, bool)
+
+
+def _is_of_kind(message: dict[str, Any], kind: Any) -> bool:
+    """Whether it is a request where the protocol has one, and else a notification; "exit" is obeyed in any form."""
+    return kind is not None and (hasattr(kind, "id") == ("id" in message) or message["method"] == types.EXIT)
 
 
 def _find_uri(message: dict[str, Any]) -> str:
