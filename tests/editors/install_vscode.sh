@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Visual Studio Code 1.139 (as code-server packs it), a Node.js to run it, and the driver of its window, all from the npm registry, in a folder of their own.
+# Visual Studio Code 1.139 (as code-server packs it), a Node.js to run it, and the driver of its window, all from the npm registry, in a folder of their own;
+# and what the extension itself is built with, in editors/vscode/node_modules.
 #
 #     install_vscode.sh [FOLDER]        FOLDER: $GPA_LSP_EDITORS, or ~/.cache/gpa-lsp-editors
 #
@@ -24,6 +25,11 @@ install() {
 }
 
 command -v npm >/dev/null || give_up 1 "this script needs npm"
+extension=$(realpath "$(dirname "$0")/../../editors/vscode")
+if ! cmp -s "$extension/package-lock.json" "$extension/node_modules/.installed-lock.json"; then
+  (cd "$extension" && npm ci "${quiet[@]}" >&2) || give_up 3 "cannot install the libraries of the extension from $(npm config get registry)"
+  cp "$extension/package-lock.json" "$extension/node_modules/.installed-lock.json"
+fi
 program=$folder/node/node_modules/node/bin/node
 code=$folder/vscode/node_modules/code-server/lib/vscode
 
@@ -43,7 +49,7 @@ export JOBS=max npm_config_nodedir=${headers%/include/node} PATH="$(dirname "$pr
 install "$folder/vscode" --ignore-scripts --omit=dev "code-server@$code_server"
 install "$code" --ignore-scripts --omit=dev
 install "$code/extensions" --ignore-scripts --omit=dev
-for addon in @vscode/native-watchdog @vscode/spdlog @vscode/sqlite3; do
+for addon in @vscode/native-watchdog @vscode/spdlog; do
   (cd "$code" && npm rebuild "${quiet[@]}" "$addon" >&2) || give_up 1 "cannot compile $addon: are python3, make and a C++ compiler there?"
 done
 ln -sfn node_modules "$code/node_modules.asar"

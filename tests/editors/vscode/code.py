@@ -54,7 +54,9 @@ def find_tools(tmp: Path) -> Tools:
     if node is None:
         pytest.skip("there is no node on the path")
     if not (EXTENSION / "node_modules").is_dir():
-        pytest.skip("the extension's libraries are missing: run `npm ci` in editors/vscode")
+        pytest.skip(
+            "the extension's libraries are missing: run tests/editors/install_vscode.sh, or `npm ci` in editors/vscode"
+        )
     screenshots = Path(os.environ.get("GPA_LSP_SCREENSHOTS", tmp / "screenshots"))
     screenshots.mkdir(parents=True, exist_ok=True)
     return Tools(editors=editors, node=node, screenshots=screenshots)
@@ -131,6 +133,7 @@ def run_suite(
         "limitSeconds": LIMIT_S,
         "trusted": trusted,
         "environment": {
+            "EXTENSIONS_GALLERY": json.dumps({"serviceUrl": ""}),  # nothing outside is asked
             "GPA_TEST_FACTS": json.dumps(facts),
             "GPA_LSP_CACHE_DIR": str(folder / "cache"),
             "GPA_LSP_DATA_DIR": str(folder / "data"),
@@ -164,6 +167,9 @@ QUIET: dict[str, Any] = {
     "security.workspace.trust.banner": "never",
     "telemetry.telemetryLevel": "off",
     "update.mode": "none",
+    "extensions.autoCheckUpdates": False,
+    "extensions.autoUpdate": False,
+    "extensions.ignoreRecommendations": True,
     "git.enabled": False,
 }
 """Settings of a user who wants to see the file and nothing else."""

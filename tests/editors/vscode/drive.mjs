@@ -96,7 +96,7 @@ async function main() {
   const { child, port } = await startServer(desk.address().port);
   const browser = await chromium.launch({
     executablePath: join(editors, "chromium"), headless: true, env: { ...process.env, HOME: scratch },
-    args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+    args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
   });
   try {
     const context = await browser.newContext({ userAgent: configuration.userAgent, viewport: configuration.viewport ?? { width: 1400, height: 860 } });
