@@ -28,8 +28,8 @@ def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[t
     del params
     lenses: list[types.CodeLens] = []
     kernels = [(line, tuple(anchors)) for line, anchors in groupby(view.anchors, key=lambda anchor: anchor.line)]
-    ends = [line for line, _ in kernels[1:]] + [len(view.positions.lines) + 1]
-    for (line, anchors), end in zip(kernels, ends, strict=True):
+    ends = [*(line for line, _ in kernels[1:]), len(view.positions.lines) + 1]
+    for (line, anchors), end in zip(kernels, ends, strict=False):  # without kernels there is an end all the same
         start = view.positions.find_start(line)
         span = types.Range(start=start, end=start)
         stale = bisect_left(view.stale, end) - bisect_left(view.stale, line)
