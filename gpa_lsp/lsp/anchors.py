@@ -5,9 +5,11 @@ from collections.abc import Mapping
 
 from gpa_lsp.report.names import shorten_name
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# These never try a stretch of text twice: a source comes from anybody, and this is done after every keystroke.
+_LINE_END = re.compile(r"\r\n?")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CUDA_MARK = re.compile(r"\b__global__\b")
-_CALL_SHAPE = re.compile(r"[\s\w:&*]*?\b(\w+)\s*(?:<[^;{}()]*>)?\s*\(")
+_CALL_SHAPE = re.compile(r"[\s\w:&*]*?\b(\w++)\s*+(?:(?><[^;{}()]*>)\s*+)?\(")
 _BODY = re.compile(r"[{;]")
 _QUALIFIERS = frozenset(
     {"__launch_bounds__", "__cluster_dims__", "__block_size__", "__maxnreg__", "__attribute__", "alignas", "__declspec"}
@@ -30,12 +32,15 @@ def find_definitions(text: str) -> Mapping[str, tuple[int, ...]]:
     {'scale': (2,)}
     """
     found: dict[str, list[int]] = {}
+    text = _LINE_END.sub("\n", text)
     if "__global__" in text:
         plain = _COMMENT.sub(_blank_out, text)
+        marks = list(_CUDA_MARK.finditer(plain))
+        ends = [*(mark.start() for mark in marks[1:]), len(plain)]
         line, counted = 1, 0
-        for mark in _CUDA_MARK.finditer(plain):
+        for mark, end in zip(marks, ends, strict=True):
             line, counted = line + plain.count("\n", counted, mark.start()), mark.start()
-            name = _read_kernel_name(plain, mark.end())
+            name = _read_kernel_name(plain, mark.end(), min(end, mark.end() + _MAX_HEADER))
             if name is not None:
                 found.setdefault(name, []).append(line)
     else:
@@ -50,9 +55,8 @@ def _blank_out(comment: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", comment[0])
 
 
-def _read_kernel_name(text: str, position: int) -> str | None:
-    """The name behind a ``__global__``; None when no body follows."""
-    end = min(position + _MAX_HEADER, len(text))
+def _read_kernel_name(text: str, position: int, end: int) -> str | None:
+    """The name behind a ``__global__``, before the next one; None when no body follows."""
     while (match := _CALL_SHAPE.match(text, position, end)) is not None:
         behind = _skip_parentheses(text, match.end() - 1, end)
         if behind is None:
