@@ -379,10 +379,8 @@ def _build_sass(uri: str, shown: VisibleKernel) -> SassDocument:
 
 
 def _warm_up() -> None:
-    """Import what the first results need while they are being made."""
-    import gpa_lsp.lsp.sass.document
-    import gpa_lsp.lsp.sass.tokens
-    import gpa_lsp.render.findings  # noqa: F401
+    """Import and read what the first answers need while the first results are being made."""
+    from gpa_lsp.lsp.sass import warm_up  # noqa: F401
 
 
 def serve_client() -> int:
