@@ -13,6 +13,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_MOST_PASSES = 50
+"""Over both texts. Real ones need a handful; one can be made that needs as many as it has lines, and its lines are gone after these."""
+
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -58,8 +61,11 @@ def map_lines(measured: Sequence[str], current: Sequence[str]) -> LineMap:
         return LineMap(current_lines=tuple(range(1, len(old) + 1)), unchanged=True)
     found = [0] * len(old)
     gaps = [(0, len(old), 0, len(new))]
-    while gaps:
-        gaps.extend(_pair_gap(old, new, gaps.pop(), found))
+    left = _MOST_PASSES * (len(old) + len(new))
+    while gaps and left > 0:
+        gap = gaps.pop()
+        left -= gap[1] - gap[0] + gap[3] - gap[2]
+        gaps.extend(_pair_gap(old, new, gap, found))
     return LineMap(current_lines=tuple(found), unchanged=False)
 
 
