@@ -38,7 +38,7 @@ def find_definitions(text: str) -> Mapping[str, tuple[int, ...]]:
         marks = list(_CUDA_MARK.finditer(plain))
         ends = [*(mark.start() for mark in marks[1:]), len(plain)]
         line, counted = 1, 0
-        for mark, end in zip(marks, ends, strict=True):
+        for mark, end in zip(marks, ends, strict=False):  # without marks there is an end all the same
             line, counted = line + plain.count("\n", counted, mark.start()), mark.start()
             name = _read_kernel_name(plain, mark.end(), min(end, mark.end() + _MAX_HEADER))
             if name is not None:
