@@ -39,8 +39,13 @@ CLANGD_FLAGS = """\
 
 
 def find_names(suite: str) -> list[str]:
-    """Names of a suite's tests, as they stand in its text."""
-    return re.findall(r'^  \["(.+)", async', (HERE / "suite" / f"{suite}.ts").read_text(encoding="utf-8"), re.MULTILINE)
+    """Names of a suite's tests, as they stand in its text, and before them those of the parts it is put together from."""
+    text = (HERE / "suite" / f"{suite}.ts").read_text(encoding="utf-8")
+    parts = re.findall(rf'from "\./({suite}/\w+)"', text)
+    return [
+        *(name for part in parts for name in find_names(part)),
+        *re.findall(r'^  \["(.+)", async', text, re.MULTILINE),
+    ]
 
 
 @pytest.fixture(scope="session")

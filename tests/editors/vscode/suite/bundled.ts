@@ -4,10 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import * as vscode from "vscode";
 import { screenshot, waitFor } from "./desk";
-import { type Api, facts, openExtension, openSource, ourDiagnostics, source, waitForNotification, waitForServer } from "./editor";
+import { api, facts, openExtension, openSource, ourDiagnostics, source, waitForNotification, waitForServer } from "./editor";
 import { runTests, type Test, until } from "./runner";
 
-let api: Api;
 
 /** Command lines of the processes of this run. */
 function commandLines(): readonly string[] {
@@ -24,7 +23,7 @@ function commandLines(): readonly string[] {
 const tests: readonly Test[] = [
   ["the server that comes along reads the profile, with the compiled libraries of the interpreter", async () => {
     await openSource();
-    api = await openExtension();
+    await openExtension();
     await waitForServer(api);
     await until("diagnostics", () => ourDiagnostics(source).length, (found) => found > 0);
     await until("heat", () => api.heatOf(source).marks.length, (marks) => marks > 0);

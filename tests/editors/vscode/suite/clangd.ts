@@ -3,16 +3,15 @@
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { count, screenshot, waitFor } from "./desk";
-import { activeLine, type Api, facts, hoverTexts, openExtension, openSource, ourDiagnostics, putCursor, source, waitForServer } from "./editor";
+import { activeLine, api, facts, hoverTexts, openExtension, openSource, ourDiagnostics, putCursor, source, waitForServer } from "./editor";
 import { runTests, type Test, until } from "./runner";
 
 const { lines } = facts;
-let api: Api;
 
 const tests: readonly Test[] = [
   ["hovers of both are shown", async () => {
     const editor = await openSource();
-    api = await openExtension();
+    await openExtension();
     await waitForServer(api);
     const column = editor.document.lineAt(lines.victim).text.indexOf("signal");
     const at = new vscode.Position(lines.victim, column + 1);

@@ -1,7 +1,7 @@
 /** What the suites ask VS Code. */
 
 import * as vscode from "vscode";
-import { click, count, hover } from "./desk";
+import { click, count, hover, styles } from "./desk";
 import { until } from "./runner";
 
 /** Facts about the workspace, from the Python side. */
@@ -40,12 +40,16 @@ export interface ChainTree {
 export const facts = JSON.parse(process.env.GPA_TEST_FACTS ?? "{}") as Facts;
 export const source = vscode.Uri.file(facts.source);
 
+/** What the extension lets be seen, once openExtension was called. */
+export let api: Api;
+
 export async function openExtension(): Promise<Api> {
   const extension = vscode.extensions.getExtension<Api>("gpa-lsp.gpa-lsp");
   if (extension === undefined) {
     throw new Error("the extension is not there");
   }
-  return extension.activate();
+  api = await extension.activate();
+  return api;
 }
 
 export async function openSource(): Promise<vscode.TextEditor> {
@@ -107,4 +111,21 @@ export async function answerNotification(text: string, button: string): Promise<
   await waitForNotification(text);
   await hover(NOTIFICATION, text);
   await click(`${NOTIFICATION} .monaco-button`, button);
+}
+
+const OVERLAYS = ".editor-instance .view-overlays .cdr[class*=ced-]";
+
+/** Computed styles of everything that extensions draw behind lines. */
+export const drawnStyles = (property: string): Promise<readonly string[]> => styles(OVERLAYS, property);
+
+/** Backgrounds that are drawn behind lines, without those that are transparent. */
+export async function drawnBackgrounds(): Promise<readonly string[]> {
+  return (await drawnStyles("background-color")).filter((colour) => colour !== "rgba(0, 0, 0, 0)");
+}
+
+/** Open the SASS of a line, by the command. */
+export async function openSass(line: number): Promise<vscode.TextEditor | undefined> {
+  putCursor(await openSource(), line);
+  await vscode.commands.executeCommand("gpa.toggleSass");
+  return until("a SASS document", sassEditor);
 }

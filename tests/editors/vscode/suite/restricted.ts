@@ -5,11 +5,10 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
 import { click, screenshot } from "./desk";
-import { answerNotification, type Api, facts, openExtension, openSource, ourDiagnostics, source, waitForServer } from "./editor";
+import { answerNotification, api, facts, openExtension, openSource, ourDiagnostics, source, waitForServer } from "./editor";
 import { pause, runTests, type Test, until } from "./runner";
 
 const wasMeasured = (): boolean => existsSync(join(facts.control, "runs"));
-let api: Api;
 
 async function saveChange(): Promise<void> {
   const editor = await openSource();
@@ -21,7 +20,7 @@ const tests: readonly Test[] = [
   ["the server is the user's, not the workspace's, and profiles are shown", async () => {
     assert.equal(vscode.workspace.isTrusted, false);
     await openSource();
-    api = await openExtension();
+    await openExtension();
     await waitForServer(api);
     await until("heat", () => api.heatOf(source).marks.length, (marks) => marks > 0);
     await until("diagnostics", () => ourDiagnostics(source).length, (found) => found > 0);

@@ -1,0 +1,95 @@
+/** Rewriting and measuring. */
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import * as vscode from "vscode";
+import { screenshot } from "../desk";
+import { answerNotification, api, facts, lensTitles, openSass, openSource, ourDiagnostics, sassEditor, source, startOver, waitForNotification, waitForServer } from "../editor";
+import { type Test, until } from "../runner";
+
+const { lines } = facts;
+
+const runs = (): number => (existsSync(join(facts.control, "runs")) ? readFileSync(join(facts.control, "runs"), "utf8").split("\n").length - 1 : 0);
+const behave = (behaviour: string): void => writeFileSync(join(facts.control, "behaviour"), behaviour);
+
+function runningProfilers(): readonly number[] {
+  const file = join(facts.control, "pids");
+  const pids = existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean).map(Number) : [];
+  return pids.filter((pid) => existsSync(`/proc/${pid}/stat`) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8")));
+}
+
+async function edit(find: string, replacement: string): Promise<void> {
+  const editor = await openSource();
+  const offset = editor.document.getText().indexOf(find);
+  assert.notEqual(offset, -1, `${find} is not in the source`);
+  const range = new vscode.Range(editor.document.positionAt(offset), editor.document.positionAt(offset + find.length));
+  assert.ok(await editor.edit((builder) => builder.replace(range, replacement)));
+}
+
+const sassTextOf = (editor: vscode.TextEditor | undefined): string => editor?.document.getText() ?? "";
+
+export const changing: readonly Test[] = [
+  ["a quick fix rewrites the double constants", async () => {
+    const editor = await startOver();
+    const before = editor.document.lineAt(lines.doubles).text;
+    const range = editor.document.lineAt(lines.doubles).range;
+    const actions = await until(
+      "a quick fix", () => vscode.commands.executeCommand<vscode.CodeAction[]>("vscode.executeCodeActionProvider", source, range, vscode.CodeActionKind.QuickFix.value, 50),
+      (all) => all.some((action) => action.edit !== undefined && /f\b|float/i.test(action.title)),
+    );
+    const action = actions.find((one) => one.edit !== undefined && /f\b|float/i.test(one.title));
+    assert.ok(await vscode.workspace.applyEdit(action?.edit as vscode.WorkspaceEdit));
+    const after = editor.document.lineAt(lines.doubles).text;
+    assert.notEqual(after, before);
+    assert.match(after, /0\.7f.*0\.1f/);
+    await vscode.commands.executeCommand("workbench.action.files.revert");
+  }],
+  ["saving measures after the command was agreed to, and the lens says what changed", async () => {
+    const editor = await startOver();
+    const before = await lensTitles(source);
+    const text = sassTextOf(await openSass(lines.cause));
+    await openSource();
+    await edit("value * 0.7 + 0.1", "value * 0.7f + 0.1f");
+    assert.equal(runs(), 0);
+    await editor.document.save();
+    await waitForNotification("measure.py");
+    await screenshot("confirm-dark");
+    assert.equal(runs(), 0);
+    await answerNotification("measure.py", "Run");
+    await until("a run", runs, (times) => times === 1);
+    await until("another lens", () => lensTitles(source), (now) => now.length > 0 && now[0] !== before[0]);
+    const titles = await lensTitles(source);
+    assert.ok(titles.some((title) => /×|faster|−\s*\d/.test(title)), titles.join(" | "));
+    assert.match(api.measuringOutput, /profiler: done/);
+    await until("other instructions in the SASS that is open", () => sassTextOf(sassEditor()), (now) => now !== "" && now !== text);
+    await screenshot("measured-dark");
+  }],
+  ["measuring is cancelled, and no process is left", async () => {
+    behave("hang");
+    await startOver();
+    void vscode.commands.executeCommand("gpa.measure");
+    await until("two processes", runningProfilers, (pids) => pids.length === 2);
+    await until("status", () => api.status?.state, (state) => state === "measuring");
+    await screenshot("measuring-dark");
+    await vscode.commands.executeCommand("gpa.cancelMeasuring");
+    await until("no process", runningProfilers, (pids) => pids.length === 0);
+    await until("status", () => api.status?.state, (state) => state === "idle");
+    behave("measure");
+  }],
+  ["a run that fails is explained", async () => {
+    behave("fail");
+    void vscode.commands.executeCommand("gpa.measure");
+    await waitForNotification("performance counters");
+    await screenshot("failed-run-dark");
+    await vscode.commands.executeCommand("notifications.clearAll");
+    behave("measure");
+  }],
+  ["the server is started anew on request, and everything is there again", async () => {
+    await startOver();
+    await vscode.commands.executeCommand("gpa.restart");
+    await waitForServer(api);
+    await until("heat", () => api.heatOf(source).marks.length, (marks) => marks > 0);
+    await until("diagnostics", () => ourDiagnostics(source).length, (found) => found > 0);
+  }],
+];
