@@ -198,6 +198,12 @@ def test_the_lens_to_the_sass_names_the_first_kernel_and_needs_room() -> None:
     assert "SASS" not in [title for _, title, _ in lenses(view(profile=make_profile(*kernels)))]
 
 
+def test_a_header_without_a_kernel_of_its_own_has_no_lens() -> None:
+    header = Session(SAXPY_PROFILE, {"/project/scale.h": "a\nb\n"}).view("file:///project/scale.h")
+    assert header is not None
+    assert (header.anchors, lenses(header)) == ((), [])
+
+
 def test_several_launches_are_averaged_in_the_lens() -> None:
     kernel = build_kernel(LISTING, name="saxpy", durations_ns=[1e6, 3e6])
     assert "2.00 ms (mean of 2 launches)" in lenses(view(profile=make_profile(kernel)))[0][1]
