@@ -279,6 +279,11 @@ def test_a_bound_for_a_kernel_that_spills(head: str, after: str) -> None:
     assert bound(head) == after
 
 
+def test_bounds_of_other_kernels_are_theirs() -> None:
+    other = "__global__ void __launch_bounds__(1024) other(float *x) { }\n"
+    assert bound(f"{other}__global__ void k(float *x)") == f"{other}__global__ void __launch_bounds__(256) k(float *x)"
+
+
 def test_a_bound_for_more_resident_blocks() -> None:
     kept = {"optimizer": "thread_increase", "min_blocks": 4}
     assert bound("__global__ void k(float *x)", **kept) == "__global__ void __launch_bounds__(256, 4) k(float *x)"
