@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,3 +90,13 @@ def test_the_script_that_proves_the_readme_runs_the_readmes_command():
     assert "poe check" in script
     assert ".[dev]" in readme
     assert ".[dev]" in script
+
+
+def test_the_server_answers_initialize_without_what_takes_long_to_import() -> None:
+    """numpy, SQLite, tree-sitter and the tables are needed later, by the worker or by the first answers."""
+    program = (
+        "import sys; from gpa_lsp.lsp.server import Server; Server(); "
+        "print([name for name in ('numpy', 'sqlite3', 'tree_sitter', 'google.protobuf', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from gpa_lsp.lsp.anchors import choose_anchor, find_definitions, find_plain_name
@@ -42,12 +40,14 @@ def test_half_typed_text_does_no_harm(text: str) -> None:
     assert find_definitions(text) == {}
 
 
-def test_hostile_text_takes_no_time() -> None:
-    started = time.perf_counter()
-    find_definitions("__global__ " + "word " * 20_000)
-    find_definitions("__global__ void f" + "<" * 20_000)
-    find_definitions("__global__ " * 3_000)
-    assert time.perf_counter() - started < 3.0
+@pytest.mark.parametrize(
+    "text",
+    ["__global__ " + "word " * 20_000, "__global__ void f" + "<" * 20_000, "__global__ " * 3_000],
+    ids=["words", "brackets", "marks"],
+)
+def test_hostile_text_comes_to_an_end(text: str) -> None:
+    """A search that is not linear in these would take minutes."""
+    assert find_definitions(text) == {}
 
 
 @pytest.mark.parametrize(

@@ -71,5 +71,8 @@ async def test_real_editors_get_their_answers(client: LanguageClient, workspace:
     hints = await client.text_document_inlay_hint_async(types.InlayHintParams(document, span))
     assert [hint.label for hint in hints or ()] == ["20 % wait", "64 % long_scoreboard", "15 % wait"]
     lenses = await client.text_document_code_lens_async(types.CodeLensParams(document))
-    assert [lens.range.start for lens in lenses or ()] == [types.Position(1, 0), types.Position(1, 0)]  # the kernel, and its SASS
+    assert [lens.range.start for lens in lenses or ()] == [
+        types.Position(1, 0),
+        types.Position(1, 0),
+    ]  # the kernel, and its SASS
     assert client.messages == []

@@ -12,7 +12,6 @@ from lsprotocol import types
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.jumps import describe_tie, span_instruction
 from gpa_lsp.lsp.sass.model import SassView
-from gpa_lsp.lsp.sass.operand_values import find_mentions
 from gpa_lsp.lsp.session_view import SessionView
 from gpa_lsp.render.numbers import format_percent
 
@@ -173,6 +172,10 @@ def _describe_own(view: SassView, row: int) -> str:
 
 def _find_ranges(view: SassView, row: int, resource: int | None) -> list[types.Range]:
     """Where an instruction writes what connects it with another one; all of it where that is not in the text."""
+    from gpa_lsp.lsp.sass.operand_values import (
+        find_mentions,  # needs numpy, which the answer to initialize must not wait for
+    )
+
     text = view.document.shown.kernel.report.instructions.texts[row]
     named = [] if resource is None else find_mentions(text, resource, is_written=True)
     return [span_instruction(view, row, value.start, value.end) for value in named] or [span_instruction(view, row)]
