@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpa_lsp.sources.cuda_declarations import Names, list_words
-from gpa_lsp.sources.directives import Pragma, find_pragmas
+from gpa_lsp.sources.directives import Pragma, find_directives
 from gpa_lsp.sources.trees import SourceTree, list_ancestors, read_text, walk_lines
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class UnrollPragma:
 
     Attributes:
         line: the directive.
-        copies: the factor; 1 where unrolling is switched off, None where it is to be complete, or where the factor is no number.
+        copies: the factor; 1 where unrolling is switched off, None where it is to be complete, where the factor is no number, and for a macro.
         is_complete: no factor stands there.
     """
 
@@ -53,8 +53,10 @@ def find_loops_beginning(tree: SourceTree, lines: frozenset[int]) -> Iterator["N
 
 
 def find_unroll_pragma(tree: SourceTree, loop: "Node") -> UnrollPragma | None:
-    """The ``#pragma unroll`` or ``nounroll`` in front of a loop; comments and other pragmas may stand between."""
+    """The ``#pragma unroll`` or ``nounroll`` in front of a loop, or a macro for one; comments and other pragmas may stand between."""
     for line in list_pragmas(tree, loop):
+        if line.is_macro:
+            return UnrollPragma(line=line, copies=None, is_complete=False)
         name, _, factor = line.words.replace("(", " ").replace(")", " ").partition(" ")
         factor = factor.strip()
         if name == "nounroll":
@@ -66,7 +68,10 @@ def find_unroll_pragma(tree: SourceTree, loop: "Node") -> UnrollPragma | None:
 
 
 def list_pragmas(tree: SourceTree, statement: "Node") -> tuple[Pragma, ...]:
-    """The pragmas directly in front of a statement, the nearest first; comments, and the head of an ``#if``, may stand between."""
+    """The pragmas, and macros for them, directly in front of a statement, the nearest first.
+
+    Comments, and the head of an ``#if``, may stand between.
+    """
     start = _find_gap(statement)
     between = (one for one in _read_pragmas(tree) if start <= one.start_byte < statement.start_byte)
     return tuple(one for one in between if not _is_in_comment(tree, one))[::-1]
@@ -74,7 +79,7 @@ def list_pragmas(tree: SourceTree, statement: "Node") -> tuple[Pragma, ...]:
 
 @lru_cache(maxsize=16)
 def _read_pragmas(tree: SourceTree) -> tuple[Pragma, ...]:
-    return tuple(find_pragmas(tree.content))
+    return find_directives(tree.content)
 
 
 def _find_gap(statement: "Node") -> int:

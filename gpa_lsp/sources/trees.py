@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from gpa_lsp.sources.directives import hide_pragmas
+from gpa_lsp.sources.directives import hide_directives
 from gpa_lsp.sources.languages import Language, find_language, load_parser
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def read_tree(file: str, text: str) -> SourceTree | None:
             if parser is None:
                 return None
             content = text.encode("utf-8", "replace")
-            parsed = hide_pragmas(content) if language.has_pragmas else content
+            parsed = hide_directives(content) if language.has_pragmas else content
             kept = SourceTree(language=language, content=content, root=parser.parse(parsed).root_node)
             _TREES[key] = kept
         _TREES.move_to_end(key)

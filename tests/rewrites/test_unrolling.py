@@ -153,6 +153,8 @@ def test_pragmas_at_the_margin_stay_there() -> None:
         "#pragma unroll\n  // and why",
         "#pragma unroll\n\n  #pragma nv_diag_suppress 177",
         "#pragma unroll \\\n    16",
+        "LIB_PRAGMA_UNROLL",
+        "LIB_PRAGMA_NO_UNROLL",
         "#pragma unroll\n  lab:",
     ],
 )
@@ -178,6 +180,12 @@ def test_a_smaller_factor_is_replaced(pragma: str, after: str) -> None:
         found.title == f"Replace `#pragma {' '.join(pragma.split()[1:]).removeprefix('pragma ')}` by `#pragma unroll 8`"
     )
     assert f"{{\n{after}\n  for" in rewrite("loop_unrolling", text, unroll_copies=8)
+
+
+def test_a_macro_for_a_pragma_keeps_nobody_from_reading_the_rest() -> None:
+    text = "__global__ void k(float *x, int n) {\n  LIB_UNROLL\n  for (int i = 0; i < n; ++i)\n    x[i] = sinf(x[i]);  //!\n}\n"
+    assert "__sinf(x[i])" in rewrite("fast_math", text, kind="fast_functions")
+    assert offer("excessive_unrolling", text.replace("++i)", "++i)  //!"), unroll_copies=1) == ()
 
 
 def test_a_pragma_with_a_comment_or_a_continued_line_is_left_alone() -> None:

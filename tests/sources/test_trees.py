@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.sources.directives import find_pragmas, hide_pragmas
+from gpa_lsp.sources.directives import find_directives, find_loop_macros, find_pragmas, hide_directives
 from gpa_lsp.sources.trees import (
     LARGEST_SOURCE_BYTES,
     SourceTree,
@@ -100,16 +100,48 @@ def test_pragmas_of_a_text(text: bytes, words: list[str]) -> None:
     assert [one.words for one in find_pragmas(text)] == words
 
 
-@given(st.lists(st.sampled_from(["#pragma unroll", " # pragma x \\", "int a;", "", "// ä", "\r"]), max_size=8))
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (b"LIB_PRAGMA_UNROLL\nfor (;;);", ["LIB_PRAGMA_UNROLL"]),
+        (b"  GEMM_LOOP \r\n\r\n  while (n);", ["GEMM_LOOP"]),
+        (b"UNROLL_LOOP\ndo {", ["UNROLL_LOOP"]),
+        (b"UNROLL\nfor(int i;;);\nUNROLL\nfor (;;);", ["UNROLL", "UNROLL"]),
+        (b"UNROLL\nform(2);", []),
+        (b"UNROLL\na = 1;", []),
+        (b"UNROLL for (;;);", []),
+        (b"UNROLL(4)\nfor (;;);", []),
+        (b"a = UNROLL\nfor (;;);", []),
+        (b"Unroll_LOOP\nfor (;;);", []),
+        (b"#define UNROLL\nfor (;;);", []),
+        (b"// UNROLL\nfor (;;);", []),
+        (b"UNROLL", []),
+        (b"UNROLL\nLIB_LOOP\nfor (;;);", ["UNROLL", "LIB_LOOP"]),
+        (b"UNROLL\nwhile_not(2);", []),
+        (b"SOMETHING\nfor (;;);", []),
+    ],
+)
+def test_macros_in_front_of_loops(text: bytes, names: list[str]) -> None:
+    assert [one.words for one in find_loop_macros(text)] == names
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["#pragma unroll", " # pragma x \\", "int a;", "", "// ä", "\r", "LIB_UNROLL_LOOP", "for (;;);"]
+        ),
+        max_size=8,
+    )
+)
 def test_hiding_keeps_every_place(lines: list[str]) -> None:
     content = "\n".join(lines).encode()
-    hidden = hide_pragmas(content)
+    hidden = hide_directives(content)
     assert len(hidden) == len(content)
     assert [at for at, one in enumerate(hidden) if one in b"\r\n"] == [
         at for at, one in enumerate(content) if one in b"\r\n"
     ]
-    assert list(find_pragmas(hidden)) == []
-    for pragma in find_pragmas(content):
-        assert content.count(b"\n", 0, pragma.start_byte) == pragma.row
-        assert content[pragma.start_byte : pragma.start_byte + 1] == b"#"
-        assert pragma.start_byte < pragma.words_byte <= pragma.end_byte
+    assert find_directives(hidden) == ()
+    for directive in find_directives(content):
+        assert content.count(b"\n", 0, directive.start_byte) == directive.row
+        assert content[directive.start_byte : directive.start_byte + 1] == (b"L" if directive.is_macro else b"#")
+        assert directive.start_byte <= directive.words_byte <= directive.end_byte
