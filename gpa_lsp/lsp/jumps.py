@@ -129,6 +129,4 @@ class _RowFinder:
         if document is None or not 0 <= row < len(document.line_of_row):
             return None
         positions = Positions(lines=document.lines, units=self._units)
-        end = document.instruction_column + len(shown.kernel.report.instructions.texts[row])
-        span = positions.find_span(int(document.line_of_row[row]), document.instruction_column, end)
-        return types.Location(uri=uri, range=span)
+        return types.Location(uri=uri, range=positions.find_span(*document.find_place(row)))

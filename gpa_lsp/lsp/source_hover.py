@@ -30,9 +30,11 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
         head, shown = summarise_cause(cause, partial(name_place, view, cause.shown)), cause.shown
     else:
         return _STALE if line in view.stale else None
-    parts = [
-        head,
+    summary, _, details = head.partition("\n\n")
+    parts = [  # what is said in a glance comes first: a hover may be taller than its window
+        summary,
         draw_picture(lines[0] if lines else None, shown) if view.abilities.images else "",
+        details,
         describe_causes(cause, partial(name_place, view, shown)) if cause is not None else "",
         describe_roofs_of(shown),
     ]

@@ -43,11 +43,8 @@ def locate_row(view: SassView, row: int) -> types.Location:
 
 def span_instruction(view: SassView, row: int, start: int = 0, end: int | None = None) -> types.Range:
     """The text of an instruction, or a part of it in characters."""
-    document = view.document
-    column = document.instruction_column
-    length = len(document.shown.kernel.report.instructions.texts[row])
-    last = length if end is None else end
-    return view.positions.find_span(int(document.line_of_row[row]), column + start, column + last)
+    line, first, last = view.document.find_place(row)
+    return view.positions.find_span(line, first + start, last if end is None else first + end)
 
 
 def _list_jumps(view: SassView, row: int, *, is_cause: bool) -> list[Jump]:

@@ -169,7 +169,7 @@ def _make_link(session: SessionView, view: DocumentView, found: _Found) -> Link 
     return Link(
         uri=uri,
         ranges=tuple(_merge(document, positions, found.rows)),
-        primary=positions.find_text(int(document.line_of_row[choose_primary(found.shown, found.rows)])),
+        primary=positions.find_span(*document.find_place(choose_primary(found.shown, found.rows))),
         kernel=found.shown.name,
         text=f"{found.shown.name} · {count}{share}",
     )

@@ -82,6 +82,11 @@ class SassDocument:
         row = int(self.row_of_line[line - 1])
         return None if row < 0 else row
 
+    def find_place(self, row: int) -> tuple[int, int, int]:
+        """Where the text of an instruction is: its 1-based line, and the characters before its first and behind its last one."""
+        start = self.instruction_column
+        return int(self.line_of_row[row]), start, start + len(self.shown.kernel.report.instructions.texts[row])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SassView:

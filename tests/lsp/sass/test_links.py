@@ -29,7 +29,7 @@ def run(session: Session, name: str, *arguments: Any) -> Any:
 
 
 def read_lines(session: Session, link: dict[str, Any]) -> list[tuple[str, str]]:
-    """The first and last words of each range of a link to a SASS document."""
+    """The first and last words of each range of a link to a SASS document: whole lines, and the text of the instruction that matters most."""
     document = session.sass.make(link["uri"])
     assert document is not None
 
@@ -38,7 +38,10 @@ def read_lines(session: Session, link: dict[str, Any]) -> list[tuple[str, str]]:
         assert (first[: start["character"]].strip(), last[end["character"] :].strip()) == ("", "")
         return first[document.instruction_column :].split()[0], last[document.instruction_column :].split()[0]
 
-    return [cut(one["start"], one["end"]) for one in [*link["ranges"], link["primary"]]]
+    primary = link["primary"]
+    text = document.lines[primary["start"]["line"]][primary["start"]["character"] : primary["end"]["character"]]
+    assert text in document.shown.kernel.report.instructions.texts
+    return [*(cut(one["start"], one["end"]) for one in link["ranges"]), (text.split()[0], text.split()[0])]
 
 
 def test_a_source_line_has_its_instructions() -> None:
