@@ -22,7 +22,7 @@ install_helix() {
 install_emacs() {
   local root=$folder/root-emacs lisp
   if starts emacs; then return; fi
-  unpack trixie "$root" emacs-nox elpa-lsp-mode
+  unpack trixie "$root" "emacs-nox elpa-lsp-mode"
   lisp=$(find "$root/usr/share/emacs" -maxdepth 1 -name '[0-9]*' | head -n 1)
   make_program emacs "$root" usr/bin/emacs-nox "export EMACSDATA=\"$lisp/etc\" EMACSDOC=\"$lisp/etc\" EMACSLOADPATH=\"$lisp/lisp:\""
 }
