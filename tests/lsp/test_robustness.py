@@ -3,6 +3,7 @@
 The server is the real one with the real pipeline, on two of our own kernels; its client sends what no client sends.
 """
 
+import json
 import random
 import re
 import shutil
@@ -78,31 +79,43 @@ class CountingClient(RawClient):
             return [self._responses.pop(one) for one in message_ids]
 
 
+def decorate(text: str) -> str:
+    """A source with characters of every length before and behind its code, line by line."""
+    return re.sub(r"^( *)([^#\s].*)$", "\\1/* é€😀 */ \\2 // ×𝛼\u2028", text, flags=re.MULTILINE)
+
+
 def make_project(folder: Path) -> Path:
-    """A workspace with two kernels of ours and a profile of them."""
+    """A workspace with two kernels of ours and a profile of them, which has the sources as they are there."""
     for kernel in KERNELS:
         shutil.copytree(ROOT / "fixtures" / "kernels" / kernel, folder / "kernels" / kernel)
         (folder / "cubins" / "sm_80").mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "fixtures" / "cubins" / "sm_80" / f"{kernel}_original.cubin", folder / "cubins" / "sm_80")
+    profile = json.loads((ROOT / "fixtures" / "example.gpa-profile.json").read_text())
+    for module in profile["modules"]:
+        module["sources"] = {path: decorate(text) for path, text in module["sources"].items()}
+        for path, text in module["sources"].items():
+            (folder / path.partition("/fixtures/")[2]).write_text(text, encoding="utf-8")
     for source in folder.glob("kernels/*/*"):
         make_ancient(source)
-    shutil.copy(ROOT / "fixtures" / "example.gpa-profile.json", folder)
+    (folder / "example.gpa-profile.json").write_text(json.dumps(profile))
     make_old(folder / "example.gpa-profile.json")
     return folder
 
 
 class Session:
-    """A client with sources and SASS documents open."""
+    """A client with sources and SASS documents of a project open."""
 
     def __init__(self, folder: Path, encoding: str = "utf-16") -> None:
         self.client = CountingClient(settings={"pollSeconds": 3600.0})
         capabilities = {**ALL_CAPABILITIES, "general": {"positionEncodings": [encoding]}}
         asked = {"client": {"heat": True, "status": True, "output": True, "images": True}}
-        result = self.client.initialize(make_project(folder), capabilities, initializationOptions=asked)
+        result = self.client.initialize(folder, capabilities, initializationOptions=asked)
         self.commands: list[str] = result["capabilities"]["executeCommandProvider"]["commands"]
         self.quiet_commands = [name for name in self.commands if name not in ("gpaLsp.reload", "gpaLsp.setTrust")]
-        self.source = self.client.open(folder / "kernels" / "short_def_use" / "original.cu")
-        self.header = self.client.open(folder / "kernels" / "inline_chain" / "curves.cuh")
+        source = folder / "kernels" / "short_def_use" / "original.cu"
+        header = folder / "kernels" / "inline_chain" / "curves.cuh"
+        self.source, self.header = self.client.open(source), self.client.open(header)
+        self.texts = {path.as_uri(): path.read_text(encoding="utf-8") for path in folder.glob("kernels/*/*.cu*")}
         self.client.wait_for_diagnostics(self.source)
         kernels = self.execute("gpaLsp.listKernels")
         self.sass = [kernel["sassUri"] for kernel in kernels]
@@ -111,6 +124,7 @@ class Session:
             document = self.execute("gpaLsp.readDocument", uri)
             item = {"uri": uri, "languageId": document["languageId"], "version": 1, "text": document["text"]}
             self.client.notify("textDocument/didOpen", {"textDocument": item})
+            self.texts[uri] = document["text"]
         self.uris = (self.source, self.header, *self.sass)
         self.items = [item for uri in self.uris for line in range(60) for item in self.prepare(uri, line)]
         assert {item["data"]["kind"] for item in self.items} >= {"source"} and len(self.items) > 20
@@ -145,7 +159,7 @@ class Session:
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    found = Session(tmp_path_factory.mktemp("robust") / "project")
+    found = Session(make_project(tmp_path_factory.mktemp("robust") / "project"))
     yield found
     try:
         found.check()

@@ -152,7 +152,7 @@ def normalise_uri(uri: str) -> str:
     'gpa-sass:///a_b.0011aabb.nvsass'
     """
     scheme, _, path = uri.partition(":")
-    return f"{scheme}:///{quote(unquote(path.lstrip('/')))}"
+    return f"{scheme}:///{quote(unquote(path.lstrip('/')), errors='replace')}"
 
 
 def is_sass_uri(uri: str) -> bool:
