@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from gpa_lsp.report.names import shorten_name
+from gpa_lsp.report.names import find_plain_name
 
 # These never try a stretch of text twice: a source comes from anybody, and this is done after every keystroke.
 _LINE_END = re.compile(r"\r\n?")
@@ -78,18 +78,6 @@ def _skip_parentheses(text: str, position: int, end: int) -> int | None:
             if depth == 0:
                 return index + 1
     return None
-
-
-def find_plain_name(readable_name: str) -> str:
-    """A function's own name without result, namespaces, template arguments and parameters.
-
-    >>> find_plain_name("void ns::scale<(int)3, std::pair<int, int>>(float*, int)")
-    'scale'
-    >>> find_plain_name("_silu_kernel")
-    '_silu_kernel'
-    """
-    whole = shorten_name(readable_name, max_chars=len(readable_name) + 8)
-    return whole.partition("<")[0].rpartition("::")[2]
 
 
 def choose_anchor(definitions: Mapping[str, tuple[int, ...]], readable_name: str, first_line: int | None) -> int | None:

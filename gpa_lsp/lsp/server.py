@@ -18,7 +18,6 @@ from gpa_lsp import __version__
 from gpa_lsp.collect.model import RunResult
 from gpa_lsp.errors import GpaError
 from gpa_lsp.lsp.abilities import Abilities, read_abilities
-from gpa_lsp.lsp.anchors import find_plain_name
 from gpa_lsp.lsp.commands import Command
 from gpa_lsp.lsp.dispatch import Dispatcher
 from gpa_lsp.lsp.document_view import DocumentView
@@ -43,6 +42,7 @@ from gpa_lsp.lsp.status import READING, Status
 from gpa_lsp.lsp.uris import read_path
 from gpa_lsp.lsp.wire import Protocol, PyglsServer, claim_stdout, make_converter
 from gpa_lsp.registry import load_catalogue
+from gpa_lsp.report.names import find_plain_name
 
 logger = logging.getLogger(__name__)
 

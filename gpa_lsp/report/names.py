@@ -138,3 +138,15 @@ def _collapse_templates(text: str) -> str:
         if depths[position] == 0:
             kept.append("<…>" if character == "<" else text[position])
     return "".join(kept)
+
+
+def find_plain_name(readable_name: str) -> str:
+    """A function's own name without result, namespaces, template arguments and parameters.
+
+    >>> find_plain_name("void ns::scale<(int)3, std::pair<int, int>>(float*, int)")
+    'scale'
+    >>> find_plain_name("_silu_kernel")
+    '_silu_kernel'
+    """
+    whole = shorten_name(readable_name, max_chars=len(readable_name) + 8)
+    return whole.partition("<")[0].rpartition("::")[2]

@@ -9,7 +9,7 @@ from gpa_lsp.arch.occupancy import BlockShape, OccupancyLimit, OccupancyStep, fi
 from gpa_lsp.errors import UnknownArchitectureError
 from gpa_lsp.locations import SourceLine
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report.names import shorten_name
+from gpa_lsp.report.names import find_plain_name
 from gpa_lsp.rewrites.model import RewriteContext
 
 _OCCUPANCY = "thread_increase"
@@ -58,7 +58,7 @@ def build_context(kernel: KernelReport, advice: Advice, region: Region | None = 
     is_bounded = advice.optimizer != "register_reuse" or advice.category is Category.BINARY
     return RewriteContext(
         optimizer=advice.optimizer,
-        kernel=find_own_name(kernel.name),
+        kernel=find_plain_name(kernel.name),
         unroll_copies=read_unroll_copies(region.hint or advice.hint if region is not None else advice.hint),
         threads_per_block=_find_most_threads(kernel) if is_bounded else None,
         min_blocks=None if step is None else step.occupancy.blocks_per_sm,
@@ -79,16 +79,6 @@ def _list_places(kernel: KernelReport, region: Region) -> Iterator[SourceLine]:
         chain = int(columns.chain_index[hotspot.def_row])
         frames = columns.chains[chain] if chain >= 0 else ()
         yield from (frame.source_line for frame in frames[:1] if frame.line)
-
-
-def find_own_name(readable_name: str) -> str:
-    """A kernel's name as its definition has it.
-
-    >>> find_own_name("void ns::scale<(int)3>(float*, int)"), find_own_name("_silu_kernel")
-    ('scale', '_silu_kernel')
-    """
-    whole = shorten_name(readable_name, max_chars=len(readable_name) + 8)
-    return whole.partition("<")[0].rpartition("::")[2]
 
 
 def read_unroll_copies(hint: str) -> int | None:

@@ -7,7 +7,8 @@ import pytest
 from gpa_lsp.advice.model import Category
 from gpa_lsp.locations import SourceLine
 from gpa_lsp.report.model import DeviceReport, KernelReport
-from gpa_lsp.rewrites.contexts import build_context, find_own_name, list_questions, read_unroll_copies
+from gpa_lsp.report.names import find_plain_name
+from gpa_lsp.rewrites.contexts import build_context, list_questions, read_unroll_copies
 from tests.advice.test_excessive_unrolling import OPTIMIZER as LESS
 from tests.advice.test_excessive_unrolling import write_loop
 from tests.advice.test_loop_unrolling import LOOP, match
@@ -157,4 +158,4 @@ def test_other_hints(hint: str, copies: int | None) -> None:
     ],
 )
 def test_a_kernels_own_name(readable: str, own: str) -> None:
-    assert find_own_name(readable) == own
+    assert find_plain_name(readable) == own
