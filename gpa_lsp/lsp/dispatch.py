@@ -5,8 +5,11 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from lsprotocol import types
+
 from gpa_lsp.lsp.commands import Command, Desk
 from gpa_lsp.lsp.features import RequestFeature, SessionFeature
+from gpa_lsp.lsp.safe_markdown import defuse
 from gpa_lsp.lsp.sass.library import is_sass_uri
 
 logger = logging.getLogger(__name__)
@@ -38,7 +41,7 @@ class Dispatcher:
             view = self._desk.view(uri)
             return feature.answer(view, params) if view is not None else None
 
-        return lambda params: self.guard(name, lambda: answer(params), None)
+        return lambda params: self.guard(name, lambda: _make_safe(answer(params)), None)
 
     def make_session_handler(self, name: str, feature: SessionFeature) -> Callable[[Any], Any]:
         """What answers the requests of a feature of the session."""
@@ -72,3 +75,10 @@ class Dispatcher:
         if name not in self._broken:
             self._broken.add(name)
             self._warn(f"{name} failed; see the log of the language server")
+
+
+def _make_safe(result: Any) -> Any:
+    """Whatever a hover quotes is text to the editor."""
+    if isinstance(result, types.Hover) and isinstance(result.contents, types.MarkupContent):
+        result.contents.value = defuse(result.contents.value)
+    return result

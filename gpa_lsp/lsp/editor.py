@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from lsprotocol import types
 
+from gpa_lsp.lsp.sass.plain_text import keep_length
+
 logger = logging.getLogger(__name__)
 
 _ANSWER_LIMIT_S = 5.0
@@ -17,6 +19,19 @@ _ANSWER_LIMIT_S = 5.0
 
 
 _REFRESH_PAUSE_S = 0.1
+
+
+_LONGEST_SENTENCE = 2000
+
+
+def make_sentence(text: str) -> str:
+    r"""A message for the user with nothing in it that editors follow: what it quotes comes from anybody, and they make links of ``[a](b)``.
+
+    >>> make_sentence("see\x1b [here](command:x)")
+    'see\ufffd [here] (command:x)'
+    """
+    plain = "\n".join(keep_length(line) for line in text.replace("](", "] (").split("\n"))
+    return plain if len(plain) <= _LONGEST_SENTENCE else f"{plain[: _LONGEST_SENTENCE - 1]}…"
 
 
 class Wire(Protocol):
@@ -131,7 +146,8 @@ class Editor:
         self._show(types.MessageType.Info, text)
 
     def _show(self, kind: types.MessageType, text: str) -> None:
-        self.notify(types.WINDOW_SHOW_MESSAGE, types.ShowMessageParams(type=kind, message=f"gpa-lsp: {text}"))
+        message = f"gpa-lsp: {make_sentence(text)}"
+        self.notify(types.WINDOW_SHOW_MESSAGE, types.ShowMessageParams(type=kind, message=message))
 
     def show_document(self, title: str, markdown: str) -> None:
         """Open a text beside the sources; where the client cannot be asked to, say in which file it is."""
@@ -139,7 +155,7 @@ class Editor:
             self._folder = tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True)
         name = "".join(character if character.isalnum() or character in "-_." else "_" for character in title)[:80]
         path = Path(self._folder.name) / f"{name}.md"
-        path.write_text(markdown, encoding="utf-8")
+        path.write_text(markdown, encoding="utf-8", errors="replace")
         if self.can("window.show_document.support"):
             params = types.ShowDocumentParams(uri=path.as_uri(), take_focus=True)
             self.start(self.ask(types.WINDOW_SHOW_DOCUMENT, params))

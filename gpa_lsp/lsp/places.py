@@ -1,6 +1,5 @@
 """Where measured places are on this machine as it is now: in an open document, in a file on disk, in a SASS document."""
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from lsprotocol import types
 from gpa_lsp.lsp.discovery import Stamp, read_stamp
 from gpa_lsp.lsp.line_finder import LineFinder
 from gpa_lsp.lsp.positions import Positions, UnitCounter, span_line
+from gpa_lsp.lsp.sass.plain_text import make_plain
 from gpa_lsp.lsp.session import MeasuredFile, VisibleKernel
 from gpa_lsp.report.line_map import split_lines
 
@@ -18,6 +18,8 @@ Place = tuple[str, int]
 """File as compiled, and line."""
 
 _KEPT_FILES = 64
+_LONGEST_PATH = 8192
+_LONGEST_NAME = 100
 _MAX_SOURCE_BYTES = 8 << 20
 
 
@@ -103,5 +105,6 @@ class PlaceFinder:
 
 
 def name_file(path: str) -> str:
-    """The last part of a path as compiled, on whichever system that was."""
-    return os.path.basename(path.replace("\\", "/"))  # noqa: PTH119
+    """The last part of a path as compiled, on whichever system that was; as much of it as fits, and as one line."""
+    name = make_plain(path[-_LONGEST_PATH:].replace("\\", "/").rpartition("/")[2])
+    return name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"

@@ -48,6 +48,10 @@ def _read_position(data: Any) -> types.Position:
     return types.Position(line=min(int(line), _LARGEST_NUMBER), character=min(int(character), _LARGEST_NUMBER))
 
 
+MOST_BODY_BYTES = 16 << 20
+"""Of a message to the client: one that is larger is a mistake, or made from a profile that is meant to do harm."""
+
+
 class Protocol(LanguageServerProtocol):
     """pygls' protocol, which leaves many a request unanswered, and its own requests waiting for ever on a malformed answer.
 
@@ -181,6 +185,8 @@ class Protocol(LanguageServerProtocol):
             return
         try:
             body = json.dumps(data, default=self._serialize_message, allow_nan=False)
+            if len(body) > MOST_BODY_BYTES:
+                raise OverflowError(f"{len(body)} bytes are more than any editor takes")
         except Exception as error:
             logger.exception("a message cannot be written")
             message_id = getattr(data, "id", None)

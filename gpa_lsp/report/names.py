@@ -12,6 +12,9 @@ from collections.abc import Iterable
 SHORT_NAME_CHARS = 60
 """Longest name that is shown with its template arguments."""
 
+_LONGEST_NAME = 50_000
+"""No compiler makes longer ones; the rest of one that was made by hand is not looked at."""
+
 _ABI_TAG = re.compile(r"\[abi:[^\]]*\]")
 _ANONYMOUS = re.compile(r"(?:\(anonymous namespace\)|<unnamed>|\{anonymous\})::")
 _OPERATOR = re.compile(r"operator(?:\(\)|<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>)")
@@ -57,7 +60,7 @@ def shorten_name(name: str, max_chars: int = SHORT_NAME_CHARS) -> str:
     >>> shorten_name("void lib::Kernel<lib::Gemm<lib::Shape<64, 64>>>(T1::Params)", 20)
     'lib::Kernel<…>'
     """
-    plain = _ANONYMOUS.sub("", _ABI_TAG.sub("", name)).strip()
+    plain = _ANONYMOUS.sub("", _ABI_TAG.sub("", name[:_LONGEST_NAME])).strip()
     kept = _drop_return_type(_drop_parameters(plain))
     if len(kept) > max_chars:
         kept = _collapse_templates(kept)
@@ -126,7 +129,11 @@ def _drop_parameters(text: str) -> str:
 def _drop_return_type(text: str) -> str:
     depths = _depths(text)
     for position in range(len(text) - 1, -1, -1):
-        if text[position] == " " and depths[position] == 0 and not _OPERATOR_END.search(text[:position]):
+        if (
+            text[position] == " "
+            and depths[position] == 0
+            and not _OPERATOR_END.search(text, max(0, position - 16), position)
+        ):
             return text[position + 1 :].lstrip("*&")
     return text
 

@@ -6,6 +6,7 @@ from typing import Any
 from gpa_lsp.lsp.command_arguments import choose_kernels
 from gpa_lsp.lsp.commands import Command, Desk
 from gpa_lsp.lsp.history_words import describe_past
+from gpa_lsp.lsp.safe_markdown import defuse
 from gpa_lsp.lsp.session import VisibleKernel
 
 
@@ -15,7 +16,7 @@ def show_history(desk: Desk, arguments: Sequence[Any]) -> str:
     Returns:
         The page's Markdown.
     """
-    page = describe_histories(choose_kernels(desk.snapshot, arguments))
+    page = defuse(describe_histories(choose_kernels(desk.snapshot, arguments)))
     desk.show_document("history", page)
     return page
 

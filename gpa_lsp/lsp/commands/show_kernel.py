@@ -5,6 +5,7 @@ from typing import Any
 
 from gpa_lsp.lsp.commands import Command, Desk
 from gpa_lsp.lsp.kernel_page import describe_kernel
+from gpa_lsp.lsp.safe_markdown import defuse
 
 
 def show_kernel(desk: Desk, arguments: Sequence[Any]) -> str | None:
@@ -16,7 +17,7 @@ def show_kernel(desk: Desk, arguments: Sequence[Any]) -> str | None:
     wanted = arguments[0] if arguments else None
     for shown in desk.snapshot.visible:
         if shown.kernel.report.mangled_name == wanted:
-            page = describe_kernel(shown)
+            page = defuse(describe_kernel(shown))
             desk.show_document(shown.name, page)
             return page
     desk.show_message("no loaded profile has this kernel any more")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.safe_markdown import defuse
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.stall_table import draw_table, find_top_reason
 from gpa_lsp.render.numbers import format_count, format_duration_ns
@@ -16,7 +17,7 @@ def show_report(desk: Desk, arguments: Sequence[Any]) -> str:
         The page's Markdown.
     """
     del arguments
-    page = describe_all(desk.snapshot)
+    page = defuse(describe_all(desk.snapshot))
     desk.show_document("kernels", page)
     return page
 
