@@ -227,11 +227,6 @@ def read_roofline_sections() -> tuple[str, ...]:
     return tuple(table["name"] for table in _read_file()["roofline"])
 
 
-def read_oldest_version() -> str:
-    """The oldest Nsight Compute the command lines are written for."""
-    return str(_read_file()["oldest_version"])
-
-
 @cache
 def _read_file() -> Mapping[str, Any]:
     return tomllib.loads((files("gpa_lsp.collect") / "recipe.toml").read_text(encoding="utf-8"))

@@ -93,7 +93,7 @@ def parse_command(value: object) -> Command:
 
 
 def parse_command_setting(value: object) -> Command | None:
-    """The same, with an empty line or list for "none": what is left of a setting that was taken back.
+    """The same, with nothing, an empty line or an empty list for "none": what is left of a setting that was taken back.
 
     Raises:
         ValueError: it is neither.
@@ -102,7 +102,7 @@ def parse_command_setting(value: object) -> Command | None:
     (None, ('./run',))
     """
     is_empty = not value.strip() if isinstance(value, str) else isinstance(value, list | tuple) and not value
-    if is_empty:
+    if value is None or is_empty:
         return None
     return parse_command(value)
 

@@ -41,6 +41,12 @@ class CauseLine:
     is_edited: bool
 
     @property
+    def caused_ratio(self) -> float:
+        """Of the kernel's samples, the stalls blamed on this line; without the estimate of what it calls."""
+        total = self.shown.kernel.report.total_samples
+        return min(1.0, self.causes.caused_samples / total) if total else 0.0
+
+    @property
     def victims(self) -> "tuple[LinePair, ...]":
         """The places of other lines that wait for this one, most samples first; those that hardly do are left out."""
         least = _LEAST_VICTIM_RATIO * self.causes.caused_samples

@@ -22,25 +22,33 @@ _MOST_REMEDIES = 3
 def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
     """A causing line as one or two sentences, for a diagnostic: what it costs, who pays, what to do and what that would gain."""
     causes = cause.causes
-    parts = [f"{format_percent(cause.share_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
+    parts = [f"{format_percent(cause.caused_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
     reason = find_caused_reason(cause)
     if reason:
         parts[0] += f", mostly {reason}"
     victims = list_victims(cause)
-    if victims:
+    own = sum(pair.samples for pair in causes.waiters if _is_at(pair, cause.place))
+    if victims and own > sum(pair.samples for pair in cause.victims):
+        parts.append(f"waited for mostly on this line itself, and in {_list_names(victims, name_place)}")
+    elif victims:
         parts.append(f"waited for in {_list_names(victims, name_place)}")
     elif causes.blame.causing_samples > causes.caused_samples / 2:
         parts.append("waited for on this line itself")
     if causes.called_samples >= 0.5:
         called = causes.called_samples / cause.shown.kernel.report.total_samples
-        parts.append(f"about {format_percent(called)} in functions called from here (estimate)")
+        parts.append(f"about {format_percent(called)} more in functions called from here (estimate)")
     text = "; ".join(parts)
     if cause.remedies:
         best = cause.remedies[0]
         text += f". {label_advice(best)}"
         if len(cause.remedies) > 1:
-            text += f", or one of {len(cause.remedies) - 1} more"
+            others = len(cause.remedies) - 1
+            text += f", or {others} other{'' if others == 1 else 's'}"
     return text
+
+
+def _is_at(pair: "LinePair", place: tuple[str, int]) -> bool:
+    return pair.place is not None and (pair.place.file, pair.place.line) == place
 
 
 def find_caused_reason(cause: CauseLine) -> str | None:

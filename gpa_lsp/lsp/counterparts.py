@@ -10,6 +10,9 @@ from gpa_lsp.render.numbers import format_count
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.report.pairs import LinePair
 
+_ALL_RATIO = 0.95
+"""Of the samples of a place: a pair with as many speaks for all of them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterpart:
@@ -47,12 +50,13 @@ def _gather(pairs: "tuple[LinePair, ...]") -> tuple[Counterpart, ...]:
 
 
 def describe_counterpart(counterpart: Counterpart) -> str:
-    """``60 samples long_scoreboard through R2``: what connects the two."""
+    """``60 samples long_scoreboard through R2``: what connects the two; ``60 samples, mostly …`` where other things do as well."""
     from gpa_lsp.binary.model import name_resource  # needs numpy, which the answer to initialize must not wait for
 
     pair = counterpart.heaviest
     count = round(counterpart.samples)
-    text = f"{format_count(count)} sample{'' if count == 1 else 's'} {pair.reason}"
+    mostly = ", mostly" if pair.samples < _ALL_RATIO * counterpart.samples else ""
+    text = f"{format_count(count)} sample{'' if count == 1 else 's'}{mostly} {pair.reason}"
     return text if pair.resource is None else f"{text} through {name_resource(pair.resource)}"
 
 

@@ -157,4 +157,9 @@ def read_stamp(path: str | Path) -> Stamp | None:
         return None
     if status.st_mode & 0o170000 != 0o100000:
         return None
+    return make_stamp(status)
+
+
+def make_stamp(status: os.stat_result) -> Stamp:
+    """The stamp in a file's status."""
     return Stamp(size_bytes=status.st_size, modified_ns=status.st_mtime_ns, inode=status.st_ino)

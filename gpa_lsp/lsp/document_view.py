@@ -1,12 +1,13 @@
 """One open document with the measurements that belong to its lines as they are now. Features answer from it and from nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.anchors import choose_anchor, find_definitions
 from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor, make_cause_line, place_remedies
+from gpa_lsp.lsp.discovery import Stamp
 from gpa_lsp.lsp.line_finder import LineFinder
 from gpa_lsp.lsp.line_index import CauseEntry, HotEntry, MeasuredText, index_lines
 from gpa_lsp.lsp.placed_lines import PlacedLines
@@ -131,7 +132,7 @@ def build_view(
     uri: str,
     local_path: str,
     text: str,
-    opened: str,
+    saved: Mapping[Stamp | None, str],
     units: UnitCounter,
     settings: Settings,
     abilities: Abilities,
@@ -145,7 +146,7 @@ def build_view(
         uri: as the client writes it.
         local_path: the document's file, links resolved.
         text: as the editor holds it now.
-        opened: as it was opened.
+        saved: what it held when it was like the file on disk, see :class:`LineFinder`.
         units: counts columns for the client.
         settings: the options.
         abilities: what the client wants to be sent.
@@ -158,7 +159,7 @@ def build_view(
     lines = split_lines(text)
     finder = LineFinder(
         lines,
-        opened=opened,
+        saved=saved,
         shows_unverified=settings.shows_unverified_lines,
     )
     texts = index_lines(kernels, local_path) if texts is None else texts
@@ -209,7 +210,7 @@ def _place_anchors(
                     line=line,
                     shown=shown,
                     is_edited=finder.is_edited(file),
-                    is_withheld=not file.is_verified and not settings.shows_unverified_lines,
+                    is_withheld=not finder.knows(file),
                 )
             )
     return tuple(sorted(anchors, key=lambda anchor: anchor.line))

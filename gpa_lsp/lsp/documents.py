@@ -9,16 +9,22 @@ from functools import partial
 from typing import Any
 
 from gpa_lsp.lsp.abilities import Abilities
+from gpa_lsp.lsp.discovery import Stamp, read_stamp
 from gpa_lsp.lsp.document_view import DocumentView, build_view
 from gpa_lsp.lsp.features import PushFeature
 from gpa_lsp.lsp.line_index import MeasuredText, index_lines
 from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import UnitCounter
-from gpa_lsp.lsp.session import Snapshot
+from gpa_lsp.lsp.session import MeasuredFile, Snapshot
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.text_changes import apply_changes
 
 logger = logging.getLogger(__name__)
+
+_KEPT_TEXTS = 4
+"""Of a document, as it was saved: a measurement is of one of the last ones."""
+
+_BYTE_ORDER_MARK_BYTES = 3
 
 
 @dataclass(slots=True)
@@ -26,7 +32,7 @@ class _OpenDocument:
     local_path: str
     text: str
     version: int | None
-    opened: str
+    saved: dict[Stamp | None, str] = field(default_factory=dict)
     view: DocumentView | None = None
     is_view_current: bool = False
     pushed: dict[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -78,12 +84,28 @@ class Documents:
             local_path=os.path.realpath(path),
             text=text,
             version=version,
-            opened=text,
             pushed={}
             if known is None
             else known.pushed,  # opened twice without a close: what was sent still stands there
         )
+        self._note_saved(self._open[uri])
         self.push(uri)
+
+    def save(self, uri: str) -> None:
+        """The client saved a document."""
+        document = self._open.get(uri)
+        if document is not None:
+            self._note_saved(document)
+
+    def _note_saved(self, document: _OpenDocument) -> None:
+        """Keep what the document holds now as what the file holds, unless that can be seen not to be so."""
+        stamp = read_stamp(document.local_path)
+        if stamp is None or _may_hold(stamp, document.text):
+            document.saved.pop(stamp, None)
+            document.saved[stamp] = document.text
+            while len(document.saved) > _KEPT_TEXTS:
+                del document.saved[next(iter(document.saved))]
+            document.is_view_current = False
 
     def change(self, uri: str, changes: Sequence[Any], version: int | None) -> bool:
         """The document's text was changed. Nothing is pushed yet: the person is typing.
@@ -133,7 +155,7 @@ class Documents:
                 uri=uri,
                 local_path=document.local_path,
                 text=document.text,
-                opened=document.opened,
+                saved=document.saved,
                 units=self._units,
                 settings=self._settings,
                 abilities=self._abilities,
@@ -182,9 +204,7 @@ class Documents:
             (document.local_path, shown.profile.path.name)
             for document in self._open.values()
             for shown in self._snapshot.by_file.get(document.local_path, ())[:1]
-            if any(
-                file.local_path == document.local_path and not file.is_verified for file in shown.profile.files.values()
-            )
+            if any(_is_unverified(document, file) for file in shown.profile.files.values())
         )
 
     def push(self, uri: str) -> None:
@@ -201,3 +221,16 @@ class Documents:
     def _list_items(self, uri: str, feature: PushFeature) -> tuple[Any, ...]:
         view = self.view(uri)
         return feature.list_items(view) if view is not None else ()
+
+
+def _is_unverified(document: _OpenDocument, file: MeasuredFile) -> bool:
+    """Whether nobody can tell what of a document was measured."""
+    is_unknown = file.lines is None and file.stamp not in document.saved
+    return file.local_path == document.local_path and (is_unknown or not file.is_verified)
+
+
+def _may_hold(stamp: Stamp, text: str) -> bool:
+    """Whether a file is as long as a text: an editor can open what it kept of unsaved changes. It may add a last line end, and hide a mark."""
+    size_bytes = len(text.encode("utf-8", errors="surrogatepass"))
+    line_end = "\r\n" if text.endswith("\r\n") else "\n" if text.endswith("\n") else ""
+    return stamp.size_bytes in (size_bytes, size_bytes - len(line_end), size_bytes + _BYTE_ORDER_MARK_BYTES)

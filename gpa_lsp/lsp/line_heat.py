@@ -7,7 +7,7 @@ from gpa_lsp.lsp.cause_lines import CauseLine
 from gpa_lsp.lsp.cause_words import find_caused_reason
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.session import VisibleKernel
-from gpa_lsp.lsp.stall_table import label_line
+from gpa_lsp.lsp.stall_table import label_called, label_line
 from gpa_lsp.render.numbers import format_whole_percent
 
 
@@ -60,7 +60,8 @@ def measure_line(view: DocumentView, line: int, least_ratio: float) -> LineHeat 
 
 
 def label_cause(cause: CauseLine) -> str:
-    """``causes 80 % long_scoreboard``."""
+    """``causes 80 % long_scoreboard``; the estimate of what it calls stands beside it."""
     reason = find_caused_reason(cause)
-    text = f"causes {format_whole_percent(cause.share_ratio)}"
-    return text if reason is None else f"{text} {reason}"
+    text = f"causes {format_whole_percent(cause.caused_ratio)}"
+    called = label_called(cause.causes.called_samples, cause.shown.kernel.report.total_samples)
+    return ", ".join(part for part in (text if reason is None else f"{text} {reason}", called) if part)

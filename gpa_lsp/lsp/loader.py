@@ -197,7 +197,7 @@ class ProfileLoader:
                     self._take(message, arriving, found)
                     if isinstance(message, Progress):
                         done = len(paths) - len(left) + (message.done / message.total if message.total else 0.0)
-                        display.report(f"{message.profile.name}: {message.step}", done / len(paths))
+                        display.report(_describe_step(message), done / len(paths))
                     elif isinstance(message, ProfileRead | ProfileFailed):
                         left.remove(message.profile)
         except Exception as error:
@@ -245,6 +245,11 @@ class ProfileLoader:
 def _choose_reading(settings: Settings) -> tuple[object, ...]:
     """The options that decide how a profile is read."""
     return (settings.path_mappings, settings.blamer, settings.keeps_history)
+
+
+def _describe_step(progress: Progress) -> str:
+    name, step = progress.profile.name, progress.step
+    return step if name in step else f"{name}: {step}"
 
 
 def _is_cancelling() -> bool:

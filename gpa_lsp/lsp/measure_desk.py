@@ -38,6 +38,7 @@ class MeasureDesk:
         self._status = status
         self._sends_output = sends_output
         self._finished = finished
+        self._is_new_run = True
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins; ``cancel`` ends it."""

@@ -126,6 +126,10 @@ class Measuring:
         """A measurement is going on."""
         return self._run is not None
 
+    def contains(self, file: Path) -> bool:
+        """Whether a file lies in one of the workspace folders."""
+        return any(_is_below(file, root) for root in self._roots)
+
     def saved(self, file: Path, kernel: str | None = None) -> None:
         """A file was saved: measure after a pause. What is being measured is out of date, and ends now."""
         options = self._options
@@ -226,7 +230,7 @@ class Measuring:
 
     def _find_workspace(self, file: Path | None) -> Path | None:
         """The innermost workspace folder a file is in, else the first."""
-        around = [root for root in self._roots if file is not None and file.is_relative_to(root)]
+        around = [root for root in self._roots if file is not None and _is_below(file, root)]
         return max(around, key=lambda root: len(root.parts), default=next(iter(self._roots), None))
 
     async def _measure(self, measurement: Measurement) -> RunResult:
@@ -262,6 +266,11 @@ class Measuring:
             if not result.is_success and is_news:
                 self._host.warn(text)  # once, not at each save
         self._host.finished(result)
+
+
+def _is_below(file: Path, folder: Path) -> bool:
+    """Links followed: editors name files as they were opened."""
+    return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder))
 
 
 def _prepare(options: MeasureOptions, workspace: Path, request: _Request) -> Measurement:

@@ -9,6 +9,7 @@ from pathlib import Path
 from gpa_lsp.binary.source_stamps import SourceStamp
 from gpa_lsp.locations import Frame, InlineChain
 from gpa_lsp.lsp.causes import find_causes, find_remedies
+from gpa_lsp.lsp.discovery import make_stamp
 from gpa_lsp.lsp.session import MeasuredFile, MeasuredKernel
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.model import InstructionColumns, KernelReport, Report
@@ -94,6 +95,7 @@ def _find_file(compiled_path: str, source: _Source, locator: SourceLocator, find
         lines=None if lines is None else tuple(lines),
         saved_since=not is_copy and status.st_mtime_ns > source.measured_ns,
         is_verified=is_copy or is_as_compiled(status, source.measured_ns, source.stamp),
+        stamp=make_stamp(status),
     )
 
 

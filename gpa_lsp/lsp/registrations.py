@@ -27,8 +27,8 @@ _PLACES: Mapping[str, tuple[str, str]] = {
 _REGISTERED_AS = {types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: "textDocument/semanticTokens"}
 
 SOURCE_SUFFIXES = (
-    *("cu", "cuh", "cpp", "cc", "cxx", "c", "h", "hpp", "hh", "hxx", "inl", "ipp", "tpp"),
-    *("py", "jl", "f", "f90", "F90", "cuf", "CUF", "rs", "mojo"),
+    *("cu", "cuh", "cpp", "cc", "cxx", "c++", "c", "h", "hpp", "hh", "hxx", "h++", "inl", "ipp", "tpp"),
+    *("py", "jl", "f", "for", "f90", "f95", "f03", "F", "F90", "cuf", "CUF", "rs", "mojo"),
 )
 """Of files GPU code is written in: languages have too many names for one thing to go by those."""
 

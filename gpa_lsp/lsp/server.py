@@ -208,12 +208,14 @@ class Server:
     # Measuring
 
     def _save(self, params: types.DidSaveTextDocumentParams) -> None:
+        self._documents.save(params.text_document.uri)
         path = read_path(params.text_document.uri)
         if path is not None:
             self._measuring.saved(Path(path), self._choose_kernel(path))
 
     def _is_worth_measuring(self, file: Path) -> bool:
-        return file.suffix.lower() in _KERNEL_SUFFIXES or os.path.realpath(file) in self._snapshot.by_file
+        is_kernel = file.suffix.lower() in _KERNEL_SUFFIXES and self._measuring.contains(file)
+        return is_kernel or os.path.realpath(file) in self._snapshot.by_file
 
     def _choose_kernel(self, path: str) -> str | None:
         """The longest kernel with lines in a file, by the name its source has; None when none is known."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.history.model import KernelHistory
 from gpa_lsp.lsp.causes import LineCauses
+from gpa_lsp.lsp.discovery import Stamp
 from gpa_lsp.report.names import shorten_distinctly
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
@@ -25,12 +26,13 @@ class MeasuredFile:
         compiled_path: as the compiler wrote it.
         local_path: the file here, links resolved.
         lines: the text that was measured, without line ends: the profile's own copy, the one we kept when it was measured, or else what the file
-            held when the profile was loaded. None when it could not be read, or lies where nobody allowed us to read: then what the client opens
-            is taken for it.
+            held when the profile was loaded. None when it could not be read, or lies where nobody allowed us to read: then what the client has
+            of the same state of the file is taken for it.
         saved_since: the file was saved after the measurement and nobody has a copy. It is as long as what was compiled, or the compiler did not
             say how long that was.
         is_verified: the lines are those that were measured, as far as anyone can tell. Where they are not, nothing is shown on them unless the
             user wants it.
+        stamp: what the file looked like when the profile was loaded.
     """
 
     compiled_path: str
@@ -38,6 +40,7 @@ class MeasuredFile:
     lines: tuple[str, ...] | None
     saved_since: bool
     is_verified: bool = True
+    stamp: Stamp | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

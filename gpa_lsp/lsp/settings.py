@@ -332,12 +332,12 @@ def read_settings(raw: object, base: Settings) -> tuple[Settings, tuple[str, ...
 
 
 def _walk_options(raw: object, prefix: str) -> Iterator[tuple[str, object]]:
-    """The options among ``raw`` with their full names; null means "not set"."""
+    """The options among ``raw`` with their full names; null means "not set", which takes back what has no other default."""
     if not isinstance(raw, Mapping):
         return
     for key, value in raw.items():
         name = f"{prefix}{key}"
-        if name in OPTIONS and value is not None:
+        if name in OPTIONS and (value is not None or OPTIONS[name].default is None):
             yield name, value
         elif any(option.startswith(f"{name}.") for option in OPTIONS):
             yield from _walk_options(value, f"{name}.")

@@ -11,7 +11,7 @@ from gpa_lsp.lsp.document_view import DocumentView, HotLine
 from gpa_lsp.lsp.line_names import locate_from, name_location
 from gpa_lsp.lsp.places import Place
 from gpa_lsp.lsp.session import VisibleKernel
-from gpa_lsp.lsp.stall_table import label_line
+from gpa_lsp.lsp.stall_table import label_called, label_line, label_own
 from gpa_lsp.render.numbers import format_percent, format_share, format_whole_percent
 
 _LEAST_LINK_RATIO = 0.2
@@ -86,12 +86,16 @@ def _say_suffering(view: DocumentView, hot: HotLine | None) -> _Side | None:
     """``41 % long_scoreboard ← line 12``; None below the user's threshold."""
     if hot is None or hot.share_ratio < view.settings.min_share_ratio:
         return None
-    parts = [types.InlayHintLabelPart(value=label_line(hot))]
+    total = hot.shown.kernel.report.total_samples
+    called = "" if hot.is_mostly_called else label_called(hot.row.called_samples, total)
+    parts = [types.InlayHintLabelPart(value=label_line(hot) if hot.is_mostly_called else label_own(hot))]
     place = (hot.row.file or "", hot.row.line or 0)
     causes = hot.shown.kernel.causes.get(place)
     if causes is not None and not hot.is_mostly_called:
         waits = gather_counterparts(causes.waits)
         parts.extend(_link(view, hot.shown, place, waits, whole=hot.row.inclusive_samples, arrow="←"))
+    if called:
+        parts.append(types.InlayHintLabelPart(value=f", {called}"))
     share = format_share(hot.shown.kernel.report.share_of(hot.row.inclusive_samples))
     return _Side(parts=tuple(parts), tooltip=f"{share} of the samples of {hot.shown.name}")
 

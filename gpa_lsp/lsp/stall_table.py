@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _MAX_REASONS = 6
 _MAX_KERNELS = 3
+_LEAST_CALLED_RATIO = 0.005
+"""Of a kernel's samples: less would be written as 0 %."""
 
 
 def find_top_reason(counts: "ReasonCounts") -> str | None:
@@ -43,12 +45,26 @@ _top_reasons: "IdentityCache[ReasonCounts, str | None]" = IdentityCache(_find_to
 
 
 def label_line(line: HotLine) -> str:
-    """The few words that fit at a line's end, e.g. ``41 % long_scoreboard``."""
-    share = format_whole_percent(line.share_ratio)
-    if line.is_mostly_called:
-        return f"≈{share} in called functions"
+    """The few words that fit at a line's end, e.g. ``41 % long_scoreboard, ≈20 % in called functions``; an estimate is added to nothing."""
+    called = label_called(line.row.called_samples, line.shown.kernel.report.total_samples)
+    return called if line.is_mostly_called else ", ".join(part for part in (label_own(line), called) if part)
+
+
+def label_own(line: HotLine) -> str:
+    """What of that was taken on the line, and in what is inlined into it."""
+    share = format_whole_percent(line.shown.kernel.report.share_of(line.row.inclusive_samples).ratio)
     reason = find_top_reason(line.row.inclusive_by_reason)
     return share if reason is None else f"{share} {reason}"
+
+
+def label_called(samples: float, total: int) -> str:
+    """What of that lies in functions called from the line; empty where it is hardly anything.
+
+    >>> label_called(20.0, 100), label_called(0.2, 100)
+    ('≈20 % in called functions', '')
+    """
+    ratio = min(1.0, samples / total) if total else 0.0
+    return f"≈{format_whole_percent(ratio)} in called functions" if ratio >= _LEAST_CALLED_RATIO else ""
 
 
 def summarise_line(line: HotLine) -> str:

@@ -55,6 +55,25 @@ def diagnostics(document: DocumentView) -> dict[int, types.Diagnostic]:
     return {found.range.start.line + 1: found for found in list_diagnostics(document)}
 
 
+def test_who_waits_most_is_named_first_and_estimates_stand_apart() -> None:
+    blame = """
+        2 <- 0   long_scoreboard   memory_global R2 8c 1i
+        1 <- 0   long_scoreboard   memory_global R2 8c 1i
+    """
+    listing = """
+        saxpy.cu:5   LDG.E R2, [R4.64]   ; selected=60
+        saxpy.cu:5   LDG.E R2, [R2.64]   ; long_scoreboard=30
+        saxpy.cu:6   FMUL R2, R2, R3     ; long_scoreboard=10
+    """
+    kernel = build_kernel(listing, name="saxpy", blame=blame, called_samples={("saxpy.cu", 5): 20.0})
+    found = make_view(make_profile(kernel, texts={"saxpy.cu": SOURCE}))
+    assert found is not None
+    message = diagnostics(found)[5].message
+    assert "; waited for mostly on this line itself, and in line 6; " in message
+    assert message.startswith("40.0 % of the samples of saxpy are stalls caused here")
+    assert message.endswith("about 20.0 % more in functions called from here (estimate)")
+
+
 def test_the_diagnostic_stands_on_the_causing_line() -> None:
     found = diagnostics(view())[5]
     assert found.message == (

@@ -135,7 +135,9 @@ def test_a_hint_stands_behind_its_line() -> None:
 
 def test_costs_in_called_functions_are_marked_as_estimates() -> None:
     kernel = build_kernel(LISTING, name="saxpy", called_samples={("saxpy.cu", 7): 40.0})
-    assert (7, "≈41 % in called functions") in hints(view(profile=make_profile(kernel)))
+    assert (7, "≈40 % in called functions") in hints(view(profile=make_profile(kernel)))
+    kernel = build_kernel(LISTING, name="saxpy", called_samples={("saxpy.cu", 5): 20.0})
+    assert (5, "64 % long_scoreboard, ≈20 % in called functions") in hints(view(profile=make_profile(kernel)))
 
 
 def test_diagnostics_are_information_with_the_reason_as_code() -> None:

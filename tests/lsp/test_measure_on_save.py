@@ -170,6 +170,20 @@ async def test_saves_in_a_row_are_one(desk: Desk) -> None:
     assert desk.runs() == ["4.cu "]
 
 
+async def test_of_two_folders_the_one_a_file_really_lies_in_is_measured(desk: Desk, tmp_path: Path) -> None:
+    second, link = tmp_path / "second", tmp_path / "link"
+    second.mkdir()
+    link.symlink_to(second)
+    desk.use(NCU)
+    desk.measuring.configure(desk.measuring._options, [desk.workspace, second], is_trusted=True)
+    assert desk.measuring.contains(link / "k.cu")
+    assert not desk.measuring.contains(tmp_path / "third" / "k.cu")
+    desk.measuring.saved(link / "k.cu")
+    await desk.result()
+    assert (second / "runs").exists()
+    assert desk.runs() == []
+
+
 async def test_other_files_do_not_measure(desk: Desk) -> None:
     desk.measuring.saved(desk.workspace / "README.md")
     await desk.settle()

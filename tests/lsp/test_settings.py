@@ -73,6 +73,13 @@ def test_what_is_not_ours_changes_nothing(raw: object) -> None:
     assert read_settings(raw, Settings()) == (Settings(), ())
 
 
+def test_a_command_that_is_taken_out_of_the_settings_is_forgotten() -> None:
+    """Editors say null for an option that has no value any more."""
+    base = Settings(profile_command=("./run",), build_command=("make",))
+    settings, complaints = read_settings({"profile": {"command": None, "buildCommand": None}}, base)
+    assert (settings.profile_command, settings.build_command, complaints) == (None, None, ())
+
+
 def test_long_values_are_cut_in_the_complaint() -> None:
     (complaint,) = read_settings({"minShare": "x" * 10_000}, Settings())[1]
     assert len(complaint) < 200

@@ -77,7 +77,7 @@ def make_view(
         uri=f"file://{path}",
         local_path=path,
         text=text,
-        opened=text if opened is None else opened,
+        saved={None: text if opened is None else opened},
         units=PositionCodec(),
         settings=settings or Settings(),
         abilities=abilities or Abilities(),

@@ -160,8 +160,8 @@ def _make_link(session: SessionView, view: DocumentView, found: _Found) -> Link 
     uri = session.sass.find_uri(found.shown)
     opened = session.sass.view(uri)
     document = opened.document if opened is not None else session.sass.make(uri)
-    if document is None or len(document.line_of_row) <= int(found.rows[-1]):
-        return None  # the client holds the text of an earlier measurement
+    if document is None or not _is_same_code(document.shown, found.shown):
+        return None  # the client holds the text of an earlier build
     positions = Positions(lines=document.lines, units=view.positions.units)
     count = format_count_of(len(found.rows), "instruction")
     report = found.shown.kernel.report
@@ -173,6 +173,12 @@ def _make_link(session: SessionView, view: DocumentView, found: _Found) -> Link 
         kernel=found.shown.name,
         text=f"{found.shown.name} · {count}{share}",
     )
+
+
+def _is_same_code(one: VisibleKernel, other: VisibleKernel) -> bool:
+    """Whether the rows of two measurements are the same instructions."""
+    left, right = one.kernel.report.instructions, other.kernel.report.instructions
+    return left is right or left.texts == right.texts
 
 
 def choose_primary(shown: VisibleKernel, rows: "npt.NDArray[np.int64]") -> int:

@@ -172,15 +172,16 @@ def test_kernels_are_listed_longest_first() -> None:
     assert quick["sassUri"].startswith("gpa-sass:///quick.")
 
 
-def test_an_old_text_keeps_its_own_links() -> None:
+@pytest.mark.parametrize("changed", ["    MOV R9, RZ\n" * 40 + LOOP, LOOP.replace("FFMA", "FMUL")])
+def test_an_old_text_keeps_its_own_links(changed: str) -> None:
     report = write_report(LOOP)
     session = open_session(report)
     uri = session.sass.find_uri(session.snapshot.visible[0])
     document = session.sass.make(uri)
     assert document is not None
     session.sass.open(uri, document.text)
-    longer = write_report("    MOV R9, RZ\n" * 40 + LOOP)
-    newer = open_session(replace(longer, measured_unix_s=2_000_000_000))
+    assert changed != LOOP
+    newer = open_session(replace(write_report(changed), measured_unix_s=2_000_000_000))
     session.snapshot = newer.snapshot
     session.sass.take(newer.snapshot.visible, session.settings, newer.places)
     session.documents.take(newer.snapshot, session.settings)
