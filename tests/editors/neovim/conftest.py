@@ -4,17 +4,32 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.editors.neovim.embedded import PLUGIN, Neovim
-from tests.editors.workspace import Workspace
+from tests.editors.neovim.reading import open_source
+from tests.editors.workspace import Workspace, make_workspace
 
 VERSIONS = ("0.10", "0.12")
 ROOT = PLUGIN.parents[1]
 
 StartNeovim = Callable[..., Neovim]
+
+RESET = """
+    for _, window in ipairs(vim.api.nvim_list_wins()) do
+      if vim.api.nvim_win_get_config(window).relative ~= '' then
+        vim.api.nvim_win_close(window, true)
+      end
+    end
+    vim.cmd('silent! wincmd t | silent! only | bufdo if &modified | edit! | endif')
+    vim.fn.setqflist({}, 'f')
+    vim.fn.setloclist(0, {}, 'f')
+    require('gpa_lsp.heat').show(true)
+    require('gpa_lsp.sync').show(true)
+"""
 
 
 def find_editors() -> Path:
@@ -28,12 +43,12 @@ def find_program(version: str) -> Path | None:
     return program if program.exists() else None
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(scope="module", params=VERSIONS)
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def program(version: str) -> Path:
     found = find_program(version)
     if found is None:
@@ -76,3 +91,32 @@ def start_neovim(program: Path, workspace: Workspace) -> Iterator[StartNeovim]:
 @pytest.fixture
 def neovim(start_neovim: StartNeovim) -> Neovim:
     return start_neovim()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lent:
+    """A Neovim for all tests of a module that leave it as they found it, with the project it is in."""
+
+    neovim: Neovim
+    workspace: Workspace
+
+
+@pytest.fixture(scope="module")
+def lent(program: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Lent]:
+    """Started once for a module and a version, with the module's ``KEYS`` in the user's configuration."""
+    workspace = make_workspace(tmp_path_factory.mktemp("lent") / "wörk #1 %20")
+    more = getattr(request.module, "KEYS", "")
+    neovim = Neovim(program, workspace.folder, make_init(more=more), {"PYTHONPATH": str(ROOT)})
+    yield Lent(neovim=neovim, workspace=workspace)
+    neovim.quit()
+
+
+@pytest.fixture
+def source(lent: Lent) -> Neovim:
+    """The lent Neovim with the source as it is on the disk, in one window, and nothing said yet."""
+    neovim = lent.neovim
+    neovim.lua(RESET)
+    open_source(neovim, lent.workspace.source)
+    neovim.lua("_G.offered, _G.choice = {}, nil")
+    neovim.command("messages clear")
+    return neovim

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.conftest import Lent
 from tests.editors.neovim.embedded import Neovim
-from tests.editors.neovim.reading import current_line, current_name, cursor_line, open_source, put_cursor
+from tests.editors.neovim.reading import current_line, current_name, cursor_line, put_cursor
 from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, VICTIM, Workspace
 
 KEYS = """
@@ -21,11 +21,8 @@ KEYS = """
 
 
 @pytest.fixture
-def source(start_neovim: StartNeovim, workspace: Workspace) -> Neovim:
-    """The source, with keys and a user who chooses the first (or what ``_G.choice`` says)."""
-    neovim = start_neovim(more=KEYS)
-    open_source(neovim, workspace.source)
-    return neovim
+def workspace(lent: Lent) -> Workspace:
+    return lent.workspace
 
 
 def test_one_key_from_a_victim_to_its_cause_and_one_back(source: Neovim, workspace: Workspace) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.conftest import Lent, StartNeovim
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import (
     FLOAT,
@@ -36,14 +36,17 @@ LINKED = """
 
 
 @pytest.fixture
-def beside(start_neovim: StartNeovim, workspace: Workspace) -> Neovim:
+def workspace(lent: Lent) -> Workspace:
+    return lent.workspace
+
+
+@pytest.fixture
+def beside(source: Neovim, workspace: Workspace) -> Neovim:
     """The victim's SASS beside the source, the cursor in it."""
-    neovim = start_neovim(more=KEYS)
-    open_source(neovim, workspace.source)
-    put_cursor(neovim, workspace.find_line(VICTIM))
-    neovim.type("gS")
-    neovim.wait_for("SASS", lambda: "FFMA" in current_line(neovim))
-    return neovim
+    put_cursor(source, workspace.find_line(VICTIM))
+    source.type("gS")
+    source.wait_for("SASS", lambda: "FFMA" in current_line(source))
+    return source
 
 
 def test_the_sass_of_a_line_opens_beside_it(beside: Neovim, workspace: Workspace) -> None:

@@ -1,13 +1,20 @@
 """What stands in a source file: problems, lenses, hints, hovers, heat."""
 
-from tests.editors.neovim.conftest import StartNeovim
+import pytest
+
+from tests.editors.neovim.conftest import Lent, StartNeovim
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import hover, open_source, put_cursor, read_heat, wait_for_heat
 from tests.editors.workspace import CAUSE, DOUBLES, LOOP, VICTIM, Workspace
 
 
-def test_a_measured_file_shows_what_is_known(neovim: Neovim, workspace: Workspace) -> None:
-    open_source(neovim, workspace.source)
+@pytest.fixture
+def workspace(lent: Lent) -> Workspace:
+    return lent.workspace
+
+
+def test_a_measured_file_shows_what_is_known(source: Neovim, workspace: Workspace) -> None:
+    neovim = source
     problems = neovim.lua(
         "return vim.tbl_map(function(d) return { d.lnum, d.source, d.severity } end, vim.diagnostic.get(0))"
     )
@@ -27,8 +34,8 @@ def test_a_measured_file_shows_what_is_known(neovim: Neovim, workspace: Workspac
     assert neovim.lua("return require('gpa_lsp').status()") != ""
 
 
-def test_heat_is_drawn_and_moves_with_the_text(neovim: Neovim, workspace: Workspace) -> None:
-    open_source(neovim, workspace.source)
+def test_heat_is_drawn_and_moves_with_the_text(source: Neovim, workspace: Workspace) -> None:
+    neovim = source
     victim, cause, doubles = (workspace.find_line(text) for text in (VICTIM, CAUSE, DOUBLES))
     heat = wait_for_heat(neovim)
     assert heat[victim].startswith("GpaHeat") and heat[cause].startswith("GpaCause")
@@ -54,8 +61,19 @@ def test_heat_is_drawn_and_moves_with_the_text(neovim: Neovim, workspace: Worksp
     assert neovim.messages() == ""
 
 
-def test_heat_is_turned_off_and_on(neovim: Neovim, workspace: Workspace) -> None:
-    open_source(neovim, workspace.source)
+def test_what_is_drawn_is_there_again_when_the_file_is_read_anew(source: Neovim, workspace: Workspace) -> None:
+    heat = wait_for_heat(source)
+    source.wait_for_text("38 % long_scoreboard")
+    source.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '// one', '// two' })")
+    source.command("edit!")
+    source.wait_for("the same heat", lambda: read_heat(source) == heat)
+    row, _ = source.wait_for_text("38 % long_scoreboard")
+    assert VICTIM in source.screen.line(row)
+    source.wait_for_text("relax · 186 µs")
+
+
+def test_heat_is_turned_off_and_on(source: Neovim, workspace: Workspace) -> None:
+    neovim = source
     heat = wait_for_heat(neovim)
     neovim.command("GpaLsp heat")
     assert read_heat(neovim) == {}
@@ -69,8 +87,8 @@ def test_heat_is_turned_off_and_on(neovim: Neovim, workspace: Workspace) -> None
     assert read_heat(neovim) == {line + 1: group for line, group in heat.items()}
 
 
-def test_heat_that_is_about_an_older_text_is_dropped(neovim: Neovim, workspace: Workspace) -> None:
-    open_source(neovim, workspace.source)
+def test_heat_that_is_about_an_older_text_is_dropped(source: Neovim, workspace: Workspace) -> None:
+    neovim = source
     heat = wait_for_heat(neovim)
     neovim.lua("""
         local uri = vim.uri_from_bufnr(0)
@@ -96,14 +114,14 @@ def test_heat_takes_the_colours_of_the_scheme_and_of_the_user(start_neovim: Star
     neovim.wait_for_text("▌")
 
 
-def test_the_loop_has_its_advice(neovim: Neovim, workspace: Workspace) -> None:
-    open_source(neovim, workspace.source)
+def test_the_loop_has_its_advice(source: Neovim, workspace: Workspace) -> None:
+    neovim = source
     put_cursor(neovim, workspace.find_line(LOOP))
     neovim.wait_for_text("Unroll a loop: 1.07×")
 
 
-def test_a_page_of_a_kernel_opens_below_from_its_lens(neovim: Neovim, workspace: Workspace) -> None:
-    open_source(neovim, workspace.source)
+def test_a_page_of_a_kernel_opens_below_from_its_lens(source: Neovim, workspace: Workspace) -> None:
+    neovim = source
     neovim.wait_for_text("relax · 186 µs")
     put_cursor(neovim, 3)
     neovim.lua("vim.ui.select = function(items, _, take) take(items[1]) end")  # beside it there is a lens to the SASS

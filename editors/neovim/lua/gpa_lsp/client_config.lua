@@ -30,7 +30,7 @@ local function build_handlers()
     handlers[method] = function(_, params, context)
       local client = vim.lsp.get_client_by_id(context.client_id)
       if client and params then
-        take(params, client)
+        take(require('gpa_lsp.rpc').without_nulls(params), client)
       end
       return params
     end

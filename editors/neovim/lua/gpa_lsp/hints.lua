@@ -75,7 +75,7 @@ function M.answer(error, hints, context)
   end
   local is_old = context.version and context.version ~= vim.lsp.util.buf_versions[buffer]
   if not is_old and vim.lsp.inlay_hint.is_enabled({ bufnr = buffer }) then
-    draw(buffer, hints or {}, client.offset_encoding)
+    draw(buffer, require('gpa_lsp.rpc').without_nulls(hints) or {}, client.offset_encoding)
   end
 end
 

@@ -42,6 +42,27 @@ function M.find_client(buffer)
   return client
 end
 
+--- A message with nil for null: Neovim 0.12 hands out vim.NIL, which is true and no number.
+---@generic T
+---@param value T
+---@return T
+function M.without_nulls(value)
+  if value == vim.NIL then
+    return nil
+  end
+  if type(value) ~= 'table' then
+    return value
+  end
+  for key, part in pairs(value) do
+    if part == vim.NIL then
+      value[key] = nil
+    elseif type(part) == 'table' then
+      M.without_nulls(part)
+    end
+  end
+  return value
+end
+
 ---@param client vim.lsp.Client
 ---@param method string
 ---@param params table
@@ -49,7 +70,7 @@ end
 ---@param buffer integer?
 function M.request(client, method, params, answer, buffer)
   local function handle(error, result)
-    answer(result, error)
+    answer(M.without_nulls(result), error)
   end
   if has_methods then
     client:request(method, params, handle, buffer)
@@ -70,7 +91,7 @@ function M.request_sync(client, method, params)
   else
     response = client.request_sync(method, params, answer_limit_ms)
   end
-  return response and response.result
+  return response and M.without_nulls(response.result)
 end
 
 --- Run a command of the server; errors are shown, and then there is no answer.

@@ -66,6 +66,9 @@ function M.show_buffer(buffer)
   vim.b[buffer].gpa_lsp_page = true
   enter_window(buffer, 'page')
   vim.api.nvim_win_set_buf(0, buffer)
+  vim.wo[0][0].number = false
+  vim.wo[0][0].relativenumber = false
+  vim.wo[0][0].signcolumn = 'no'
 end
 
 ---@param uri string
@@ -77,6 +80,7 @@ end
 ---@type lsp.Handler
 function M.answer_show_document(error, params, context)
   local client = vim.lsp.get_client_by_id(context.client_id)
+  params = rpc.without_nulls(params)
   if client and not params.external and params.takeFocus ~= false then
     if rpc.is_sass(params.uri) then
       return { success = M.show(client, { uri = params.uri, range = params.selection }) }

@@ -1,0 +1,76 @@
+"""Pictures of what a user sees, for people to look at: SVG and text, in the folder that GPA_LSP_SCREENSHOTS names."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.embedded import Neovim
+from tests.editors.neovim.reading import (
+    close_float,
+    current_line,
+    hover,
+    open_source,
+    put_cursor,
+    read_heat,
+    wait_for_heat,
+)
+from tests.editors.neovim.test_measuring import ALLOW, ANSWER, fix_doubles, make_options
+from tests.editors.neovim.test_sass import KEYS
+from tests.editors.workspace import VICTIM, Workspace, make_workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return make_workspace(tmp_path / "project")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, version: str) -> Path:
+    wanted = os.environ.get("GPA_LSP_SCREENSHOTS")
+    return (Path(wanted) if wanted else tmp_path) / f"neovim-{version}"
+
+
+@pytest.mark.parametrize("background", ["dark", "light"])
+def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path, background: str) -> None:
+    user = KEYS + ANSWER.replace("CHOICE", ALLOW) + f"vim.o.background = {background!r}\nvim.o.wrap = false\n"
+    neovim = start_neovim(make_options(workspace), user)
+
+    def take(name: str) -> str:
+        neovim.command("redraw")
+        neovim.screen.save(folder / f"{name}-{background}.svg")
+        return neovim.screen.text
+
+    open_source(neovim, workspace.source)
+    neovim.wait_for_text("38 % long_scoreboard")
+    wait_for_heat(neovim)
+    assert "Unroll a loop" in take("source")
+    put_cursor(neovim, workspace.find_line(VICTIM), 8)
+    hover(neovim)
+    assert "stall reason" in take("hover")
+    close_float(neovim)
+    neovim.type("gS")
+    neovim.wait_for("SASS", lambda: "FFMA" in current_line(neovim))
+    neovim.wait_for("heat", lambda: read_heat(neovim))
+    neovim.lua("vim.wait(300)")
+    assert "LDG.E.CONSTANT" in take("sass")
+    hover(neovim)
+    take("sass-hover")
+    close_float(neovim)
+    neovim.command("wincmd p | only")
+    _measure_again(neovim, workspace)
+    neovim.command("GpaLsp log")
+    neovim.wait_for_text("profiler: done")
+    assert "−44 %" in take("measured")
+    neovim.command("close")
+    neovim.command("GpaLsp kernel relax")
+    neovim.wait_for_lua("return vim.bo.filetype == 'markdown'")
+    take("kernel")
+
+
+def _measure_again(neovim: Neovim, workspace: Workspace) -> None:
+    fix_doubles(neovim, workspace)
+    neovim.wait_for_text("−44 %")
+    neovim.wait_for_text("71 % long_scoreboard")
+    neovim.command("normal! gg")
