@@ -1,14 +1,18 @@
 """Saving measures again: asked first, shown as it goes, cancelled, and the change shown afterwards."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.editors.neovim.conftest import StartNeovim
 from tests.editors.neovim.embedded import Neovim
-from tests.editors.neovim.reading import FLOAT, hover, open_source, put_cursor
+from tests.editors.neovim.reading import FLOAT, hover, open_source, put_cursor, read_heat
 from tests.editors.workspace import DOUBLES, VICTIM, Workspace
+
+StartMeasuring = Callable[[str], Neovim]
+"""From the title of the answer that the user gives."""
 
 ALLOW, REFUSE = "Run", "Never"
 
@@ -31,7 +35,7 @@ ANSWER = """
 
 
 @pytest.fixture
-def start_measuring(start_neovim: StartNeovim, workspace: Workspace):
+def start_measuring(start_neovim: StartNeovim, workspace: Workspace) -> StartMeasuring:
     def start(choice: str) -> Neovim:
         neovim = start_neovim(make_options(workspace), ANSWER.replace("CHOICE", choice))
         open_source(neovim, workspace.source)
@@ -46,7 +50,7 @@ def fix_doubles(neovim: Neovim, workspace: Workspace) -> None:
     neovim.command("write")
 
 
-def test_a_save_measures_again_and_the_change_is_shown(start_measuring, workspace: Workspace) -> None:
+def test_a_save_measures_again_and_the_change_is_shown(start_measuring: StartMeasuring, workspace: Workspace) -> None:
     neovim = start_measuring(ALLOW)
     neovim.wait_for_text("relax · 186 µs")
     fix_doubles(neovim, workspace)
@@ -66,7 +70,7 @@ def test_a_save_measures_again_and_the_change_is_shown(start_measuring, workspac
     neovim.wait_for_lua("return vim.bo.filetype == 'markdown'")
 
 
-def test_a_run_is_cancelled_with_all_its_processes(start_measuring, workspace: Workspace) -> None:
+def test_a_run_is_cancelled_with_all_its_processes(start_measuring: StartMeasuring, workspace: Workspace) -> None:
     workspace.behave("hang")
     neovim = start_measuring(ALLOW)
     neovim.command("GpaLsp measure")
@@ -79,7 +83,7 @@ def test_a_run_is_cancelled_with_all_its_processes(start_measuring, workspace: W
     neovim.wait_for("words", lambda: "nothing is being measured" in neovim.messages())
 
 
-def test_quitting_ends_a_run(start_measuring, workspace: Workspace) -> None:
+def test_quitting_ends_a_run(start_measuring: StartMeasuring, workspace: Workspace) -> None:
     workspace.behave("hang")
     neovim = start_measuring(ALLOW)
     neovim.command("GpaLsp measure")
@@ -88,7 +92,7 @@ def test_quitting_ends_a_run(start_measuring, workspace: Workspace) -> None:
     assert workspace.find_survivors() == []
 
 
-def test_a_failure_is_explained(start_measuring, workspace: Workspace) -> None:
+def test_a_failure_is_explained(start_measuring: StartMeasuring, workspace: Workspace) -> None:
     workspace.behave("fail")
     neovim = start_measuring(ALLOW)
     neovim.command("GpaLsp measure")
@@ -98,7 +102,7 @@ def test_a_failure_is_explained(start_measuring, workspace: Workspace) -> None:
     neovim.wait_for("the status", lambda: neovim.lua("return require('gpa_lsp.status').get().state") == "failed")
 
 
-def test_nothing_runs_without_a_yes(start_measuring, workspace: Workspace) -> None:
+def test_nothing_runs_without_a_yes(start_measuring: StartMeasuring, workspace: Workspace) -> None:
     neovim = start_measuring(REFUSE)
     neovim.command("write")
     neovim.wait_for_lua("return #_G.asked == 1")
@@ -121,7 +125,7 @@ def test_the_question_can_be_answered_at_the_prompt(start_neovim: StartNeovim, w
     assert neovim.lua(FLOAT) is None
 
 
-def test_a_pinned_baseline_stays_the_one_compared_with(start_measuring, workspace: Workspace) -> None:
+def test_a_pinned_baseline_stays_the_one_compared_with(start_measuring: StartMeasuring, workspace: Workspace) -> None:
     neovim = start_measuring(ALLOW)
     neovim.command("GpaLsp pin")
     neovim.wait_for("words", lambda: "2 kernels" in neovim.messages())
@@ -167,3 +171,23 @@ def test_a_hostile_workspace_changes_nothing(start_neovim: StartNeovim, workspac
 
 def _has_change(text: str) -> bool:
     return "−44 %" in text
+
+
+def test_sass_that_is_open_becomes_that_of_the_new_code(start_measuring: StartMeasuring, workspace: Workspace) -> None:
+    neovim = start_measuring(ALLOW)
+    put_cursor(neovim, workspace.find_line(DOUBLES))
+    neovim.command("GpaLsp sass")
+    text = "return table.concat(vim.fn.getbufline('gpa-sass:', 1, '$'), '\\n')"
+    neovim.wait_for("the doubles", lambda: "DFMA" in neovim.lua(text))
+    neovim.command("wincmd p")
+    fix_doubles(neovim, workspace)
+    neovim.wait_for("no doubles", lambda: "FFMA" in neovim.lua(text) and "DFMA" not in neovim.lua(text))
+    neovim.command("wincmd p")
+    assert not neovim.lua("return vim.bo.modifiable")
+    neovim.wait_for("heat", lambda: read_heat(neovim))
+    neovim.wait_for("hovers", lambda: "long_scoreboard" in _hover_on(neovim, "FFMA R6"))
+
+
+def _hover_on(neovim: Neovim, text: str) -> str:
+    neovim.lua("vim.fn.cursor(1, 1); vim.fn.search(..., 'c')", text)
+    return hover(neovim)

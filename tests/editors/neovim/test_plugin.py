@@ -2,14 +2,15 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.editors.neovim.conftest import StartNeovim
 from tests.editors.neovim.embedded import PLUGIN, Neovim
-from tests.editors.neovim.reading import open_source
-from tests.editors.workspace import Workspace
+from tests.editors.neovim.reading import hover, open_source, put_cursor, wait_for_heat
+from tests.editors.workspace import VICTIM, Workspace
 
 LUA = sorted(PLUGIN.rglob("*.lua"))
 
@@ -60,7 +61,7 @@ def test_checkhealth_says_what_is_there(neovim: Neovim, workspace: Workspace) ->
     open_source(neovim, workspace.source)
     neovim.lua(
         "require('gpa_lsp.options').choose({ cmd = { ... } })",
-        str(Path(__import__("sys").executable).parent / "gpa-lsp"),
+        str(Path(sys.executable).parent / "gpa-lsp"),
     )
     neovim.lua("vim.cmd('checkhealth gpa_lsp')", timeout_s=60)
     text = neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
@@ -71,6 +72,53 @@ def test_checkhealth_says_what_is_there(neovim: Neovim, workspace: Workspace) ->
     neovim.command("checkhealth gpa_lsp")
     text = neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
     assert "/nowhere/gpa-lsp is not executable" in text and "pip install" in text
+
+
+def test_nothing_deprecated_is_called(neovim: Neovim, workspace: Workspace) -> None:
+    open_source(neovim, workspace.source)
+    neovim.wait_for_text("38 % long_scoreboard")
+    put_cursor(neovim, workspace.find_line(VICTIM), 8)
+    for command in (
+        "cause",
+        "sass",
+        "next",
+        "hotspots",
+        "chain",
+        "kernel relax",
+        "report",
+        "heat off",
+        "heat on",
+        "log",
+    ):
+        neovim.command(f"GpaLsp {command}")
+        neovim.lua("vim.wait(150)")
+        neovim.command("1wincmd w")
+    hover(neovim)
+    neovim.command("checkhealth vim.deprecated" if neovim.lua("return vim.fn.has('nvim-0.12')") else "checkhealth vim")
+    text = neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
+    assert "gpa_lsp" not in text
+    assert "deprecated" not in neovim.messages()
+
+
+def test_enabling_it_as_neovim_does_is_enough(program: Path, workspace: Workspace, version: str) -> None:
+    if version == "0.10":
+        pytest.skip("Neovim 0.10 has no vim.lsp.enable")
+    init = f"""
+        vim.opt.runtimepath:prepend({str(PLUGIN)!r})
+        vim.g.gpa_lsp = {{ cmd = {{ {sys.executable!r}, '-m', 'gpa_lsp.lsp' }} }}
+        vim.lsp.config('gpa_lsp', {{ settings = {{ gpaLsp = {{ inlayHints = {{ enable = false }} }} }} }})
+        vim.lsp.enable('gpa_lsp')
+        vim.lsp.inlay_hint.enable(true)
+    """
+    neovim = Neovim(program, workspace.folder, init, {"PYTHONPATH": str(PLUGIN.parents[1])})
+    try:
+        open_source(neovim, workspace.source)
+        neovim.wait_for_text("relax · 186 µs")
+        wait_for_heat(neovim)
+        assert neovim.screen.find("38 % long_scoreboard") is None, "the user's settings are sent"
+        assert neovim.messages() == ""
+    finally:
+        neovim.quit()
 
 
 def test_without_a_server_commands_say_so(start_neovim: StartNeovim) -> None:

@@ -49,6 +49,8 @@ local function build_handlers()
     handlers['textDocument/hover'] = function(...)
       require('gpa_lsp.hover').answer(...)
     end
+  end
+  if vim.fn.has('nvim-0.12') == 0 then
     handlers['workspace/codeLens/refresh'] = function(_, _, context)
       require('gpa_lsp.lenses').refresh_client(context.client_id)
       return vim.NIL
@@ -73,11 +75,13 @@ local function build_capabilities()
       -- Not semantic tokens: Neovim up to 0.12 only knows the legend a server names at the start.
     },
   }
+  if vim.fn.has('nvim-0.12') == 0 then
+    capabilities.workspace = { codeLens = { refreshSupport = true } } -- see `build_handlers`
+  end
   if vim.fn.has('nvim-0.11') == 1 then
     return capabilities
   end
   -- Neovim 0.10 takes what it is given as all there is.
-  capabilities.workspace = { codeLens = { refreshSupport = true } }
   return vim.tbl_deep_extend('force', vim.lsp.protocol.make_client_capabilities(), capabilities)
 end
 
