@@ -14,7 +14,7 @@ from gpa_lsp.lsp.worker_messages import FRAME_HEADER, Job, Message, pack
 SILENCE_LIMIT_S = 600.0
 """A worker that says nothing for this long is taken to hang."""
 
-_MAX_FRAME_BYTES = 1 << 32
+_MAX_FRAME_BYTES = 1 << 28
 
 
 async def analyse_profiles(job: Job) -> AsyncGenerator[Message, None]:

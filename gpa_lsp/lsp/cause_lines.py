@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _LEAST_VICTIM_RATIO = 0.02
 """Of what a line causes; a place that suffers less is not worth a reader's jump."""
 
+_LEAST_LENS_SPEEDUP = 1.03
+"""What gains less is on the kernel's page; it is not worth a line among the code."""
+
 _LENS_SCOPES = ("loop", "call")
 """Kinds of scopes that get a lens of their own."""
 
@@ -108,6 +111,8 @@ def place_remedies(kernels: Sequence[VisibleKernel], local_path: str, finder: Li
                 scope = region.scope
                 file = shown.profile.files.get(scope.file) if scope.file is not None else None
                 if scope.kind.value not in _LENS_SCOPES or file is None or file.local_path != local_path:
+                    continue
+                if region.speedup.estimate < _LEAST_LENS_SPEEDUP:
                     continue
                 line = finder.find(file, scope.line) if scope.line else None
                 if line is not None:

@@ -12,7 +12,7 @@ from gpa_lsp.lsp.line_names import name_line
 from gpa_lsp.lsp.positions import Positions, UnitCounter
 from gpa_lsp.lsp.sass import jumps as sass_jumps
 from gpa_lsp.lsp.sass.library import is_sass_uri
-from gpa_lsp.lsp.sass.model import SassDocument
+from gpa_lsp.lsp.sass.model import SassDocument, is_same_code
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.session_view import SassLibrary, SessionView
 from gpa_lsp.render.numbers import format_percent
@@ -124,9 +124,10 @@ class _RowFinder:
         if uri not in self._made:
             if len(self._made) == _MOST_DOCUMENTS:
                 return None
-            self._made[uri] = self._library.make(uri)
+            opened = self._library.view(uri)
+            self._made[uri] = opened.document if opened is not None else self._library.make(uri)
         document = self._made[uri]
-        if document is None or not 0 <= row < len(document.line_of_row):
-            return None
+        if document is None or not is_same_code(document.shown, shown):
+            return None  # the client holds the text of an earlier build
         positions = Positions(lines=document.lines, units=self._units)
         return types.Location(uri=uri, range=positions.find_span(*document.find_place(row)))

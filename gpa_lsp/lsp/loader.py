@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 _BATCH = 8
 """Profiles per worker process; between two batches the workspace is looked at again."""
 
+MOST_KEPT_BYTES = 256 << 20
+"""Of messages from which the kept profiles were made; objects take about three times that. 100 kernels of 500 instructions have 30 MiB."""
+
 _PAUSE_FACTOR = 20
 """The pause between two looks is at least so many times as long as a look, however large the workspace."""
 
@@ -87,6 +90,7 @@ class ProfileLoader:
         self._analysis: asyncio.Task[None] | None = None
         self._look_s = 0.0
         self._told_unsearched: tuple[str, ...] = ()
+        self._has_told_limit = False
 
     def configure(self, roots: tuple[Path, ...], settings: Settings, *, max_depth: int = 32) -> None:
         """Look in other places, or with other settings; what was read is read again if it would be read differently."""
@@ -220,8 +224,30 @@ class ProfileLoader:
             for remark in message.remarks:
                 logger.info("%s", remark)
             self._watch.mark_loaded(message.profile, found[message.profile])
-            profile = LoadedProfile(path=message.profile, files=arrived.files, kernels=tuple(arrived.kernels))
-            self._publish(self._snapshot.with_profile(profile))
+            profile = LoadedProfile(
+                path=message.profile,
+                files=arrived.files,
+                kernels=tuple(arrived.kernels),
+                size_bytes=message.size_bytes,
+            )
+            self._keep(self._snapshot.with_profile(profile), found)
+
+    def _keep(self, snapshot: Snapshot, found: Mapping[Path, Stamp]) -> None:
+        """Publish a snapshot without the oldest profiles that are too many for the memory; they are not read again until they change."""
+        total = sum(profile.size_bytes for profile in snapshot.profiles.values())
+        oldest = sorted(snapshot.profiles, key=lambda path: (found[path].modified_ns if path in found else 0, path))
+        dropped: list[Path] = []
+        while total > MOST_KEPT_BYTES and len(dropped) < len(oldest):
+            path = oldest[len(dropped)]
+            total -= snapshot.profiles[path].size_bytes
+            dropped.append(path)
+        if dropped and not self._has_told_limit:
+            self._has_told_limit = True
+            self._audience.warn(
+                f"the profiles in the workspace need more than {MOST_KEPT_BYTES >> 20} MiB; the oldest are left out, {dropped[0].name} first. "
+                "Name fewer of them in gpaLsp.profileGlobs"
+            )
+        self._publish(snapshot.without_profiles(dropped) if dropped else snapshot)
 
     def _fail(self, path: Path, stamp: Stamp, reason: str) -> None:
         if not self._watch.mark_failed(path, stamp, time.time_ns()):

@@ -113,6 +113,7 @@ class Measuring:
         self._run: MeasurementRun | None = None
         self._progress: MeasureProgress | None = None
         self._told = ""
+        self._is_asking = False
         self._has_left = False
 
     def configure(self, options: MeasureOptions, roots: Sequence[Path], *, is_trusted: bool) -> None:
@@ -172,6 +173,9 @@ class Measuring:
         self._number += 1
         self._wanted = _Request(file, kernel, is_explicit, self._number)
         self._stop()
+        if is_explicit and self._is_asking and self._work is not None:
+            self._work.cancel()  # a question nobody answered must not stand in the way of the next one
+            self._work = None
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin)
 
     def _stop(self) -> None:
@@ -210,9 +214,13 @@ class Measuring:
         if workspace is None:
             self._host.warn("nothing is measured without a workspace folder, where the commands would run")
             return
-        is_permitted = await self._permission.is_given(
-            workspace, options.build, options.profile, is_explicit=request.is_explicit
-        )
+        self._is_asking = True
+        try:
+            is_permitted = await self._permission.is_given(
+                workspace, options.build, options.profile, is_explicit=request.is_explicit
+            )
+        finally:
+            self._is_asking = False
         if not is_permitted or not self._is_current(request):
             return
         try:

@@ -25,6 +25,7 @@ from gpa_lsp.lsp.documents import Documents
 from gpa_lsp.lsp.doubts import Doubts
 from gpa_lsp.lsp.editor import Editor, Wire
 from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature, SessionFeature
+from gpa_lsp.lsp.held_settings import HeldSettings
 from gpa_lsp.lsp.incoming import IncomingPipe
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay, call_in_thread
 from gpa_lsp.lsp.measure_desk import MeasureDesk, choose_options, watch_measured
@@ -37,7 +38,7 @@ from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
 from gpa_lsp.lsp.sass.model import SCHEME, SassDocument
 from gpa_lsp.lsp.server_log import start_log
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
-from gpa_lsp.lsp.settings import Settings, read_settings
+from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.status import READING, Status
 from gpa_lsp.lsp.uris import read_path
 from gpa_lsp.lsp.wire import Protocol, PyglsServer, claim_stdout, make_converter
@@ -74,9 +75,8 @@ class Server:
         self._features: dict[str, Feature] = load_catalogue(gpa_lsp.lsp.features, "FEATURE", Feature)
         self._commands: dict[str, Command] = load_catalogue(gpa_lsp.lsp.commands, "COMMAND", Command)
         self._snapshot = Snapshot()
-        self._settings = Settings()
+        self._held = HeldSettings()
         self._abilities = Abilities()
-        self._is_trusted = False
         self._lone_folder: Path | None = None
         self._lone_root: Path | None = None
         self._pushes: dict[str, asyncio.TimerHandle] = {}
@@ -115,12 +115,11 @@ class Server:
 
     def _initialize(self, params: types.InitializeParams) -> None:
         self._abilities = read_abilities(params.initialization_options)
-        self._is_trusted = self._abilities.is_trusted
         self._editor = self._meet_client(params.capabilities, self.pygls.workspace.position_codec)
         root = self.pygls.workspace.root_path
         if not params.workspace_folders and root is not None:
             self._lone_root = Path(root)
-        self._take_settings(params.initialization_options)
+        self._complain(self._held.begin(params.initialization_options, is_trusted=self._abilities.is_trusted))
 
     def _meet_client(self, capabilities: types.ClientCapabilities, units: UnitCounter) -> Editor:
         editor = Editor(cast(Wire, self.pygls.protocol), capabilities)
@@ -157,7 +156,7 @@ class Server:
         del params
         await self._fetch_settings()
         self._configure_loader()
-        self._editor.start(self._registrations.update(self._settings, self._abilities))
+        self._editor.start(self._registrations.update(self._held.current, self._abilities))
         self._editor.start(call_in_thread(_warm_up))
         self._loading = asyncio.get_running_loop().create_task(self._loader.run())
 
@@ -171,8 +170,10 @@ class Server:
 
     # Settings
 
-    def _take_settings(self, raw: object) -> None:
-        self._settings, complaints = read_settings(raw, self._settings)
+    def _take_settings(self, raw: object, *, is_whole: bool = False) -> None:
+        self._complain(self._held.take(raw, is_whole=is_whole))
+
+    def _complain(self, complaints: tuple[str, ...]) -> None:
         for complaint in complaints:
             self._editor.warn(complaint)
 
@@ -182,7 +183,7 @@ class Server:
         item = types.ConfigurationItem(section="gpaLsp")
         answer = await self._editor.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items=[item]))
         if isinstance(answer, list | tuple) and answer:
-            self._take_settings(answer[0])
+            self._take_settings(answer[0], is_whole=True)
 
     async def _change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
         sent = params.settings
@@ -191,7 +192,7 @@ class Server:
         else:
             await self._fetch_settings()
         self._configure_loader()
-        self._editor.start(self._registrations.update(self._settings, self._abilities))
+        self._editor.start(self._registrations.update(self._held.current, self._abilities))
         self.take_snapshot(self._snapshot)
 
     def _configure_loader(self) -> None:
@@ -202,8 +203,8 @@ class Server:
         max_depth = _FOLDER_DEPTH if roots else _LONE_FILE_DEPTH
         if not roots and self._lone_folder is not None:
             roots = (self._lone_folder,)
-        self._loader.configure(roots, watch_measured(self._settings, roots), max_depth=max_depth)
-        self._measuring.configure(choose_options(self._settings), roots, is_trusted=self._is_trusted)
+        self._loader.configure(roots, watch_measured(self._held.current, roots), max_depth=max_depth)
+        self._measuring.configure(choose_options(self._held.current), roots, is_trusted=self._held.is_trusted)
 
     # Measuring
 
@@ -237,7 +238,7 @@ class Server:
         if path is None:
             return
         self._documents.open(document.uri, path, document.text, document.version)
-        self._doubts.tell(self._documents, self._settings)
+        self._doubts.tell(self._documents, self._held.current)
         if self._lone_folder is None:
             self._lone_folder = Path(path).parent
             if not self.pygls.workspace.folders and self._lone_root is None:
@@ -279,10 +280,10 @@ class Server:
         """There is a new state of knowledge: show it."""
         self._snapshot = snapshot
         self._status.take(snapshot)
-        self._documents.take(snapshot, self._settings)
-        for uri in self._sass.take(snapshot.visible, self._settings, self._documents.places):
+        self._documents.take(snapshot, self._held.current)
+        for uri in self._sass.take(snapshot.visible, self._held.current, self._documents.places):
             self._editor.say_changed(uri)
-        self._doubts.tell(self._documents, self._settings)
+        self._doubts.tell(self._documents, self._held.current)
         asking = [feature for feature in self._features.values() if isinstance(feature, RequestFeature)]
         self._editor.refresh(
             [(feature.refresh_method, feature.refresh_capability) for feature in asking if feature.refresh_method]
@@ -306,7 +307,7 @@ class Server:
     @property
     def settings(self) -> Settings:
         """The options."""
-        return self._settings
+        return self._held.current
 
     @property
     def abilities(self) -> Abilities:
@@ -348,7 +349,7 @@ class Server:
         path = read_path(uri) if uri is not None and not is_sass_uri(uri) else None
         kernel = self._choose_kernel(path) if path is not None else None
         self._measuring.measure_now(None if path is None else Path(path), kernel)
-        return self._is_trusted and self._settings.profile_command is not None
+        return self._held.is_trusted and self._held.current.profile_command is not None
 
     def cancel_measuring(self) -> bool:
         """End the run that goes on."""
@@ -358,7 +359,7 @@ class Server:
 
     def set_trust(self, is_trusted: bool) -> None:
         """The user trusts the workspace, or does not any more."""
-        self._is_trusted = is_trusted
+        self._held.set_trust(is_trusted)
         self._configure_loader()
 
     async def pin(self, kernels: Sequence[VisibleKernel], *, is_pinned: bool) -> int:

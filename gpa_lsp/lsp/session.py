@@ -80,11 +80,13 @@ class LoadedProfile:
         path: the file.
         files: its sources found on this machine, by path as compiled.
         kernels: in report order.
+        size_bytes: what keeping it costs, in proportion; 0 when nobody counted.
     """
 
     path: Path
     files: Mapping[str, MeasuredFile]
     kernels: tuple[MeasuredKernel, ...]
+    size_bytes: int = 0
 
     def list_missing(self) -> frozenset[str]:
         """Files as compiled that kernels of this profile are written in and that were not found here."""

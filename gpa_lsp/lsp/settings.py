@@ -304,12 +304,20 @@ OPTIONS: Mapping[str, Option] = {
 """The editor's name of an option → what it is."""
 
 
-def read_settings(raw: object, base: Settings) -> tuple[Settings, tuple[str, ...]]:
+def drop_restricted(settings: Settings) -> Settings:
+    """Settings with the defaults of what a workspace nobody trusts must not set."""
+    defaults = Settings()
+    fields = [option.field for option in OPTIONS.values() if option.is_restricted]
+    return replace(settings, **{field: getattr(defaults, field) for field in fields})
+
+
+def read_settings(raw: object, base: Settings, *, known: Settings | None = None) -> tuple[Settings, tuple[str, ...]]:
     """Settings as an editor sends them: nested objects, or names with dots in them.
 
     Args:
         raw: what stands under ``gpaLsp``; None and anything that is no object changes nothing.
-        base: the values of options not mentioned, and of those with a value that makes no sense.
+        base: the values of options not mentioned.
+        known: the values of options with a value that makes no sense; None for those of ``base``.
 
     Returns:
         The settings, and a sentence for every value that was not taken. Names that are not ours are passed over: the extension of an
@@ -328,6 +336,7 @@ def read_settings(raw: object, base: Settings) -> tuple[Settings, tuple[str, ...
             changes[option.field] = option.read(value)
         except ValueError as error:
             complaints.append(f"gpaLsp.{name}: {_abbreviate(value)} is not {error}; the option stays as it was")
+            changes[option.field] = getattr(known or base, option.field)
     return replace(base, **changes), tuple(complaints)
 
 

@@ -34,9 +34,9 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
     parts = [  # what is said in a glance comes first: a hover may be taller than its window
         summary,
         draw_picture(lines[0] if lines else None, shown) if view.abilities.images else "",
+        describe_roofs_of(shown),
         details,
         describe_causes(cause, partial(name_place, view, shown)) if cause is not None else "",
-        describe_roofs_of(shown),
     ]
     return "\n\n".join(part for part in parts if part)
 

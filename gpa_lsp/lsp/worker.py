@@ -38,16 +38,30 @@ if TYPE_CHECKING:
     from gpa_lsp.report.source_paths import SourceLocator
 
 
-def run_job(job: Job, send: Callable[[Message], None]) -> None:
+Send = Callable[[Message], int]
+"""Sends a message; how many bytes it has."""
+
+MOST_MEMORY_BYTES = 8 << 30
+"""Address space of this process and of each tool it starts: a profile that needs more is refused, and the machine stays usable."""
+
+
+def run_job(job: Job, send: Send) -> None:
     """Read the profiles of a job one after the other; whatever is wrong with one of them does not keep the next from being read."""
     from gpa_lsp.history.remember import KernelMemory
     from gpa_lsp.report.source_paths import SourceLocator
 
-    locator = SourceLocator(job.roots, job.path_mappings, is_confined=True)
+    locators: dict[tuple[Path, ...], SourceLocator] = {}
     with contextlib.ExitStack() as stack:
         memory = stack.enter_context(KernelMemory()) if job.keeps_history else None
         for profile in job.profiles:
+            roots = _order_roots(job.roots, profile)
+            locator = locators.setdefault(roots, SourceLocator(roots, job.path_mappings, is_confined=True))
             _read_one(_Reading(job=job, profile=profile, locator=locator, memory=memory), send)
+
+
+def _order_roots(roots: tuple[Path, ...], profile: Path) -> tuple[Path, ...]:
+    """The folder a profile lies in comes first: of two checkouts of one project, that one was measured."""
+    return tuple(sorted(roots, key=lambda root: not profile.is_relative_to(root)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +74,7 @@ class _Reading:
     memory: "KernelMemory | None"
 
 
-def _read_one(reading: _Reading, send: Callable[[Message], None]) -> None:
+def _read_one(reading: _Reading, send: Send) -> None:
     profile = reading.profile
     try:
         _read_profile(reading, send)
@@ -78,7 +92,7 @@ def _read_one(reading: _Reading, send: Callable[[Message], None]) -> None:
         )
 
 
-def _read_profile(reading: _Reading, send: Callable[[Message], None]) -> None:
+def _read_profile(reading: _Reading, send: Send) -> None:
     from gpa_lsp.lsp.measuring import find_files, forget_copies, measure_kernel
     from gpa_lsp.lsp.remembering import describe_surroundings
     from gpa_lsp.pipeline import analyse
@@ -97,18 +111,18 @@ def _read_profile(reading: _Reading, send: Callable[[Message], None]) -> None:
     find_copy = memory.find_source if memory is not None else forget_copies
     read_ns = time.time_ns()
     files = find_files(report, reading.locator, modified_ns, find_copy)
-    send(FilesFound(profile=profile, files=files))
+    size_bytes = send(FilesFound(profile=profile, files=files))
     measured = [measure_kernel(kernel, modified_ns) for kernel in report.kernels]
     pasts: Sequence[KernelHistory | None] = [None] * len(measured)
     if memory is not None:  # all together: instances of one template must not be taken for each other's past
         told = [describe_surroundings(one, files, roots=reading.job.roots, read_ns=read_ns) for one in measured]
         pasts = memory.remember_all(list(zip(report.kernels, told, strict=True)))
     for kernel, past in zip(measured, pasts, strict=True):
-        send(KernelRead(profile=profile, kernel=replace(kernel, history=past)))
+        size_bytes += send(KernelRead(profile=profile, kernel=replace(kernel, history=past)))
     remarks = [str(problem) for problem in report.problems]
     if memory is not None and profile == reading.job.profiles[-1]:
         remarks.extend(str(problem) for problem in memory.problems)
-    send(ProfileRead(profile=profile, remarks=tuple(remarks)))
+    send(ProfileRead(profile=profile, remarks=tuple(remarks), size_bytes=size_bytes))
 
 
 def _die_with_parent() -> None:
@@ -118,6 +132,16 @@ def _die_with_parent() -> None:
     if os.name == "posix" and os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)  # nvdisasm is in our group
     os._exit(1)
+
+
+def _limit_memory() -> None:
+    """Where the system can: elsewhere what is read is bounded by its readers alone."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource  # not on Windows
+
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        most = MOST_MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MOST_MEMORY_BYTES, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -130,10 +154,13 @@ def main(arguments: Sequence[str] = ()) -> int:
     threading.Thread(target=_die_with_parent, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(5)  # typing comes first
+    _limit_memory()
 
-    def send(message: Message) -> None:
-        wire.write(pack(message))
+    def send(message: Message) -> int:
+        frame = pack(message)
+        wire.write(frame)
         wire.flush()
+        return len(frame)
 
     run_job(job, send)
     wire.close()

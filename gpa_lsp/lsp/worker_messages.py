@@ -66,10 +66,12 @@ class ProfileRead:
     Attributes:
         profile: which.
         remarks: what was in doubt, a line each, for the log.
+        size_bytes: of all its messages: what keeping it costs, in proportion.
     """
 
     profile: Path
     remarks: tuple[str, ...]
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

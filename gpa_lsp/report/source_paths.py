@@ -171,6 +171,9 @@ class SourceLocator:
         longest = max((common for common, _, _ in ranked), default=0)
         if longest == 0:
             return None
+        if embedded_text is None:  # the same tree in several roots: the most important one is meant
+            first = min(root for common, root, _ in ranked if common == longest)
+            ranked = [one for one in ranked if one[1] == first or one[0] != longest]
         best = [self._roots[root] / relative for common, root, relative in ranked if common == longest]
         if embedded_text is not None:
             return _choose_by_text(best, embedded_text, trusted=longest > 1)

@@ -508,3 +508,42 @@ def test_the_wire_carries_nothing_but_messages(workspace: Path) -> None:
         assert "Traceback" not in client.errors
     finally:
         client.kill()
+
+
+def test_of_two_checkouts_the_one_the_profile_lies_in_is_served(start_client: StartClient, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "src").mkdir(parents=True)
+        (tmp_path / name / "src" / "saxpy.cu").write_text(SOURCE)
+        make_ancient(tmp_path / name / "src" / "saxpy.cu")
+    write_profile(tmp_path / "b" / "saxpy.ncu-rep", LISTING.replace("saxpy.cu", "/build/src/saxpy.cu"), "name saxpy")
+    client = start_client(settings=QUICK)
+    folders = [{"uri": (tmp_path / name).as_uri(), "name": name} for name in ("a", "b")]
+    client.initialize(tmp_path / "a", workspaceFolders=folders)
+    assert client.wait_for_diagnostics(client.open(tmp_path / "b" / "src" / "saxpy.cu"))
+    other = client.open(tmp_path / "a" / "src" / "saxpy.cu")
+    assert hints(client, other) == {} and lenses(client, other) == []
+
+
+def test_the_oldest_profiles_are_left_out_when_all_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpa_lsp.lsp import loader
+    from gpa_lsp.lsp.discovery import Stamp
+    from gpa_lsp.lsp.session import LoadedProfile, Snapshot
+
+    monkeypatch.setattr(loader, "MOST_KEPT_BYTES", 100)
+    told: list[str] = []
+    published: list[Snapshot] = []
+
+    class Audience:
+        def take_snapshot(self, snapshot: Snapshot) -> None:
+            published.append(snapshot)
+
+        def warn(self, text: str) -> None:
+            told.append(text)
+
+    found = {Path(f"{age}.ncu-rep"): Stamp(size_bytes=1, modified_ns=10 - age, inode=age) for age in (1, 2, 3)}
+    keeper = loader.ProfileLoader(Audience())  # type: ignore[arg-type]
+    for path in (Path("3.ncu-rep"), Path("1.ncu-rep"), Path("2.ncu-rep")):
+        profile = LoadedProfile(path=path, files={}, kernels=(), size_bytes=45)
+        keeper._keep(keeper._snapshot.with_profile(profile), found)
+    assert {path.name for path in published[-1].profiles} == {"1.ncu-rep", "2.ncu-rep"}
+    assert len(told) == 1 and "3.ncu-rep first" in told[0] and "gpaLsp.profileGlobs" in told[0]

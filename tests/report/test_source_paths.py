@@ -175,3 +175,15 @@ def test_a_mapped_folder_belongs_to_what_a_confined_locator_may_read(tmp_path: P
     (tmp_path / "lib" / "a.h").write_text("x")
     locator = SourceLocator([tmp_path / "work"], [("/opt/lib", str(tmp_path / "lib"))], is_confined=True)
     assert locator.locate("/opt/lib/a.h") == tmp_path / "lib" / "a.h"
+
+
+def test_of_two_checkouts_the_first_root_is_meant(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "src").mkdir(parents=True)
+        (tmp_path / name / "src" / "k.cu").write_text(name)
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert SourceLocator([one, two]).locate("/build/src/k.cu") == one / "src" / "k.cu"
+    assert SourceLocator([two, one]).locate("/build/src/k.cu") == two / "src" / "k.cu"
+    (one / "old" / "src").mkdir(parents=True)
+    (one / "old" / "src" / "k.cu").write_text("older")
+    assert SourceLocator([one, two]).locate("/build/src/k.cu") is None  # twice in one root: nobody can tell

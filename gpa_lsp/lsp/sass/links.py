@@ -11,7 +11,7 @@ from gpa_lsp.lsp.jump import encode_range
 from gpa_lsp.lsp.line_names import name_line
 from gpa_lsp.lsp.positions import Positions
 from gpa_lsp.lsp.sass.library import is_sass_uri
-from gpa_lsp.lsp.sass.model import SassDocument
+from gpa_lsp.lsp.sass.model import SassDocument, is_same_code
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.session_view import SessionView
 from gpa_lsp.render.numbers import format_count_of, format_percent
@@ -160,7 +160,7 @@ def _make_link(session: SessionView, view: DocumentView, found: _Found) -> Link 
     uri = session.sass.find_uri(found.shown)
     opened = session.sass.view(uri)
     document = opened.document if opened is not None else session.sass.make(uri)
-    if document is None or not _is_same_code(document.shown, found.shown):
+    if document is None or not is_same_code(document.shown, found.shown):
         return None  # the client holds the text of an earlier build
     positions = Positions(lines=document.lines, units=view.positions.units)
     count = format_count_of(len(found.rows), "instruction")
@@ -173,12 +173,6 @@ def _make_link(session: SessionView, view: DocumentView, found: _Found) -> Link 
         kernel=found.shown.name,
         text=f"{found.shown.name} · {count}{share}",
     )
-
-
-def _is_same_code(one: VisibleKernel, other: VisibleKernel) -> bool:
-    """Whether the rows of two measurements are the same instructions."""
-    left, right = one.kernel.report.instructions, other.kernel.report.instructions
-    return left is right or left.texts == right.texts
 
 
 def choose_primary(shown: VisibleKernel, rows: "npt.NDArray[np.int64]") -> int:

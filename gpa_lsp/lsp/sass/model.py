@@ -103,3 +103,9 @@ class SassView:
     positions: "Positions"
     settings: "Settings"
     places: "PlaceFinder"
+
+
+def is_same_code(one: VisibleKernel, other: VisibleKernel) -> bool:
+    """Whether the rows of two measurements are the same instructions."""
+    left, right = one.kernel.report.instructions, other.kernel.report.instructions
+    return left is right or left.texts == right.texts
