@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { count, press, screenshot, texts, waitFor } from "../desk";
+import { press, screenshot, texts, waitFor } from "../desk";
 import { activeLine, activeScheme, api, facts, putCursor, startOver, textOfLine } from "../editor";
 import { pause, type Test, until } from "../runner";
 
@@ -58,10 +58,12 @@ export const jumps: readonly Test[] = [
     await until("back", activeLine, (line) => line === 0);
   }],
   ["the list of kernels leads to a kernel", async () => {
+    const editor = await startOver();
+    putCursor(editor, 0);
     void vscode.commands.executeCommand("gpa.listKernels");
     await waitFor(".quick-input-list .monaco-list-row", "relax");
-    await press("Escape");
-    await until("closed", () => count(".quick-input-widget:not([style*='display: none'])"), (shown) => shown === 0);
+    await press("Enter");
+    await until("the definition of the first kernel", () => (activeLine() === 0 ? "" : textOfLine()), (text) => text.includes("__global__ void relax"));
   }],
   ["a page about everything opens as a preview", async () => {
     await vscode.commands.executeCommand("gpa.showReport");
