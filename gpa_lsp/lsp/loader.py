@@ -29,8 +29,13 @@ _BATCH = 8
 MOST_KEPT_BYTES = 256 << 20
 """Of messages from which the kept profiles were made; objects take about three times that. 100 kernels of 500 instructions have 30 MiB."""
 
+_MOST_PROFILES = 2000
+"""Of one session: newer ones replace the others."""
+
+_MOST_COMPLAINTS = 20
+
 _PAUSE_FACTOR = 20
-"""The pause between two looks is at least so many times as long as a look, however large the workspace."""
+"""The pause between two looks is at least so many times as long as a look, however large the workspace; likewise between showing new profiles."""
 
 Result = TypeVar("Result")
 
@@ -91,6 +96,10 @@ class ProfileLoader:
         self._look_s = 0.0
         self._told_unsearched: tuple[str, ...] = ()
         self._has_told_limit = False
+        self._has_told_count = False
+        self._complaint_count = 0
+        self._pending: dict[Path, LoadedProfile] = {}
+        self._quiet_until_s = 0.0
 
     def configure(self, roots: tuple[Path, ...], settings: Settings, *, max_depth: int = 32) -> None:
         """Look in other places, or with other settings; what was read is read again if it would be read differently."""
@@ -105,6 +114,7 @@ class ProfileLoader:
         """Read every profile again."""
         self.cancel()
         self._watch.forget_all()
+        self._complaint_count = 0
         self._look_afresh()
 
     def _look_afresh(self) -> None:
@@ -137,7 +147,7 @@ class ProfileLoader:
     async def _step(self) -> None:
         finder = self._finder
         started_s = time.monotonic()
-        found = await call_in_thread(finder.look)
+        found = self._choose(await call_in_thread(finder.look))
         self._look_s = time.monotonic() - started_s
         if finder.unsearched != self._told_unsearched:
             self._told_unsearched = finder.unsearched
@@ -151,10 +161,25 @@ class ProfileLoader:
             self._publish(self._snapshot.without_profiles(gone))
         if due:
             await self._read(due[:_BATCH], found)
+            if len(due) <= _BATCH:
+                self._publish_pending(found)
             if self._settings.keeps_history and len(due) <= _BATCH and self._has_older():
                 await self.look_back()
             gc.freeze()  # what was read stays: looking at all of it for garbage would take a tenth of a second in the middle of an answer
             self._wake.set()
+
+    def _choose(self, found: Mapping[Path, Stamp]) -> Mapping[Path, Stamp]:
+        """The newest profiles, where there are more than anybody compares."""
+        if len(found) <= _MOST_PROFILES:
+            return found
+        if not self._has_told_count:
+            self._has_told_count = True
+            self._audience.warn(
+                f"there are {len(found):,} profiles in the workspace, of which the newest {_MOST_PROFILES:,} are read; name fewer of them in "
+                "gpaLsp.profileGlobs"
+            )
+        newest = sorted(found, key=lambda path: (-found[path].modified_ns, path))
+        return {path: found[path] for path in newest[:_MOST_PROFILES]}
 
     def _has_older(self) -> bool:
         """Whether there are measurements that are older than what is shown: what is shown may have been compared before they were read."""
@@ -230,7 +255,19 @@ class ProfileLoader:
                 kernels=tuple(arrived.kernels),
                 size_bytes=message.size_bytes,
             )
-            self._keep(self._snapshot.with_profile(profile), found)
+            self._pending[message.profile] = profile
+            if time.monotonic() >= self._quiet_until_s:
+                self._publish_pending(found)
+
+    def _publish_pending(self, found: Mapping[Path, Stamp]) -> None:
+        """Show what was read. Among a thousand profiles that takes half a second, in which nobody is answered: then it is done less often."""
+        if not self._pending:
+            return
+        pending, self._pending = self._pending, {}
+        started_s = time.monotonic()
+        self._keep(self._snapshot.with_profiles(pending.values()), found)
+        now_s = time.monotonic()
+        self._quiet_until_s = now_s + _PAUSE_FACTOR * (now_s - started_s)
 
     def _keep(self, snapshot: Snapshot, found: Mapping[Path, Stamp]) -> None:
         """Publish a snapshot without the oldest profiles that are too many for the memory; they are not read again until they change."""
@@ -253,9 +290,20 @@ class ProfileLoader:
         if not self._watch.mark_failed(path, stamp, time.time_ns()):
             logger.info("%s; it may still be written to and is tried again", reason)
             return
-        self._audience.warn(reason)
+        self._complain(reason)
+        self._pending.pop(path, None)
         if path in self._snapshot.profiles:
             self._publish(self._snapshot.without_profiles([path]))
+
+    def _complain(self, reason: str) -> None:
+        """Tell the user, but not a thousand times."""
+        self._complaint_count += 1
+        if self._complaint_count <= _MOST_COMPLAINTS:
+            self._audience.warn(reason)
+            return
+        logger.warning("%s", reason)
+        if self._complaint_count == _MOST_COMPLAINTS + 1:
+            self._audience.warn("more profiles cannot be read; the log of the language server names them")
 
     def _set_aside(self, paths: list[Path], found: Mapping[Path, Stamp]) -> None:
         """The user's cancel: these profiles are not read until they change, or all are reloaded."""

@@ -126,7 +126,11 @@ class Snapshot:
 
     def with_profile(self, profile: LoadedProfile) -> "Snapshot":
         """This snapshot with a profile added, or read again."""
-        return self._rebuild({**self.profiles, profile.path: profile})
+        return self.with_profiles([profile])
+
+    def with_profiles(self, profiles: Iterable[LoadedProfile]) -> "Snapshot":
+        """The same with several."""
+        return self._rebuild({**self.profiles, **{profile.path: profile for profile in profiles}})
 
     def without_profiles(self, paths: Iterable[Path]) -> "Snapshot":
         """This snapshot without some profiles."""
