@@ -1,0 +1,197 @@
+"""Many folders, many profiles: answers stay right while folders come and go, and neither memory nor the time of an answer grows without end."""
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpa_lsp.lsp import loader as loader_module
+from gpa_lsp.lsp.loader import ProfileLoader
+from gpa_lsp.lsp.session import Snapshot
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.worker_messages import FilesFound, Job, KernelRead, Message, ProfileFailed, ProfileRead
+from tests.lsp.conftest import LISTINGS, make_ancient, write_profile
+from tests.lsp.raw_client import RawClient
+from tests.lsp.test_security import measure_peak_bytes
+from tests.lsp.views import LISTING, SOURCE, make_profile
+from tests.report_builder import build_kernel
+
+FOLDERS = 20
+ROUNDS = 4
+LIMIT_S = 60.0
+
+
+def make_folder(parent: Path, number: int) -> Path:
+    folder = parent / f"work {number}"
+    folder.mkdir()
+    (folder / "saxpy.cu").write_text(SOURCE)
+    make_ancient(folder / "saxpy.cu")
+    listing = LISTING.replace("60/50", f"{60 + number}/50")
+    write_profile(folder / "saxpy.ncu-rep", listing, f"name saxpy{number}(float*)")
+    return folder
+
+
+def list_kernels(client: RawClient) -> set[str]:
+    return {kernel["name"] for kernel in client.request("workspace/executeCommand", {"command": "gpaLsp.listKernels"})}
+
+
+def wait_for_kernels(client: RawClient, numbers: set[int]) -> None:
+    wait_until(lambda: list_kernels(client) == {f"saxpy{number}" for number in numbers})
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_twenty_folders_come_and_go(tmp_path: Path) -> None:
+    chance = random.Random(20)
+    folders = [make_folder(tmp_path, number) for number in range(FOLDERS)]
+    items = [{"uri": folder.as_uri(), "name": folder.name} for folder in folders]
+    there = set(range(FOLDERS))
+    client = RawClient(environment=LISTINGS, settings={"pollSeconds": 0.1})
+    try:
+        client.initialize(None, workspaceFolders=items)
+        uris = [client.open(folder / "saxpy.cu") for folder in folders]
+        for _ in range(ROUNDS):
+            wait_for_kernels(client, there)
+            for number in chance.sample(range(FOLDERS), 5):
+                params = {"textDocument": {"uri": uris[number]}, "position": {"line": 4, "character": 0}}
+                hover = client.request("textDocument/hover", params)
+                if number in there:
+                    assert f"of `saxpy{number}`: {64 + number} of {100 + number} samples" in hover["contents"]["value"]
+                else:
+                    assert hover is None
+            gone = set(chance.sample(sorted(there), min(len(there), chance.randrange(1, 8))))
+            came = set(chance.sample(range(FOLDERS), chance.randrange(6))) - there
+            there = (there - gone) | came
+            event = {"added": [items[number] for number in came], "removed": [items[number] for number in gone]}
+            client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+        wait_for_kernels(client, there)
+        assert client.messages() == [] and "Traceback" not in client.errors
+        peak = measure_peak_bytes(client.process.pid)
+        print(f"{FOLDERS} folders: {peak >> 20} MB")
+        assert peak < 500 << 20
+        assert client.shut_down() == 0
+    finally:
+        client.kill()
+
+
+class Audience:
+    """Remembers what a loader tells, and takes its time to show it."""
+
+    def __init__(self, showing_s: float = 0.0) -> None:
+        self.snapshots: list[Snapshot] = []
+        self.warnings: list[str] = []
+        self._showing_s = showing_s
+
+    def take_snapshot(self, snapshot: Snapshot) -> None:
+        time.sleep(self._showing_s)
+        self.snapshots.append(snapshot)
+
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> "Audience":
+        return self
+
+    def report(self, text: str, ratio: float | None) -> None:
+        return
+
+    def end(self, text: str) -> None:
+        return
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+async def load(folder: Path, audience: Audience, is_done: Callable[[], bool]) -> None:
+    """Let a loader work until something is so."""
+    loader = ProfileLoader(audience)
+    loader.configure((folder,), Settings(poll_seconds=0.05, keeps_history=False))
+    task = asyncio.create_task(loader.run())
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            while not is_done():
+                await asyncio.sleep(0.01)
+    finally:
+        task.cancel()
+
+
+@pytest.fixture
+def profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with 60 profiles that are read without a process; every third is broken."""
+    for number in range(60):
+        write_profile(tmp_path / f"{number:02}.ncu-rep", "")
+
+    async def analyse(job: Job) -> AsyncIterator[Message]:
+        for path in job.profiles:
+            await asyncio.sleep(0)
+            if int(path.stem) % 3 == 0:
+                yield ProfileFailed(profile=path, reason=f"{path.name} is broken")
+                continue
+            loaded = make_profile(build_kernel("saxpy.cu:4  X  ; wait=1", name=path.stem))
+            yield FilesFound(profile=path, files=tuple(loaded.files.values()))
+            yield KernelRead(profile=path, kernel=loaded.kernels[0])
+            yield ProfileRead(profile=path, remarks=(), size_bytes=100)
+
+    monkeypatch.setattr(loader_module, "analyse_profiles", analyse)
+    return tmp_path
+
+
+def count(audience: Audience) -> int:
+    return len(audience.snapshots[-1].visible) if audience.snapshots else 0
+
+
+async def test_what_takes_long_to_show_is_shown_seldom(profiles: Path) -> None:
+    audience = Audience(showing_s=0.01)
+    await load(profiles, audience, lambda: count(audience) == 40)
+    assert 1 <= len(audience.snapshots) < 40  # else it would be one for each
+    assert {path.name for path in audience.snapshots[-1].profiles} == {f"{n:02}.ncu-rep" for n in range(60) if n % 3}
+
+
+async def test_complaints_have_an_end(profiles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader_module, "_MOST_COMPLAINTS", 5)
+    audience = Audience()
+    await load(profiles, audience, lambda: count(audience) == 40)
+    assert len(audience.warnings) == 6 and "more profiles cannot be read" in audience.warnings[-1]
+
+
+async def test_the_newest_of_too_many_profiles_are_read(profiles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader_module, "_MOST_PROFILES", 9)
+    now = time.time()
+    names = [f"{number:02}.ncu-rep" for number in (1, 2, 5, 7, 30, 31, 32, 40, 59)]
+    for number, name in enumerate(names):
+        os.utime(profiles / name, (now - 1000 + number, now - 1000 + number))
+    audience = Audience()
+    await load(profiles, audience, lambda: count(audience) == 8)
+    assert sorted(path.name for path in audience.snapshots[-1].profiles) == [
+        name for name in names if name != "30.ncu-rep"
+    ]
+    (warning, *_) = audience.warnings
+    assert "60 profiles" in warning and "the newest 9" in warning
+
+
+async def test_profiles_that_need_too_much_memory_are_left_out(profiles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader_module, "MOST_KEPT_BYTES", 1000)
+    audience = Audience()
+    await load(profiles, audience, lambda: any("MiB" in text for text in audience.warnings) and count(audience) == 10)
+    assert max(len(snapshot.profiles) for snapshot in audience.snapshots) == 10
+
+
+def test_a_look_at_everything(tmp_path: Path) -> None:
+    """Nothing to be found among things that only look like profiles."""
+    for number in range(50):
+        (tmp_path / f"{number}.ncu-rep").mkdir()
+    (tmp_path / "x.ncu-rep").symlink_to(tmp_path / "x.ncu-rep")
+    client: Any = RawClient(environment=LISTINGS, settings={"pollSeconds": 0.05})
+    try:
+        client.initialize(tmp_path, initializationOptions={"client": {"status": True}})
+        time.sleep(0.5)
+        assert list_kernels(client) == set() and client.messages() == []
+    finally:
+        client.kill()
