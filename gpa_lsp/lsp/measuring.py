@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpa_lsp.binary.source_stamps import SourceStamp
+from gpa_lsp.errors import InputError
 from gpa_lsp.locations import Frame, InlineChain
 from gpa_lsp.lsp.causes import find_causes, find_remedies
 from gpa_lsp.lsp.discovery import make_stamp
 from gpa_lsp.lsp.session import MeasuredFile, MeasuredKernel
+from gpa_lsp.profile.opening import open_regular_file
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.model import InstructionColumns, KernelReport, Report
 from gpa_lsp.report.profiled_sources import is_as_compiled
@@ -96,6 +98,7 @@ def _find_file(compiled_path: str, source: _Source, locator: SourceLocator, find
         saved_since=not is_copy and status.st_mtime_ns > source.measured_ns,
         is_verified=is_copy or is_as_compiled(status, source.measured_ns, source.stamp),
         stamp=make_stamp(status),
+        is_outside=not may_read,
     )
 
 
@@ -111,8 +114,10 @@ def _read_source(path: Path, status: os.stat_result) -> tuple[str, ...] | None:
     try:
         if status.st_size > _MAX_SOURCE_BYTES:
             return None
-        return split_lines(path.read_bytes().decode("utf-8", errors="replace"))
-    except OSError:
+        stream, _ = open_regular_file(path)
+        with stream:
+            return split_lines(stream.read(_MAX_SOURCE_BYTES).decode("utf-8", errors="replace"))
+    except (OSError, InputError):
         return None
 
 

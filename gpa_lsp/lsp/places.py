@@ -7,11 +7,13 @@ from typing import Protocol
 
 from lsprotocol import types
 
+from gpa_lsp.errors import InputError
 from gpa_lsp.lsp.discovery import Stamp, read_stamp
 from gpa_lsp.lsp.line_finder import LineFinder
 from gpa_lsp.lsp.positions import Positions, UnitCounter, span_line
 from gpa_lsp.lsp.sass.plain_text import make_plain
 from gpa_lsp.lsp.session import MeasuredFile, VisibleKernel
+from gpa_lsp.profile.opening import open_regular_file
 from gpa_lsp.report.line_map import split_lines
 
 Place = tuple[str, int]
@@ -21,6 +23,7 @@ _KEPT_FILES = 64
 _LONGEST_PATH = 8192
 _LONGEST_NAME = 100
 _MAX_SOURCE_BYTES = 8 << 20
+_MAX_KEPT_BYTES = 32 << 20
 
 
 class OpenText(Protocol):
@@ -65,7 +68,7 @@ class PlaceFinder:
         file = shown.profile.files.get(place[0])
         if file is None:
             return None
-        if file.lines is None and self._find_open(file.local_path) is None:
+        if (file.lines is None or file.is_outside) and self._find_open(file.local_path) is None:
             uri = Path(file.local_path).as_uri()
             return types.Location(uri=uri, range=span_line(place[1])) if file.is_verified else None
         uri, positions, finder = self._read(file)
@@ -91,15 +94,21 @@ class PlaceFinder:
                 return uri, None, None
             self._closed[file.local_path] = known
         self._closed.move_to_end(file.local_path)
-        while len(self._closed) > _KEPT_FILES:
-            self._closed.popitem(last=False)
+        self._drop_oldest()
         return uri, known[1], known[2]
+
+    def _drop_oldest(self) -> None:
+        kept_bytes = sum(stamp.size_bytes for stamp, _, _ in self._closed.values())
+        while len(self._closed) > 1 and (len(self._closed) > _KEPT_FILES or kept_bytes > _MAX_KEPT_BYTES):
+            _, (stamp, _, _) = self._closed.popitem(last=False)
+            kept_bytes -= stamp.size_bytes
 
     def _read_closed(self, local_path: str, stamp: Stamp) -> tuple[Stamp, Positions, LineFinder] | None:
         try:
-            with open(local_path, "rb") as source:  # noqa: PTH123 - read as far as was promised and no further
+            source, _ = open_regular_file(Path(local_path))
+            with source:  # read as far as was promised and no further
                 lines = split_lines(source.read(_MAX_SOURCE_BYTES).decode("utf-8", errors="replace"))
-        except OSError:
+        except (OSError, InputError):
             return None
         return stamp, Positions(lines=lines, units=self._units), LineFinder(lines)
 

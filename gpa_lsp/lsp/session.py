@@ -33,6 +33,7 @@ class MeasuredFile:
         is_verified: the lines are those that were measured, as far as anyone can tell. Where they are not, nothing is shown on them unless the
             user wants it.
         stamp: what the file looked like when the profile was loaded.
+        is_outside: it lies where nobody allowed us to read; its content is never looked at, whatever copy of it the profile has.
     """
 
     compiled_path: str
@@ -41,6 +42,7 @@ class MeasuredFile:
     saved_since: bool
     is_verified: bool = True
     stamp: Stamp | None = None
+    is_outside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
