@@ -51,7 +51,9 @@ def test_the_nearest_roof_is_named() -> None:
 
 
 def test_roofs_nobody_measured_are_said_to_be_unknown() -> None:
-    assert must(hover(5, units=())).endswith("is unknown: collect the section SpeedOfLight")
+    assert "\n\nhow close the kernel is to its roofs is unknown: collect the section SpeedOfLight\n\n" in must(
+        hover(5, units=())
+    )
 
 
 def test_a_picture_is_for_clients_that_draw_it() -> None:
