@@ -254,6 +254,11 @@ asyncio.run(serve())
 """
 
 
+def hear_interrupts() -> None:
+    """Shells start what runs in the background with interrupts ignored, and programs inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_when_the_server_dies(tmp_path: Path, mark: str, number: int) -> None:
     program = write_program(tmp_path / "app", FAMILY + HANG)
@@ -261,6 +266,7 @@ def test_nothing_is_left_when_the_server_dies(tmp_path: Path, mark: str, number:
         [PYTHON, "-c", SERVER, str(tmp_path), program, str(tmp_path), "stay"],
         env={**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.DEVNULL,
+        preexec_fn=hear_interrupts,  # noqa: PLW1509 - there are no threads here
     )
     try:
         wait_for_file(tmp_path / "grandchild")
