@@ -1,5 +1,7 @@
 """Syntax trees of source texts: parsed once, kept for the next question, and read without recursion."""
 
+import re
+import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -10,10 +12,20 @@ from gpa_lsp.sources.directives import hide_directives
 from gpa_lsp.sources.languages import Language, find_language, load_parser
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser
 
-LARGEST_SOURCE_BYTES = 4 << 20
-"""Larger texts are not parsed: nobody wrote them, and a hint is not worth the time."""
+LARGEST_SOURCE_BYTES = 512 << 10
+"""Larger texts are not parsed: hardly anybody wrote them, and a hint is not worth the time."""
+
+_LONGEST_STRETCH_BYTES = 200_000
+"""Without a statement's or a block's end: the grammars go into nested expressions by recursion, and a text made of one long expression would end the
+process. Source: a cast in a cast in a cast, in C++, needs about 400,000 bytes for that with a stack of 8 MiB."""
+
+_MOST_PARSE_S = 0.5
+_CERTAIN_BYTES = 4096
+"""So short a text is parsed in no time, whatever is in it."""
+
+_END = re.compile(rb"[;{}]")
 
 MOST_NODES = 20_000
 """Nodes looked at for one question; code that is longer (generated tables) is read up to there."""
@@ -49,8 +61,8 @@ def read_tree(file: str, text: str) -> SourceTree | None:
         text: of the whole file.
 
     Returns:
-        None for a language without a grammar here, or whose grammar is not installed, and for a text that is too large. A text that does not
-        parse is no error: its tree has nodes that say so (:func:`is_sound`).
+        None for a language without a grammar here, or whose grammar is not installed, and for a text that is too large or too hard to parse. A
+        text that does not parse is no error: its tree has nodes that say so (:func:`is_sound`).
 
     >>> read_tree("k.cu", "int a;").root.type, read_tree("k.unknown", "int a;")
     ('translation_unit', None)
@@ -60,19 +72,37 @@ def read_tree(file: str, text: str) -> SourceTree | None:
         return None
     key = (language.name, text)
     with _LOCK:
-        kept = _TREES.get(key)
-        if kept is None:
+        if key not in _TREES:
             parser = load_parser(language)
             if parser is None:
                 return None
             content = text.encode("utf-8", "replace")
             parsed = hide_directives(content) if language.has_pragmas else content
-            kept = SourceTree(language=language, content=content, root=parser.parse(parsed).root_node)
-            _TREES[key] = kept
+            is_hard = _is_hard(parser, parsed)
+            root = None if is_hard else parser.parse(parsed).root_node
+            _TREES[key] = None if root is None else SourceTree(language=language, content=content, root=root)
         _TREES.move_to_end(key)
         while len(_TREES) > _KEPT_TREES:
             _TREES.popitem(last=False)
-        return kept
+        return _TREES[key]
+
+
+def _is_hard(parser: "Parser", content: bytes) -> bool:
+    """Whether parsing a text would take too long, or too much: nobody wrote it so, and editors ask about it at every move of the cursor."""
+    if len(content) <= _CERTAIN_BYTES:
+        return False
+    if max(map(len, _END.split(content))) > _LONGEST_STRETCH_BYTES:
+        return True
+    latest_s = time.thread_time() + _MOST_PARSE_S
+    is_late = False
+
+    def read(start: int, place: object) -> bytes:
+        nonlocal is_late
+        is_late = is_late or time.thread_time() > latest_s
+        return b"" if is_late else content[start : start + _CERTAIN_BYTES]
+
+    parser.parse(read)
+    return is_late
 
 
 def read_text(node: "Node | None") -> str:
@@ -128,5 +158,5 @@ def is_sound(node: "Node") -> bool:
     return not node.has_error and not any(around.is_error for around in list_ancestors(node))
 
 
-_TREES: OrderedDict[tuple[str, str], SourceTree] = OrderedDict()
+_TREES: OrderedDict[tuple[str, str], SourceTree | None] = OrderedDict()
 _LOCK = Lock()
