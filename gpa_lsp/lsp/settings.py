@@ -1,6 +1,5 @@
 """The options an editor can set, their defaults, and what is said about values that make no sense."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -8,6 +7,7 @@ from typing import Any
 
 from gpa_lsp.collect.variables import Command, parse_command_setting
 
+_LARGEST_NUMBER = 1e15
 _MOST_TEXTS = 1000
 _LONGEST_TEXT = 4096
 
@@ -75,7 +75,11 @@ def _read_percent(value: object) -> float:
 
 
 def _read_number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER
+    ):
         raise ValueError("a number")
     return float(value)
 

@@ -352,3 +352,43 @@ def test_a_log_nobody_reads_stops_nothing(workspace: Path) -> None:
         assert client.shut_down(LIMIT_S) == 0
     finally:
         client.kill()
+
+
+SENSELESS_SETTINGS = [
+    *(None, 3, "x", [], True, nest(300), {"": None}, {"profile": []}, {"profile": {"command": {"a": 1}}}),
+    *(
+        {"profile": {"command": ["\0"] * 3}},
+        {"profile.command": nest(900)},
+        {"pathMappings": {"\0": "\0", "/a": "\ud800"}},
+    ),
+    *({"pathMappings": {"": "/", "a": ""}}, {"profileGlobs": ["\0", "\ud800", "/" * 4000, "~/*"]}, {"pollSeconds": -1}),
+    *(
+        {"pollSeconds": 1e308},
+        {"minShare": 10**400},
+        {"maxDiagnosticsPerFile": 2**70},
+        {"blamer": {}},
+        {"diagnostics": "x"},
+    ),
+    {"profileGlobs": ["**/*.ncu-rep"], "pathMappings": {}, "pollSeconds": 0.1, "maxDiagnosticsPerFile": 200},
+]
+"""The last ones make good what was taken of the others."""
+
+
+def test_settings_that_make_no_sense_stop_nothing(met: Met) -> None:
+    client = met.client
+    client.requests.clear()
+    for number, settings in enumerate(SENSELESS_SETTINGS, start=1):
+        client.settings = settings
+        client.notify("workspace/didChangeConfiguration", {"settings": None})
+        with client._arrived:
+            asked = client._arrived.wait_for(lambda: len(list_questions(client)) >= number, LIMIT_S)  # noqa: B023
+        assert asked, settings
+        client.request("workspace/symbol", {"query": "x"})
+    assert "Error" not in client.errors
+    assert [text for text in client.messages() if "failed" in text] == []
+    client.forget()
+    met.open_again()
+
+
+def list_questions(client: RawClient) -> list[Any]:
+    return [request for request in client.requests if request["method"] == "workspace/configuration"]
