@@ -3,6 +3,7 @@
 Nothing here is shared with what it checks.
 """
 
+import functools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ def make_units(encoding: str) -> PositionCodec:
     return PositionCodec(types.PositionEncodingKind(encoding))
 
 
+@functools.lru_cache(maxsize=256)
 def split_slowly(text: str) -> list[str]:
     """Lines without their ends, which are ``\\n``, ``\\r\\n`` and ``\\r``."""
     lines, line, index = [], "", 0

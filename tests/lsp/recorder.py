@@ -40,7 +40,9 @@ def find_strace() -> str | None:
     strace = shutil.which("strace")
     if strace is None:
         return None
-    tried = subprocess.run([strace, "-f", "-o", os.devnull, "true"], capture_output=True, check=False, timeout=30)
+    tried = subprocess.run(
+        [strace, "-f", "--seccomp-bpf", "-o", os.devnull, "true"], capture_output=True, check=False, timeout=30
+    )
     return strace if tried.returncode == 0 else None
 
 
@@ -66,7 +68,18 @@ class Recorder:
         self.log.touch()
         if self.is_traced:
             real = subprocess.Popen
-            prefix = [str(find_strace()), "-f", "-y", "-s", "4096", "-e", f"trace={_CALLS}", "-o", str(self.log)]
+            prefix = [
+                str(find_strace()),
+                "-f",
+                "--seccomp-bpf",
+                "-y",
+                "-s",
+                "4096",
+                "-e",
+                f"trace={_CALLS}",
+                "-o",
+                str(self.log),
+            ]
             monkeypatch.setattr(
                 "tests.lsp.raw_client.subprocess.Popen", lambda command, **more: real([*prefix, *command], **more)
             )

@@ -133,8 +133,9 @@ class Oracle:
             assert all(current[line - 1].strip() == measured[origin - 1].strip() for line, origin in pairs)
             origins = [origin for _, origin in pairs]
             assert origins == sorted(set(origins))  # each once, and in the order of the measured text
+            sure = find_surely(measured, current)
             for share, origin in measurement.line_of.items():
-                line = find_surely(measured, current, origin)
+                line = sure.get(origin)
                 assert share not in shown or line is None or found.get(line, 0) >= share
         assert set(found.values()) <= shown
 
@@ -151,14 +152,14 @@ class Oracle:
         return {line: share for share, line in marks}
 
 
-def find_surely(measured: list[str], current: list[str], origin: int) -> int | None:
-    """Where a measured line is when only a stretch in the middle changed; None for lines of that stretch."""
+def find_surely(measured: list[str], current: list[str]) -> dict[int, int]:
+    """Where measured lines are before and behind the stretch that changed; both 1-based."""
     head = count_alike(measured, current)
-    if origin <= head:
-        return origin
     rest = min(len(measured), len(current)) - head
     tail = min(count_alike(measured[::-1], current[::-1]), rest)
-    return origin + len(current) - len(measured) if origin > len(measured) - tail else None
+    shift = len(current) - len(measured)
+    before = {line: line for line in range(1, head + 1)}
+    return {**before, **{line: line + shift for line in range(len(measured) - tail + 1, len(measured) + 1)}}
 
 
 def count_alike(one: list[str], other: list[str]) -> int:

@@ -87,7 +87,7 @@ def list_dangers(markdown: str) -> list[str]:
     ]
 
 
-@settings(max_examples=2000)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(TEXTS)
 @example("`\nc ` [x](y) ` d")
 @example("| `a | [x](y) ` |")
