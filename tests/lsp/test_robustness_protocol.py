@@ -365,8 +365,9 @@ SENSELESS_SETTINGS = [
 """The last ones make good what was taken of the others."""
 
 
-def test_settings_that_make_no_sense_stop_nothing(met: Met) -> None:
-    client = met.client
+def test_settings_that_make_no_sense_stop_nothing(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()  # of its own: the log of the shared one tells of the tests before
+    uri = ready(client, workspace)
     client.requests.clear()
     for number, settings in enumerate(SENSELESS_SETTINGS, start=1):
         client.settings = settings
@@ -377,8 +378,12 @@ def test_settings_that_make_no_sense_stop_nothing(met: Met) -> None:
         client.request("workspace/symbol", {"query": "x"})
     assert "Error" not in client.errors
     assert [text for text in client.messages() if "failed" in text] == []
+    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
     client.forget()
-    met.open_again()
+    client.open(workspace / "saxpy.cu")
+    client.wait_for_diagnostics(uri)
+    assert "LDG.E" in hover(client, uri)
+    assert client.shut_down() == 0
 
 
 def list_questions(client: RawClient) -> list[Any]:
