@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from gpa_lsp.advice.advise import advise_kernel
+from gpa_lsp.analyses.analyse_kernel import analyse_kernel
 from gpa_lsp.binary.containers import find_cubins, recognise_container
 from gpa_lsp.blame.blame import DEFAULT_BLAMER, blame_kernel
 from gpa_lsp.errors import GpaError, InputError, Problem
@@ -32,14 +33,14 @@ def analyse(
     locator: SourceLocator | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Read, decode, join, blame, advise and gather.
+    """Read, decode, join, blame, analyse, advise and gather.
 
     Args:
         paths: profiles, folders in which profiles are looked for, or files with device code (cubins, fat binaries, programs), whose kernels
             come without samples.
         kernel_filter: keep kernels whose mangled, readable or short name contains this; None keeps all.
         disassemble: also produce instruction texts, which needs nvdisasm.
-        blamer: name of the blamer that finds the causes of stalls; None finds none and gives no advice.
+        blamer: name of the blamer that finds the causes of stalls; None finds none, analyses nothing and gives no advice.
         locator: finds sources on this machine, for hints that name expressions; None uses those in the profile only.
         progress: told (what, done, total) as the work goes on.
 
@@ -70,18 +71,23 @@ def _judge(
     problems: list[Problem],
     progress: Progress | None,
 ) -> list[AnalysedKernel]:
-    """Blame and advise each kernel that has samples."""
+    """Blame, analyse and advise: the first and the last where there are samples."""
     analysed: list[AnalysedKernel] = []
     for number, kernel in enumerate(kernels):
-        if blamer is None or kernel.total_samples == 0:
+        if blamer is None:
             analysed.append(AnalysedKernel(kernel=kernel))
             continue
         if progress is not None:
             progress("finding causes", number, len(kernels))
-        blame = blame_kernel(kernel, blamer)
+        blame = blame_kernel(kernel, blamer) if kernel.total_samples else None
+        analyses = analyse_kernel(kernel, blame, None)
+        problems.extend(analyses.problems)
+        if blame is None:
+            analysed.append(AnalysedKernel(kernel=kernel, analyses=analyses))
+            continue
         advice, met = advise_kernel(kernel, blame, sources.reader_for(kernel))
         problems.extend((*blame.problems, *met))
-        analysed.append(AnalysedKernel(kernel=kernel, blame=blame, advice=advice))
+        analysed.append(AnalysedKernel(kernel=kernel, blame=blame, advice=advice, analyses=analyses))
     return analysed
 
 

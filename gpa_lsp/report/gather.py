@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.binary.model import Cubin
 from gpa_lsp.binary.source_stamps import SourceStamp, read_source_stamps
 from gpa_lsp.blame.model import KernelBlame
@@ -40,11 +41,13 @@ class AnalysedKernel:
         kernel: joined.
         blame: None where nothing was sampled, or nobody asked.
         advice: None likewise.
+        analyses: None where nobody asked.
     """
 
     kernel: Kernel
     blame: KernelBlame | None = None
     advice: KernelAdvice | None = None
+    analyses: KernelAnalyses | None = None
 
 
 def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem] = ()) -> Report:
@@ -112,6 +115,7 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: _Stamps) -> KernelReport:
         source_stamps=stamps.of(kernel.cubin),
         blame=analysed.blame,
         advice=analysed.advice,
+        analyses=analysed.analyses,
         code=build_kernel_code(kernel),
     )
 

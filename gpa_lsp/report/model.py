@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.binary.source_stamps import SourceStamp
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.errors import Problem
@@ -302,6 +303,7 @@ class KernelReport:
         source_stamps: path as compiled → what the source looked like to the compiler, where it wrote that down. Not saved with a report.
         blame: samples moved to their causes, on the rows of ``instructions``; None for code without samples.
         advice: remedies, and why the others have none; None where nobody was asked.
+        analyses: the roofline and the answers to the other questions; None where nobody asked.
         code: what the instructions do, on the rows of ``instructions``; None in reports read from a file: it is not saved with a report.
     """
 
@@ -327,6 +329,7 @@ class KernelReport:
     source_stamps: Mapping[str, SourceStamp] = field(default_factory=dict, compare=False)
     blame: KernelBlame | None = None
     advice: KernelAdvice | None = None
+    analyses: KernelAnalyses | None = None
     code: KernelCode | None = field(default=None, compare=False)
 
     @property

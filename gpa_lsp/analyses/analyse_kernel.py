@@ -1,0 +1,55 @@
+"""Ask every analysis about one kernel."""
+
+from collections.abc import Mapping
+from functools import cache
+
+import gpa_lsp.analyses.questions as catalogue
+from gpa_lsp.analyses.facts import KernelFacts, build_facts
+from gpa_lsp.analyses.model import Answer, KernelAnalyses, KernelRoofline
+from gpa_lsp.analyses.questions import Analysis
+from gpa_lsp.blame.model import KernelBlame
+from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.registry import load_catalogue
+
+
+@cache
+def list_analyses() -> Mapping[str, Analysis]:
+    """All analyses by name, in the order to be read."""
+    found: dict[str, Analysis] = load_catalogue(catalogue, "ANALYSIS", Analysis)
+    return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
+
+
+def analyse_kernel(kernel: Kernel, blame: KernelBlame | None, roofline: KernelRoofline | None) -> KernelAnalyses:
+    """The answers of all analyses.
+
+    Args:
+        kernel: joined.
+        blame: of the same kernel; None for code without samples.
+        roofline: of the same kernel; None when there is none.
+
+    Returns:
+        One answer per analysis; one that fails becomes a problem, and the others go on.
+    """
+    facts = build_facts(kernel, blame, roofline)
+    problems: list[Problem] = []
+    answers = [
+        answer for answer in (_ask(analysis, facts, problems) for analysis in list_analyses().values()) if answer
+    ]
+    return KernelAnalyses(roofline=roofline, answers=tuple(answers), problems=tuple(problems))
+
+
+def _ask(analysis: Analysis, facts: KernelFacts, problems: list[Problem]) -> Answer | None:
+    try:
+        return analysis.answer(facts)
+    except Exception as error:  # a broken analysis must not cost the others; tests raise it again
+        problems.append(
+            Problem(
+                severity=ProblemSeverity.ERROR,
+                message=f"the analysis {analysis.name} failed: {type(error).__name__}: {error}",
+                path=facts.kernel.profile_path,
+                kernel=facts.kernel.mangled_name,
+                remedy="this is a fault of gpa-lsp",
+            )
+        )
+        return None

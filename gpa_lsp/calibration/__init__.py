@@ -1,0 +1,1 @@
+"""CALIBRATE: a GPU → its measured roofs, by benchmarks generated, compiled and run here."""

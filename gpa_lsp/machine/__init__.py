@@ -1,0 +1,1 @@
+"""LOOK UP: a GPU → its roofs, theoretical or measured, with the clocks they hold at."""
