@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from functools import cache
 
 import gpa_lsp.analyses.questions as catalogue
+from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.facts import KernelFacts, build_facts
-from gpa_lsp.analyses.model import Answer, KernelAnalyses, KernelRoofline
+from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.analyses.questions import Analysis
+from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.errors import Problem, ProblemSeverity
 from gpa_lsp.kernel.model import Kernel

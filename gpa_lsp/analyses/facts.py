@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.model import KernelRoofline, Missing
+from gpa_lsp.analyses.answers import Missing
+from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.binary.opcodes import Opcode, describe_mnemonic
 from gpa_lsp.blame.model import KernelBlame

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.model import Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

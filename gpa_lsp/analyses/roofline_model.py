@@ -1,0 +1,172 @@
+"""Where a kernel stands under its machine's roofs: :class:`KernelRoofline`. All numbers are in SI units."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.analyses.answers import Missing
+from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationCount:
+    """Operations of one type.
+
+    Attributes:
+        kind: the type.
+        operations: a multiply-add is two; threads whose guard was false do not count.
+        source: the counters it was derived from, one clause.
+        is_exact: False where a counter had to be translated with a factor that is not sure (tensor instructions of unknown shape).
+    """
+
+    kind: OperationKind
+    operations: float
+    source: str
+    is_exact: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Bytes that crossed one level.
+
+    Attributes:
+        level: which.
+        bytes: both directions.
+        source: the counters, one clause.
+        transactions: 32-byte sectors, or wavefronts of shared memory; None when unknown.
+    """
+
+    level: MemoryLevel
+    bytes: float
+    source: str
+    transactions: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roof:
+    """One ceiling and how close the kernel is to it. Exactly one of ``kind`` and ``level`` is set, or neither for the issue roof.
+
+    Attributes:
+        name: for people, e.g. ``DRAM bandwidth``, ``FP32 peak``, ``instruction issue``.
+        kind: for a peak.
+        level: for a bandwidth.
+        limit_per_s: operations, bytes or warp instructions per second.
+        achieved_per_s: the same, as measured.
+        ceiling_ratio: the share of ``limit_per_s`` that is known to be sustainable; 1 for what was measured or has no such figure.
+    """
+
+    name: str
+    kind: OperationKind | None
+    level: MemoryLevel | None
+    limit_per_s: float
+    achieved_per_s: float
+    ceiling_ratio: float = 1.0
+
+    @property
+    def share_ratio(self) -> float:
+        """Achieved of the limit; counters taken in several passes can exceed 1 by a little."""
+        return self.achieved_per_s / self.limit_per_s if self.limit_per_s > 0 else 0.0
+
+    @property
+    def headroom(self) -> float:
+        """How many times faster a kernel with the same work could run until this roof is reached (its sustainable part); at least 1."""
+        share = self.share_ratio
+        return max(1.0, self.ceiling_ratio / share) if share > 0 else float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A type of operation over a level of the memory: one mark on the chart.
+
+    Attributes:
+        kind: the type of operation.
+        level: of the memory.
+        intensity: operations per byte of that level (x).
+        achieved_ops_per_s: (y).
+        attainable_ops_per_s: min(peak, bandwidth · intensity) (Starlight, Equation 1); None where a roof is unknown.
+        is_memory_side: left of the ridge point, where the bandwidth is the lower of the two; None likewise.
+    """
+
+    kind: OperationKind
+    level: MemoryLevel
+    intensity: float
+    achieved_ops_per_s: float
+    attainable_ops_per_s: float | None
+    is_memory_side: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionPoint:
+    """The second view: warp instructions per transaction of a level (Ding and Williams, "An Instruction Roofline Model for GPUs", 2019).
+
+    Attributes:
+        level: of the memory.
+        intensity: warp instructions per transaction (x).
+        achieved_per_s: warp instructions per second (y).
+        attainable_per_s: min(issue, transactions per second · intensity); None where a roof is unknown.
+        transaction_bytes: bytes of one transaction at this level.
+    """
+
+    level: MemoryLevel
+    intensity: float
+    achieved_per_s: float
+    attainable_per_s: float | None
+    transaction_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofline:
+    """Where one launch, or all launches of a kernel together, stand.
+
+    Attributes:
+        launch_index: position in the profile; None for all launches together.
+        duration_s: their time.
+        operations: types with a known count, zero counts included, most operations first.
+        traffic: levels with known bytes, from shared memory to DRAM.
+        warp_instructions: executed; None when unknown.
+        roofs: every ceiling whose limit and use are known, nearest (largest ``share_ratio / ceiling_ratio``) first.
+        points: types with operations over levels with bytes.
+        instruction_points: the second view.
+        dominant: the type with the largest share of its peak; None when no operation was counted.
+        missing: what could not be known.
+    """
+
+    launch_index: int | None
+    duration_s: float
+    operations: tuple[OperationCount, ...]
+    traffic: tuple[Traffic, ...]
+    warp_instructions: float | None
+    roofs: tuple[Roof, ...]
+    points: tuple[Point, ...]
+    instruction_points: tuple[InstructionPoint, ...]
+    dominant: OperationKind | None
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def binding(self) -> Roof | None:
+        """The nearest roof; None when none is known."""
+        return self.roofs[0] if self.roofs else None
+
+    @property
+    def is_memory_bound(self) -> bool | None:
+        """The nearest roof is a bandwidth; None when none is known."""
+        return None if self.binding is None else self.binding.level is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRoofline:
+    """The roofline of a kernel.
+
+    Attributes:
+        machine: whose roofs, at the clocks of the longest launch.
+        whole: all launches that could be placed, together; None when none could.
+        launches: one by one, longest first; no more than :data:`MOST_LAUNCHES`.
+        left_out: launches beyond that number.
+    """
+
+    machine: Machine
+    whole: Roofline | None
+    launches: tuple[Roofline, ...]
+    left_out: int = 0
+
+
+MOST_LAUNCHES = 200
+"""Launches that are placed one by one."""
