@@ -96,7 +96,13 @@ class ChartKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Points of one colour: ``xs`` and ``ys`` of equal length, ``xs`` ascending."""
+    """Points of one colour.
+
+    Attributes:
+        label: what they show.
+        xs: ascending.
+        ys: as many.
+    """
 
     label: str
     xs: tuple[float, ...]

@@ -73,6 +73,10 @@ class JsonCursor:
             return JsonCursor(None, path=self._path, parent=self, key=key)
         return self.at(key)
 
+    def has(self, key: str) -> bool:
+        """Whether it is an object with this property."""
+        return isinstance(self._value, dict) and key in self._value
+
     def items(self) -> Iterator["JsonCursor"]:
         """The elements of an array."""
         if not isinstance(self._value, list):
@@ -130,6 +134,14 @@ class JsonCursor:
         if not math.isfinite(value):
             self.fail("is too large a number")
         return value
+
+    def scalar(self) -> str | int | float:
+        """A text, a whole number or a finite number."""
+        if isinstance(self._value, str):
+            return self._value
+        if isinstance(self._value, int) and not isinstance(self._value, bool) and abs(self._value) <= MAX_COUNT:
+            return self._value
+        return self.number()
 
     def positive(self) -> float:
         """A finite number that is not negative."""

@@ -2,12 +2,14 @@
 
 import re
 
+from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.figures import Spread
 from gpa_lsp.report.json_advice_reading import read_advice
 from gpa_lsp.report.json_blame_reading import read_blame
 from gpa_lsp.report.json_columns import read_instructions, read_reasons
 from gpa_lsp.report.json_cursor import JsonCursor
 from gpa_lsp.report.json_problem import read_path
+from gpa_lsp.report.json_records import read_record
 from gpa_lsp.report.model import (
     DeviceReport,
     Dim3,
@@ -58,6 +60,7 @@ def read_kernel(at: JsonCursor) -> KernelReport:
         embedded_sources={path: text.text() for path, text in at.at("embedded_sources").entries()},
         blame=at.find("blame").maybe(lambda blame: read_blame(blame, instructions)),
         advice=read_advice(at, len(instructions)),
+        analyses=at.find("analyses").maybe(lambda analyses: read_record(analyses, KernelAnalyses)),
     )
 
 

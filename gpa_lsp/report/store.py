@@ -14,6 +14,7 @@ from gpa_lsp.report.json_blame import make_blame_head, make_edges, make_unattrib
 from gpa_lsp.report.json_cursor import JsonCursor
 from gpa_lsp.report.json_problem import make_problem, read_problem
 from gpa_lsp.report.json_reading import read_kernel
+from gpa_lsp.report.json_records import make_record
 from gpa_lsp.report.json_rows import (
     make_function,
     make_instructions,
@@ -115,6 +116,8 @@ def _list_kernel_chunks(kernel: KernelReport, layout: "_Layout", with_sources: b
     yield from layout.array("lines", (make_line(row, kernel) for row in kernel.lines), 3)
     yield from layout.array("loops", map(make_loop, kernel.loops), 3)
     yield from _list_advice_chunks(kernel, layout)
+    analyses = None if kernel.analyses is None else make_record(kernel.analyses)
+    yield layout.separator(3) + layout.key("analyses") + layout.value(analyses, 3)
     yield from layout.array("instructions", make_instructions(kernel.instructions), 3)
     yield from _list_blame_chunks(kernel, layout)
     sources = make_sources(kernel.embedded_sources) if with_sources else {}
