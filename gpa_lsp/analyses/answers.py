@@ -7,6 +7,8 @@ could not know. All numbers are in SI units; prefixes, percent and rounding belo
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gpa_lsp.machine.model import MemoryLevel, OperationKind
+
 
 class Quantity(StrEnum):
     """What a number is, which decides how it is written."""
@@ -205,6 +207,29 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Movement:
+    """An arrow on the roofline chart: where a change would take one of the kernel's points.
+
+    Attributes:
+        kind: the type of operation of the point.
+        level: of the memory.
+        from_intensity: operations per byte now.
+        from_ops_per_s: now.
+        to_intensity: operations per byte then.
+        to_ops_per_s: then, never above the roofs there.
+        label: what is changed, a few words.
+    """
+
+    kind: OperationKind
+    level: MemoryLevel
+    from_intensity: float
+    from_ops_per_s: float
+    to_intensity: float
+    to_ops_per_s: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What one analysis says of one kernel.
 
@@ -219,6 +244,7 @@ class Answer:
         marks: on lines, largest first; no more than :data:`MOST_MARKS`.
         missing: what could not be known.
         is_known: False when nothing could be said at all.
+        movements: arrows for the roofline chart, largest gain first.
     """
 
     analysis: str
@@ -231,6 +257,7 @@ class Answer:
     marks: tuple[LineMark, ...] = ()
     missing: tuple[Missing, ...] = ()
     is_known: bool = True
+    movements: tuple[Movement, ...] = ()
 
 
 MOST_MARKS = 200
