@@ -1,0 +1,111 @@
+"use strict";
+// What every page has: the theme, data that is embedded, charts, and the way into an editor. Offers `gpaPage` to the scripts after it.
+const gpaPage = (() => {
+  const root = document.documentElement;
+  const editor = typeof acquireVsCodeApi === "function" ? acquireVsCodeApi() : null;
+  const darkness = matchMedia("(prefers-color-scheme: dark)");
+
+  // --- Theme: the editor's where there is one, else the reader's choice, else the system's. ---
+  const KEY = "gpa-lsp-theme";
+
+  function readChoice() {
+    try { return localStorage.getItem(KEY); } catch { return null; } // pages from disk may have no storage
+  }
+
+  function keepChoice(theme) {
+    try { localStorage.setItem(KEY, theme); } catch { /* remembered until the page is closed */ }
+  }
+
+  function theme() {
+    return root.dataset.theme ?? (darkness.matches ? "dark" : "light");
+  }
+
+  function setTheme(chosen) {
+    if (chosen === "dark" || chosen === "light") root.dataset.theme = chosen;
+    nameButton();
+    document.dispatchEvent(new CustomEvent("gpa-theme", { detail: theme() }));
+  }
+
+  function nameButton() {
+    const button = document.getElementById("theme");
+    if (button) button.textContent = theme() === "dark" ? "Light colours" : "Dark colours";
+  }
+
+  function followEditor() {
+    const kind = document.body.dataset.vscodeThemeKind ?? "";
+    if (kind) setTheme(kind.endsWith("light") ? "light" : "dark");
+  }
+
+  function startTheme() {
+    const button = document.getElementById("theme");
+    if (editor) {
+      followEditor();
+      new MutationObserver(followEditor).observe(document.body, { attributeFilter: ["data-vscode-theme-kind"] });
+      return;
+    }
+    setTheme(readChoice());
+    darkness.addEventListener("change", () => setTheme(root.dataset.theme));
+    if (!button) return;
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const next = theme() === "dark" ? "light" : "dark";
+      setTheme(next);
+      keepChoice(next);
+    });
+  }
+
+  // --- Data in the page. ---
+  function readJson(id) {
+    return JSON.parse(document.getElementById(id).textContent);
+  }
+
+  async function readCompressed(id) {
+    if (typeof DecompressionStream !== "function")
+      throw new Error("This browser cannot unpack the page's data; any of 2023 or later can (Chrome 80, Firefox 113, Safari 16.4).");
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent.trim()), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).json();
+  }
+
+  // --- The way into an editor: a panel that shows this page hears where the reader wants to go. ---
+  function openPlace(place) {
+    if (editor) editor.postMessage({ command: "open", ...place });
+  }
+
+  // --- What screen readers are told. ---
+  function announce(text) {
+    document.getElementById("announcement").textContent = text;
+  }
+
+  // --- Charts: Vega-Lite, in the page's colours, drawn again when these change. ---
+  const drawn = new Map();
+  const configs = document.getElementById("chart-configs") ? readJson("chart-configs") : {};
+
+  async function drawChart(element, spec) {
+    forgetGone();
+    drawn.get(element)?.view?.finalize();
+    const known = { spec, view: null };
+    drawn.set(element, known);
+    const config = { ...configs[theme()], background: "transparent", ...(spec.config ?? {}) };
+    const options = { actions: false, renderer: "svg", tooltip: { theme: theme() } };
+    const result = await vegaEmbed(element, { ...spec, config }, options);
+    if (drawn.get(element) !== known) result.view.finalize(); // drawn again meanwhile
+    known.view = result.view;
+    return result.view;
+  }
+
+  function forgetGone() {
+    for (const [element, known] of drawn) {
+      if (element.isConnected) continue;
+      known.view?.finalize();
+      drawn.delete(element);
+    }
+  }
+
+  document.addEventListener("gpa-theme", () => {
+    for (const [element, known] of [...drawn]) if (element.isConnected) drawChart(element, known.spec);
+  });
+
+  startTheme();
+  return { theme, readJson, readCompressed, openPlace, announce, drawChart, hasEditor: editor !== null };
+})();
