@@ -123,6 +123,7 @@ class Caches:
         shared_bank_bytes: width of one.
         shared_bytes_per_cycle: per SM.
         l1_bytes_per_cycle: per SM.
+        l2_slice_bytes_per_cycle: from one L2 slice to the SMs, per cycle of L2's clock; slices as device attribute ``l2s_count`` counts them.
         l2_partitions: parts of L2 with different latency from one SM.
         dram_fetch_bytes: least that is fetched from DRAM.
         constant_bank_bytes: size of one constant bank.
@@ -135,6 +136,7 @@ class Caches:
     shared_bank_bytes: Figure[int]
     shared_bytes_per_cycle: Figure[int]
     l1_bytes_per_cycle: Figure[int]
+    l2_slice_bytes_per_cycle: Figure[int] | Unknown
     l2_partitions: Figure[int] | Unknown
     dram_fetch_bytes: Figure[int] | Unknown
     constant_bank_bytes: Figure[int]
