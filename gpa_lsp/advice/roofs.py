@@ -11,24 +11,7 @@ from gpa_lsp.advice.estimators import bound_by_traffic
 from gpa_lsp.advice.model import SM_UNIT, MemoryLevel, UnitUse
 from gpa_lsp.advice.residency import measure_active_part
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.profile.model import MetricScalar
-
-HBM_CEILING = 0.85
-"""Stacked memory (HBM). STREAM triad on a GH200 moved 3.31 of 4.02 TB/s, 0.82 (UoB-HPC/BabelStream, issue 194); Jia et al., "Dissecting the
-NVIDIA Volta GPU Architecture via Microbenchmarking" (arXiv:1804.06826), read 750 of a V100's 900 GB/s, 0.83; kernels of published reports reached
-0.81 on a V100 and 0.83 on a GH200."""
-
-GDDR_CEILING = 0.95
-"""Graphics memory (GDDR): kernels of published reports reached 0.96 on an A40 and 0.95 on an RTX 3070."""
-
-NARROWEST_HBM_BITS = 1025
-"""A bus wider than this is stacked memory: one stack alone has 1,024 bits, products two or more, and graphics memory at most 512."""
-
-L2_CEILING = 0.85
-"""Assumed. The same study reads 2,155 GB/s from the L2 of a V100, 0.76 of its 2,048 bytes per cycle; the busiest published report has 0.78."""
-
-L1_CEILING = 0.97
-"""A kernel of a published report kept the L1 of an A100 at 0.97 of its peak while its SMs were active."""
+from gpa_lsp.machine.ceilings import HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
 
 BANDWIDTH_BOUND_RATIO = 0.8
 """From this share of a level's peak on a kernel counts as bound by bandwidth, as in Nsight Compute's rule for the bottleneck."""
@@ -148,16 +131,6 @@ def list_units(subject: Subject, roofs: MemoryRoofs) -> tuple[UnitUse, ...]:
     if sm_ratio is not None:
         units.append(UnitUse(name=SM_UNIT, achieved_ratio=sm_ratio, ceiling_ratio=1.0))
     return tuple(units)
-
-
-def find_dram_ceiling(bus_bits: MetricScalar | None) -> float:
-    """The share of its peak that the DRAM sustains, by the width of its bus; that of stacked memory when the width is not known.
-
-    >>> find_dram_ceiling(5120), find_dram_ceiling(384), find_dram_ceiling(None)
-    (0.85, 0.95, 0.85)
-    """
-    is_graphics_memory = isinstance(bus_bits, int | float) and 0 < bus_bits < NARROWEST_HBM_BITS
-    return GDDR_CEILING if is_graphics_memory else HBM_CEILING
 
 
 def _measure_levels(subject: Subject) -> Iterator[LevelUse]:

@@ -2,18 +2,9 @@
 
 import pytest
 
-from gpa_lsp.advice.roofs import (
-    GDDR_CEILING,
-    HBM_CEILING,
-    L1_CEILING,
-    L2_CEILING,
-    MemoryLevel,
-    find_dram_ceiling,
-    list_units,
-    measure_roofs,
-    measure_sm_use,
-)
+from gpa_lsp.advice.roofs import MemoryLevel, list_units, measure_roofs, measure_sm_use
 from gpa_lsp.advice.subject import Subject, build_subject
+from gpa_lsp.machine.ceilings import GDDR_CEILING, HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
 from tests.advice.subjects import make_blame
 from tests.kernel.written import write_kernel
 
