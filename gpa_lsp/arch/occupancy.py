@@ -7,9 +7,10 @@ Source: NVIDIA's occupancy calculator (``cuda_occupancy.h``, CUDA 13.0), whose r
 compared with the limits and the occupancy curves that Nsight Compute prints into its reports.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from gpa_lsp.arch.model import Architecture
 
@@ -101,7 +102,8 @@ def find_occupancy(architecture: Architecture, block: BlockShape, carveout_bytes
     Args:
         architecture: whose rules.
         block: what a block asks for.
-        carveout_bytes: shared memory the SM was set to; None for the largest it can be set to, which the driver chooses when blocks need it.
+        carveout_bytes: shared memory the SM was set to, which is raised to the next size where it does not hold even one block; None for the
+            largest it can be set to, which the driver chooses when blocks need it.
 
     Raises:
         ValueError: a block without threads, or a negative number.
@@ -116,9 +118,9 @@ def find_occupancy(architecture: Architecture, block: BlockShape, carveout_bytes
         raise ValueError(f"no block has {block}")
     rules = architecture.occupancy
     warps = -(-block.threads // architecture.sm.warp_size_threads.value)
-    carveout = rules.shared_per_sm_bytes.value if carveout_bytes is None else carveout_bytes
     per_warp = count_registers_per_warp(architecture, block.registers_per_thread)
     shared = count_shared_per_block(architecture, block.shared_bytes)
+    carveout = find_carveout(architecture, shared, carveout_bytes)
     limits = [
         (OccupancyLimit.WARPS, rules.max_warps_per_sm.value // warps),
         (OccupancyLimit.BLOCKS, rules.max_blocks_per_sm.value),
@@ -168,7 +170,31 @@ def count_shared_per_block(architecture: Architecture, shared_bytes: int) -> int
     return -(-(shared_bytes + rules.shared_reserved_per_block_bytes.value) // unit) * unit
 
 
-def find_next_steps(architecture: Architecture, block: BlockShape) -> tuple[OccupancyStep, ...]:
+def find_carveout(architecture: Architecture, given_bytes: int, set_bytes: int | None) -> int:
+    """The shared memory an SM is set to: what was asked for, or the next size that holds one block.
+
+    Args:
+        architecture: whose sizes.
+        given_bytes: what one block is given (:func:`count_shared_per_block`).
+        set_bytes: what was asked for; None for the largest.
+
+    Source: ``cuda_occupancy.h``, ``cudaOccMaxBlocksPerSMSmemLimit``; NVIDIA's curves over shared memory in real reports show it.
+
+    >>> from gpa_lsp.arch.lookup import find_architecture
+    >>> find_carveout(find_architecture((8, 6)), 9216, 8192), find_carveout(find_architecture((8, 6)), 4096, 8192)
+    (16384, 8192)
+    """
+    rules = architecture.occupancy
+    if set_bytes is None:
+        return rules.shared_per_sm_bytes.value
+    if given_bytes <= set_bytes:
+        return set_bytes
+    return min((size for size in rules.shared_carveouts_bytes.value if size >= given_bytes), default=set_bytes)
+
+
+def find_next_steps(
+    architecture: Architecture, block: BlockShape, carveout_bytes: int | None = None
+) -> tuple[OccupancyStep, ...]:
     """The smallest changes with which an SM would hold more warps.
 
     First fewer registers, then less shared memory, each alone and as little as helps; where neither helps alone, both together as far as one
@@ -178,6 +204,7 @@ def find_next_steps(architecture: Architecture, block: BlockShape) -> tuple[Occu
     Args:
         architecture: whose rules.
         block: as it is now.
+        carveout_bytes: as in :func:`find_occupancy`, before and after.
 
     Returns:
         Empty when nothing helps.
@@ -191,13 +218,14 @@ def find_next_steps(architecture: Architecture, block: BlockShape) -> tuple[Occu
     >>> step.block.registers_per_thread, step.gained_warps
     (48, 8)
     """
-    now = find_occupancy(architecture, block)
-    by_registers = _find_first(architecture, now, _list_fewer_registers(block), OccupancyLimit.REGISTERS)
+    now = find_occupancy(architecture, block, carveout_bytes)
+    ask = partial(find_occupancy, architecture, carveout_bytes=carveout_bytes)
+    by_registers = _find_first(ask, now, _list_fewer_registers(block), OccupancyLimit.REGISTERS)
     less_shared = _list_less_shared(architecture, block, now)
-    by_shared = _find_first(architecture, now, less_shared, OccupancyLimit.SHARED_MEMORY)
+    by_shared = _find_first(ask, now, less_shared, OccupancyLimit.SHARED_MEMORY)
     steps = [step for step in (by_registers, by_shared) if step is not None]
-    joint = None if steps else _find_joint_step(architecture, block, now)
-    by_size = _find_block_size(architecture, block, now)
+    joint = None if steps else _find_joint_step(architecture, ask, block, now)
+    by_size = _find_block_size(architecture, ask, block, now)
     return (*steps, *(step for step in (joint, by_size) if step is not None))
 
 
@@ -259,56 +287,66 @@ def _list_fewer_registers(block: BlockShape) -> Iterator[BlockShape]:
 def _list_less_shared(architecture: Architecture, block: BlockShape, now: Occupancy) -> Iterator[BlockShape]:
     """The most shared memory with which one block more fits, with which two do, and so on."""
     for count in range(now.blocks_per_sm + 1, architecture.occupancy.max_blocks_per_sm.value + 1):
-        most = _find_most_shared(architecture, count)
+        most = find_most_shared(architecture, count, now.carveout_bytes)
         if 0 <= most < block.shared_bytes:
             yield replace(block, shared_bytes=most)
 
 
-def _find_most_shared(architecture: Architecture, blocks: int) -> int:
-    """The most a block may ask for so that so many fit; negative when they do not fit without any."""
+def find_most_shared(architecture: Architecture, blocks: int, carveout_bytes: int) -> int:
+    """The most a block may ask for so that so many fit into a carve-out; negative when they do not fit without any.
+
+    >>> from gpa_lsp.arch.lookup import find_architecture
+    >>> find_most_shared(find_architecture((8, 0)), 3, 167936)
+    54912
+    """
     rules = architecture.occupancy
     unit = rules.shared_allocation_unit_bytes.value
-    return rules.shared_per_sm_bytes.value // blocks // unit * unit - rules.shared_reserved_per_block_bytes.value
+    most = carveout_bytes // blocks // unit * unit - rules.shared_reserved_per_block_bytes.value
+    return min(most, rules.max_shared_per_block_bytes.value)
 
 
 def _find_first(
-    architecture: Architecture, now: Occupancy, candidates: Iterator[BlockShape], resource: OccupancyLimit
+    ask: Callable[[BlockShape], Occupancy], now: Occupancy, candidates: Iterator[BlockShape], resource: OccupancyLimit
 ) -> OccupancyStep | None:
     """The first candidate that holds more warps; a resource that limits nothing is not asked."""
     if resource not in now.limiters:
         return None
     for candidate in candidates:
-        found = find_occupancy(architecture, candidate)
+        found = ask(candidate)
         if found.warps_per_sm > now.warps_per_sm:
             gained = found.warps_per_sm - now.warps_per_sm
             return OccupancyStep(resources=(resource,), block=candidate, occupancy=found, gained_warps=gained)
     return None
 
 
-def _find_joint_step(architecture: Architecture, block: BlockShape, now: Occupancy) -> OccupancyStep | None:
+def _find_joint_step(
+    architecture: Architecture, ask: Callable[[BlockShape], Occupancy], block: BlockShape, now: Occupancy
+) -> OccupancyStep | None:
     """Registers and shared memory reduced together, as far as one more block needs."""
     both = (OccupancyLimit.REGISTERS, OccupancyLimit.SHARED_MEMORY)
     if not set(both) <= set(now.limiters):
         return None
     wanted = now.blocks_per_sm + 1
-    shared = min(block.shared_bytes, _find_most_shared(architecture, wanted))
+    shared = min(block.shared_bytes, find_most_shared(architecture, wanted, now.carveout_bytes))
     if shared < 0:
         return None
     for smaller in _list_fewer_registers(replace(block, shared_bytes=shared)):
-        found = find_occupancy(architecture, smaller)
+        found = ask(smaller)
         if found.blocks_per_sm >= wanted:
             gained = found.warps_per_sm - now.warps_per_sm
             return OccupancyStep(resources=both, block=smaller, occupancy=found, gained_warps=gained)
     return None
 
 
-def _find_block_size(architecture: Architecture, block: BlockShape, now: Occupancy) -> OccupancyStep | None:
+def _find_block_size(
+    architecture: Architecture, ask: Callable[[BlockShape], Occupancy], block: BlockShape, now: Occupancy
+) -> OccupancyStep | None:
     size = architecture.sm.warp_size_threads.value
     largest = architecture.occupancy.max_threads_per_block.value
     if OccupancyLimit.SHARED_MEMORY in now.limiters:
         return None
     shapes = [replace(block, threads=threads) for threads in range(size, largest + 1, size)]
-    found = [(shape, find_occupancy(architecture, shape)) for shape in shapes]
+    found = [(shape, ask(shape)) for shape in shapes]
     shape, best = min(found, key=lambda pair: (-pair[1].warps_per_sm, abs(pair[0].threads - block.threads)))
     if best.warps_per_sm <= now.warps_per_sm:
         return None
