@@ -1,0 +1,74 @@
+"""What resolving the stalls of one row of Table 1 gains on one line, by Equations 2 to 4."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gpa_lsp.analyses.starlight.counting import LineSamples
+from gpa_lsp.analyses.starlight.equations import estimate_line_speedup, measure_line_share
+from gpa_lsp.analyses.starlight.movement import Outcome, Position, move
+from gpa_lsp.analyses.starlight.suggestions import Bottleneck, Row, find_row
+from gpa_lsp.analyses.starlight.words import say_place
+
+LEAST_SPEEDUP = 1.01
+"""A line that gains less is not shown; the advisor's own threshold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineEstimate:
+    """One bottleneck of one line.
+
+    Attributes:
+        line: its samples.
+        row: of Table 1.
+        removed: N of Equation 3, samples.
+        share_ratio: Equation 2, of the whole line.
+        speedup: Equation 3.
+        outcome: Equation 4 and the movement on the chart; None where the kernel has no place on it.
+    """
+
+    line: LineSamples
+    row: Row
+    removed: int
+    share_ratio: float
+    speedup: float
+    outcome: Outcome | None
+
+
+def estimate_lines(lines: Sequence[LineSamples], position: Position | None) -> tuple[LineEstimate, ...]:
+    """Every bottleneck of every line that gains at least :data:`LEAST_SPEEDUP`, largest speedup first.
+
+    Stalls that are all samples of the kernel have no speedup (nothing would be left to run), and are left out.
+    """
+    total = sum(line.samples for line in lines)
+    found = [
+        _estimate(line, bottleneck, removed, total, position)
+        for line in lines
+        for bottleneck, removed in line.stalls.items()
+        if removed < total and estimate_line_speedup(total, removed) >= LEAST_SPEEDUP
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.speedup, -one.share_ratio, say_place(one.line))))
+
+
+def find_hottest(estimates: Iterable[LineEstimate], bottleneck: Bottleneck) -> LineEstimate | None:
+    """The line on which a bottleneck gains most; None where it gains on none."""
+    return next((one for one in estimates if one.row.bottleneck is bottleneck), None)
+
+
+def count_bottleneck(lines: Iterable[LineSamples], bottleneck: Bottleneck) -> int:
+    """Stalls of one row of Table 1 on all lines."""
+    return sum(line.stalls.get(bottleneck, 0) for line in lines)
+
+
+def _estimate(
+    line: LineSamples, bottleneck: Bottleneck, removed: int, total: int, position: Position | None
+) -> LineEstimate:
+    row, speedup = find_row(bottleneck), estimate_line_speedup(total, removed)
+    label = f"{row.title.lower()}, {say_place(line)}"
+    return LineEstimate(
+        line=line,
+        row=row,
+        removed=removed,
+        share_ratio=measure_line_share(line.operations, line.all_stalls, total),
+        speedup=speedup,
+        outcome=None if position is None else move(position, row.direction, speedup, label),
+    )
