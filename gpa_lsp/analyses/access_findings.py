@@ -1,0 +1,210 @@
+"""What stands out among the memory accesses of a kernel, as findings, and their totals."""
+
+import numpy as np
+
+from gpa_lsp.analyses.access_columns import AccessColumns, Transfers
+from gpa_lsp.analyses.access_lines import LineTransfers, count_widths, find_line_pattern
+from gpa_lsp.analyses.access_patterns import (
+    CONFLICT_REMEDY,
+    LEAST_EXCESS,
+    LOCAL_REMEDY,
+    REMEDIES,
+    WIDTH_REMEDY,
+    Pattern,
+)
+from gpa_lsp.analyses.answers import Cell, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
+
+_MOST_LINES = 3
+"""Lines that get a sentence of their own."""
+_MATTERS = 0.1
+"""From this share of the kernel's samples on, a finding is one of those that hold it up."""
+_BUSY = 0.6
+"""From this share of its rate on, a memory is busy."""
+_QUEUE = 0.05
+"""From this share of samples in the queue of memory instructions on, fewer of them help."""
+_NARROW_BYTES = 4
+_PERCENT = 100.0
+
+_L2_USE = ("lts__t_sectors.avg.pct_of_peak_sustained_elapsed",)
+_SHARED_USE = ("l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",)
+
+
+def find_excess_sectors(
+    facts: KernelFacts, columns: AccessColumns, transfers: Transfers, index: LineIndex, lines: LineTransfers
+) -> list[Finding]:
+    """One finding for each of the lines with the largest excess of sectors, or one that says there is none."""
+    if transfers.excess_ratio < LEAST_EXCESS and not _any_matters(facts, lines):
+        return [_praise("Global accesses touch", transfers, "sectors")]
+    excess = lines.actual - lines.ideal
+    findings = []
+    for line in rank_lines(excess, _MOST_LINES):
+        pattern = find_line_pattern(columns, transfers, lines, line)
+        if pattern is Pattern.NEIGHBOURS:
+            continue
+        kind = _name_kind(columns, int(lines.heaviest[line]))
+        actual, ideal = lines.per_request(line)
+        text = (
+            f"{index.places[line]}: {kind} touch {actual:.1f} sectors per access where {ideal:.1f} would do: {pattern.value}. "
+            f"{_describe_part(excess[line], transfers)}{_describe_use(facts, _L2_USE, 'L2')}"
+        )
+        findings.append(_weigh(facts, text, REMEDIES[pattern], lines, line))
+    return findings
+
+
+def find_conflicts(
+    facts: KernelFacts, columns: AccessColumns, transfers: Transfers, index: LineIndex, lines: LineTransfers
+) -> list[Finding]:
+    """One finding for each of the lines with the most bank conflicts, or one that says there are none."""
+    if transfers.excess_ratio < LEAST_EXCESS and not _any_matters(facts, lines):
+        return [_praise("Shared accesses take", transfers, "wavefronts")]
+    excess = lines.actual - lines.ideal
+    findings = []
+    for line in rank_lines(excess, _MOST_LINES):
+        if lines.excess_ratio(line) < LEAST_EXCESS:
+            continue
+        actual, ideal = lines.per_request(line)
+        remedy = CONFLICT_REMEDY
+        if columns.is_atomic[lines.heaviest[line]]:
+            remedy = "Let the threads of a warp update different addresses: combine equal ones in registers first, or keep several copies."
+        text = (
+            f"{index.places[line]}: shared accesses take {actual:.1f} wavefronts where {ideal:.1f} would do, "
+            f"a {actual / max(ideal, 1.0):.1f}-way bank conflict on average. "
+            f"{_describe_part(excess[line], transfers)}{_describe_use(facts, _SHARED_USE, 'the data stage of L1 and shared memory')}"
+        )
+        findings.append(_weigh(facts, text, remedy, lines, line))
+    return findings
+
+
+def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIndex) -> list[Finding]:
+    """One finding about local memory, naming the lines with most of it; none where there is none."""
+    if columns.local_sectors is None or not columns.local_sectors.any():
+        return []
+    sums = index.sum_by_line(columns.local_sectors)
+    total = float(sums.sum())
+    whole = total + (float(columns.global_transfers.actual.sum()) if columns.global_transfers is not None else 0.0)
+    worst = ", ".join(f"{index.places[line]} ({sums[line] / total:.0%})" for line in rank_lines(sums, _MOST_LINES))
+    waits = float(columns.waits[columns.is_local].sum())
+    share = waits / facts.kernel.total_samples if facts.kernel.total_samples else None
+    return [
+        Finding(
+            text=f"Local memory takes {total:,.0f} sectors, {total / whole:.0%} of those of local and global memory together; most at {worst}.",
+            weight=Weight.HIGH if share is not None and share >= _MATTERS else Weight.PLAIN,
+            remedy=LOCAL_REMEDY,
+            share_ratio=share,
+        )
+    ]
+
+
+def find_narrow_accesses(facts: KernelFacts, columns: AccessColumns) -> list[Finding]:
+    """A finding where the queue of memory instructions is full and most of them move four bytes a thread or fewer."""
+    samples = facts.kernel.total_samples
+    queued = facts.count_reason("lg_throttle") / samples if samples else 0.0
+    if queued < _QUEUE or columns.executions is None:
+        return []
+    is_move = columns.is_global & ~columns.is_atomic
+    moves = int(columns.executions[is_move].sum())
+    narrow = int(columns.executions[is_move & (columns.width_bytes <= _NARROW_BYTES)].sum())
+    if moves == 0 or narrow < moves / 2:
+        return []
+    return [
+        Finding(
+            text=f"{narrow / moves:.0%} of the global accesses move four bytes a thread or fewer, and the queue of memory instructions is full "
+            f"in {queued:.0%} of the samples.",
+            weight=Weight.HIGH if queued >= _MATTERS else Weight.PLAIN,
+            remedy=WIDTH_REMEDY,
+            share_ratio=queued,
+        )
+    ]
+
+
+def build_totals(columns: AccessColumns) -> Table | None:
+    """What all accesses of the kernel move; None where nothing is known or nothing is moved."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, transfers in (("global", columns.global_transfers), ("shared", columns.shared_transfers)):
+        if transfers is not None and transfers.actual.any():
+            requests = int(transfers.requests.sum()) if columns.executions is not None else None
+            total, ideal = int(transfers.actual.sum()), int(transfers.ideal.sum())
+            rows.append((name, transfers.unit, requests, total, ideal, total - ideal, transfers.excess_ratio))
+    if columns.local_sectors is not None and columns.local_sectors.any():
+        requests = None if columns.executions is None else int(columns.executions[columns.local_sectors > 0].sum())
+        rows.append(("local", "sectors", requests, int(columns.local_sectors.sum()), None, None, None))
+    if not rows:
+        return None
+    return Table(
+        title="What is moved",
+        columns=(
+            Column(name="memory"),
+            Column(name="in"),
+            Column(name="accesses", quantity=Quantity.COUNT),
+            Column(name="moved", quantity=Quantity.COUNT),
+            Column(name="at best", quantity=Quantity.COUNT),
+            Column(name="too many", quantity=Quantity.COUNT),
+            Column(name="share", quantity=Quantity.RATIO),
+        ),
+        rows=tuple(rows),
+        note="Before any cache: what the addresses of the threads ask for. An access is one execution by a warp.",
+    )
+
+
+def build_width_table(columns: AccessColumns) -> tuple[Table, ...]:
+    """How wide the executed accesses are; nothing without executions or accesses."""
+    widths = count_widths(columns)
+    total = sum(widths.values())
+    if not total:
+        return ()
+    return (
+        Table(
+            title="Width of accesses",
+            columns=(
+                Column(name="per thread", quantity=Quantity.BYTES),
+                Column(name="accesses", quantity=Quantity.COUNT),
+                Column(name="share", quantity=Quantity.RATIO),
+            ),
+            rows=tuple((width, count, count / total) for width, count in widths.items()),
+            note="Global, shared and local memory.",
+        ),
+    )
+
+
+def _any_matters(facts: KernelFacts, lines: LineTransfers) -> bool:
+    """A line that much waits for has excess, though the kernel as a whole has little."""
+    samples = facts.kernel.total_samples
+    excess = lines.actual - lines.ideal
+    has_pattern = excess > LEAST_EXCESS * lines.actual
+    return bool(samples and np.any(lines.waits[has_pattern] >= _MATTERS * samples))
+
+
+def _praise(words: str, transfers: Transfers, unit: str) -> Finding:
+    share = transfers.excess_ratio
+    rest = "" if share == 0 else f" ({share:.1%} too many)"
+    return Finding(text=f"{words} about as few {unit} as they can{rest}.", weight=Weight.GOOD)
+
+
+def _weigh(facts: KernelFacts, text: str, remedy: str, lines: LineTransfers, line: int) -> Finding:
+    samples = facts.kernel.total_samples
+    share = float(lines.waits[line]) / samples if samples else None
+    words = "" if share is None else f" {share:.0%} of the samples wait for this line's accesses."
+    matters = share is not None and share * lines.excess_ratio(line) >= _MATTERS / 2
+    return Finding(text=text + words, weight=Weight.HIGH if matters else Weight.PLAIN, remedy=remedy, share_ratio=share)
+
+
+def _describe_part(excess: float, transfers: Transfers) -> str:
+    total = float(transfers.actual.sum())
+    return f"These are {excess / total:.0%} of all {transfers.unit} of the kernel."
+
+
+def _describe_use(facts: KernelFacts, names: tuple[str, ...], unit: str) -> str:
+    use = facts.metric(*names)
+    if use is None:
+        return ""
+    ratio = use / _PERCENT
+    busy = " (busy: fewer transfers are time)" if ratio >= _BUSY else ""
+    return f" {unit[0].upper()}{unit[1:]} runs at {ratio:.0%} of its rate{busy}."
+
+
+def _name_kind(columns: AccessColumns, row: int) -> str:
+    if columns.is_atomic[row]:
+        return "atomics"
+    return "stores" if columns.is_store[row] else "loads"

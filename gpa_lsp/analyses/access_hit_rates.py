@@ -1,0 +1,68 @@
+"""How often accesses of each kind find their sector in the cache, as a table."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
+from gpa_lsp.analyses.facts import KernelFacts
+
+_PERCENT = 100.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """One row: a kind of access, the metric that counts its sectors and the one with its hit rate in percent."""
+
+    name: str
+    sectors: str
+    rate: str
+
+
+def _l1(name: str, unit: str) -> _Kind:
+    return _Kind(name=name, sectors=f"l1tex__t_sectors_{unit}.sum", rate=f"l1tex__t_sector_{unit}_hit_rate.pct")
+
+
+_KINDS = (
+    _l1("L1: global loads", "pipe_lsu_mem_global_op_ld"),
+    _l1("L1: global stores", "pipe_lsu_mem_global_op_st"),
+    _l1("L1: global atomics", "pipe_lsu_mem_global_op_atom"),
+    _l1("L1: global reductions", "pipe_lsu_mem_global_op_red"),
+    _l1("L1: local loads", "pipe_lsu_mem_local_op_ld"),
+    _l1("L1: local stores", "pipe_lsu_mem_local_op_st"),
+    _Kind(
+        name="L1: textures",
+        sectors="l1tex__t_sectors_pipe_tex_mem_texture.sum",
+        rate="l1tex__t_sector_pipe_tex_mem_texture_op_tex_hit_rate.pct",
+    ),
+    _l1("L1: surface loads", "pipe_tex_mem_surface_op_ld"),
+    _l1("L1: surface stores", "pipe_tex_mem_surface_op_st"),
+    _Kind(name="L2: all", sectors="lts__t_sectors.sum", rate="lts__t_sector_hit_rate.pct"),
+    _Kind(name="L2: reads", sectors="lts__t_sectors_op_read.sum", rate="lts__t_sector_op_read_hit_rate.pct"),
+    _Kind(name="L2: writes", sectors="lts__t_sectors_op_write.sum", rate="lts__t_sector_op_write_hit_rate.pct"),
+)
+
+HIT_RATE_METRICS = tuple(name for kind in _KINDS for name in (kind.sectors, kind.rate))
+"""Every metric this table reads."""
+
+
+def build_hit_rates(facts: KernelFacts) -> Table | None:
+    """The table of the longest launch, with the kinds of access it made; None when no hit rate was collected.
+
+    A kind without sectors has no hit rate, whatever the report says; one whose sectors were not counted keeps its rate.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    for kind in _KINDS:
+        rate, sectors = facts.metric(kind.rate), facts.metric(kind.sectors)
+        if rate is not None and sectors != 0:
+            rows.append((kind.name, None if sectors is None else round(sectors), rate / _PERCENT))
+    if not rows:
+        return None
+    return Table(
+        title="Hit rates",
+        columns=(
+            Column(name="access"),
+            Column(name="sectors", quantity=Quantity.COUNT),
+            Column(name="found there", quantity=Quantity.RATIO),
+        ),
+        rows=tuple(rows),
+        note="Of the longest launch. A profiler that empties the caches before each pass shows lower rates than a program in full run.",
+    )

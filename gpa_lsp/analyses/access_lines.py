@@ -1,0 +1,179 @@
+"""Memory accesses by source line: the rows of the tables and the words of the marks."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.access_columns import SECTOR_BYTES, WARP_THREADS, AccessColumns, Transfers
+from gpa_lsp.analyses.access_patterns import Pattern, RequestShape, find_pattern
+from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
+from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
+
+MOST_ROWS = 10
+"""Lines a table shows."""
+
+Sums = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineTransfers:
+    """What the accesses of each of m lines to one memory move.
+
+    Attributes:
+        requests: float64[m], executions of its accesses.
+        actual: float64[m], sectors or wavefronts.
+        ideal: float64[m], the least.
+        used_bytes: float64[m], bytes of a sector that threads asked for, at most 32; NaN where unknown.
+        waits: float64[m], samples its accesses are to blame for.
+        heaviest: int64[m], the access with the largest excess, or with most of all where nothing is too much; -1 without any.
+    """
+
+    requests: Sums = field(repr=False)
+    actual: Sums = field(repr=False)
+    ideal: Sums = field(repr=False)
+    used_bytes: Sums = field(repr=False)
+    waits: Sums = field(repr=False)
+    heaviest: npt.NDArray[np.int64] = field(repr=False)
+
+    def per_request(self, line: int) -> tuple[float, float]:
+        """Actual and ideal of one access of a line, on average."""
+        requests = max(float(self.requests[line]), 1.0)
+        return float(self.actual[line]) / requests, float(self.ideal[line]) / requests
+
+    def excess_ratio(self, line: int) -> float:
+        """Share of what a line moves beyond the least."""
+        actual = float(self.actual[line])
+        return (actual - float(self.ideal[line])) / actual if actual > 0 else 0.0
+
+
+def sum_transfers(columns: AccessColumns, transfers: Transfers, index: LineIndex) -> LineTransfers:
+    """Transfers by line.
+
+    Bytes used are those the threads asked for: where threads ask for the same address they count each, so 32 is what is shown at most.
+    """
+    moving = transfers.actual > 0
+    actual = index.sum_by_line(transfers.actual)
+    used = np.full(len(index.places), np.nan)
+    if columns.threads is not None:
+        asked = index.sum_by_line(np.where(moving, columns.threads * columns.width_bytes, 0))
+        np.divide(asked, actual, out=used, where=(actual > 0) & (asked > 0))
+    by_excess, by_size = index.find_heaviest(transfers.excess), index.find_heaviest(transfers.actual)
+    return LineTransfers(
+        requests=index.sum_by_line(transfers.requests),
+        actual=actual,
+        ideal=index.sum_by_line(transfers.ideal),
+        used_bytes=np.minimum(used, SECTOR_BYTES),
+        waits=index.sum_by_line(np.where(moving, columns.waits, 0.0)),
+        heaviest=np.where(by_excess >= 0, by_excess, by_size),
+    )
+
+
+def read_shape(columns: AccessColumns, transfers: Transfers, row: int) -> RequestShape:
+    """One access of an instruction, on average."""
+    requests = max(int(transfers.requests[row]), 1)
+    threads = WARP_THREADS if columns.threads is None else columns.threads[row] / requests
+    return RequestShape(
+        sectors=transfers.actual[row] / requests,
+        ideal_sectors=transfers.ideal[row] / requests,
+        threads=float(threads),
+        is_atomic=bool(columns.is_atomic[row]),
+    )
+
+
+def find_line_pattern(columns: AccessColumns, transfers: Transfers, lines: LineTransfers, line: int) -> Pattern:
+    """The pattern of the line's heaviest access."""
+    return find_pattern(read_shape(columns, transfers, int(lines.heaviest[line])))
+
+
+def describe_excess(lines: LineTransfers, line: int, unit: str) -> str:
+    """The clause of a mark.
+
+    Example: ``32.0 sectors per access where 4.0 would do (88 % too many)``.
+    """
+    actual, ideal = lines.per_request(line)
+    share = round(100 * lines.excess_ratio(line))
+    return f"{actual:.1f} {unit} per access where {ideal:.1f} would do ({share} % too many)"
+
+
+def build_global_table(columns: AccessColumns, index: LineIndex, lines: LineTransfers, mnemonics: list[str]) -> Table:
+    """The lines that move most sectors of global memory.
+
+    Args:
+        columns: the accesses.
+        index: lines.
+        lines: their sums.
+        mnemonics: m texts, the opcode of each line's heaviest access.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    for line in rank_lines(lines.actual, MOST_ROWS):
+        actual, ideal = lines.per_request(line)
+        used = float(lines.used_bytes[line])
+        rows.append(
+            (
+                str(index.places[line]),
+                mnemonics[line],
+                round(float(lines.requests[line])),
+                actual,
+                ideal,
+                lines.excess_ratio(line),
+                None if np.isnan(used) else used,
+                round(float(lines.waits[line])),
+            )
+        )
+    return Table(
+        title="Global memory, by line",
+        columns=(
+            Column(name="line"),
+            Column(name="heaviest access"),
+            Column(name="accesses", quantity=Quantity.COUNT),
+            Column(name="sectors per access", quantity=Quantity.NUMBER),
+            Column(name="at best", quantity=Quantity.NUMBER),
+            Column(name="too many", quantity=Quantity.RATIO),
+            Column(name="bytes asked for per sector", quantity=Quantity.BYTES),
+            Column(name="waits for it", quantity=Quantity.SAMPLES),
+        ),
+        rows=tuple(rows),
+        note="A sector has 32 bytes; 32 asked for per sector is the best there is.",
+    )
+
+
+def build_shared_table(index: LineIndex, lines: LineTransfers, mnemonics: list[str]) -> Table:
+    """The lines with most wavefronts of shared memory; arguments as of :func:`build_global_table`."""
+    rows: list[tuple[Cell, ...]] = []
+    for line in rank_lines(lines.actual, MOST_ROWS):
+        actual, ideal = lines.per_request(line)
+        rows.append(
+            (
+                str(index.places[line]),
+                mnemonics[line],
+                round(float(lines.requests[line])),
+                actual,
+                ideal,
+                actual / ideal if ideal > 0 else None,
+                lines.excess_ratio(line),
+                round(float(lines.waits[line])),
+            )
+        )
+    return Table(
+        title="Shared memory, by line",
+        columns=(
+            Column(name="line"),
+            Column(name="heaviest access"),
+            Column(name="accesses", quantity=Quantity.COUNT),
+            Column(name="wavefronts per access", quantity=Quantity.NUMBER),
+            Column(name="at best", quantity=Quantity.NUMBER),
+            Column(name="n-way conflict", quantity=Quantity.NUMBER),
+            Column(name="too many", quantity=Quantity.RATIO),
+            Column(name="waits for it", quantity=Quantity.SAMPLES),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def count_widths(columns: AccessColumns) -> dict[int, int]:
+    """Executed accesses (to global, shared and local memory) by the bytes a thread moves; empty without executions."""
+    if columns.executions is None:
+        return {}
+    executed = np.bincount(columns.width_bytes, weights=columns.executions)
+    return {width: int(count) for width, count in enumerate(executed) if width > 0 and count > 0}

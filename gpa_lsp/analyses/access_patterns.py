@@ -1,0 +1,102 @@
+"""What pattern of addresses a number of sectors or wavefronts per access speaks of, and what helps against it."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gpa_lsp.analyses.access_columns import WARP_THREADS
+
+LEAST_EXCESS = 0.05
+"""A smaller share of what is moved beyond the least is no pattern."""
+
+_OWN_SECTOR = 0.9
+"""From so many sectors per thread on, threads are taken to touch a sector of their own each."""
+_ONE_MORE = 1.5
+"""Up to so many sectors beyond the least per access, the start is taken to be misaligned."""
+
+
+class Pattern(Enum):
+    """How the threads of a warp lie in global memory; the values are clauses for people."""
+
+    NEIGHBOURS = "neighbouring threads access neighbouring elements"
+    APART = "every thread touches a sector of its own: neighbouring threads are 32 bytes or more apart"
+    STRIDE = "neighbouring threads are some elements apart"
+    MISALIGNED = "the accesses begin or end inside a sector"
+    SCATTERED_ATOMICS = "atomic operations of one warp go to scattered addresses"
+
+
+REMEDIES = {
+    Pattern.NEIGHBOURS: "",
+    Pattern.APART: (
+        "Let the fastest index of the thread run along the fastest index of the array: exchange the two indices, keep the transposed array, "
+        "turn an array of structures into a structure of arrays, or bring the tile through shared memory with rows read by whole warps."
+    ),
+    Pattern.STRIDE: (
+        "Give neighbouring threads neighbouring elements: a structure of arrays instead of an array of structures, or one wide access "
+        "(64 or 128 bits) that takes the whole structure."
+    ),
+    Pattern.MISALIGNED: (
+        "Let each row begin at a multiple of 32 bytes (128 is best): pad the pitch, allocate with cudaMallocPitch, or shift the work so that a "
+        "warp's first element is aligned."
+    ),
+    Pattern.SCATTERED_ATOMICS: (
+        "Combine first, in registers of the warp or in shared memory, and send one atomic per address; sort or bin the keys so that a warp "
+        "meets few addresses."
+    ),
+}
+"""What helps; empty where nothing has to."""
+
+CONFLICT_REMEDY = (
+    "Pad the row of the shared array by one element (or one access width), or exchange address bits (a swizzle), so that the threads of a "
+    "warp meet different banks; with 64 or 128-bit accesses, let each group of 16 or 8 threads cover all banks."
+)
+LOCAL_REMEDY = (
+    "Find out whether these are spilled registers or arrays that are indexed at run time. Against spills: more registers per thread (launch "
+    "bounds, maxrregcount), less unrolling, shorter live ranges. For arrays: constant indices (full unrolling), or shared memory."
+)
+WIDTH_REMEDY = (
+    "Let a thread take several neighbouring elements in one access (float4, 128 bits): a quarter of the instructions."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestShape:
+    """One access of a warp, on average over its executions.
+
+    Attributes:
+        sectors: it touches.
+        ideal_sectors: it would touch at best.
+        threads: that take part.
+        is_atomic: it is an atomic operation or a reduction.
+    """
+
+    sectors: float
+    ideal_sectors: float
+    threads: float = float(WARP_THREADS)
+    is_atomic: bool = False
+
+    @property
+    def excess_ratio(self) -> float:
+        """Share of the sectors beyond the least."""
+        return (self.sectors - self.ideal_sectors) / self.sectors if self.sectors > 0 else 0.0
+
+
+def find_pattern(shape: RequestShape) -> Pattern:
+    """The pattern that explains a request's sectors.
+
+    Approximation: averages over executions, so a mixture of patterns gets the name of the average.
+
+    >>> find_pattern(RequestShape(sectors=32, ideal_sectors=4)), find_pattern(RequestShape(sectors=5, ideal_sectors=4))
+    (<Pattern.APART: 'every thread touches a sector of its own: neighbouring threads are 32 bytes or more apart'>, \
+<Pattern.MISALIGNED: 'the accesses begin or end inside a sector'>)
+    >>> find_pattern(RequestShape(sectors=12, ideal_sectors=4)).name, find_pattern(RequestShape(sectors=4, ideal_sectors=4)).name
+    ('STRIDE', 'NEIGHBOURS')
+    """
+    if shape.excess_ratio < LEAST_EXCESS:
+        return Pattern.NEIGHBOURS
+    if shape.is_atomic:
+        return Pattern.SCATTERED_ATOMICS
+    if shape.sectors >= _OWN_SECTOR * shape.threads:
+        return Pattern.APART
+    if shape.sectors - shape.ideal_sectors <= _ONE_MORE:
+        return Pattern.MISALIGNED
+    return Pattern.STRIDE

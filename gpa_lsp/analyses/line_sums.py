@@ -1,0 +1,187 @@
+"""Per-instruction columns, summed by source line: :class:`LineIndex`, ranking, and marks with the heaviest instruction.
+
+Everything is a column operation: a kernel of 100,000 instructions takes milliseconds. Only the distinct inline chains are walked one by one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.answers import MOST_MARKS, LineMark, Quantity
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.kernel.model import FunctionSamples
+
+Column = npt.NDArray[np.float64] | npt.NDArray[np.int64]
+"""One number per instruction of the kernel."""
+
+
+class FrameChoice(StrEnum):
+    """Which line of an inline chain an instruction counts for."""
+
+    INNERMOST = "innermost"
+    """The line the instruction was written on, in a library's header as well."""
+    OUTERMOST = "outermost"
+    """The line of the function that was compiled: where the kernel's own code asked for what was inlined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinePlace:
+    """A source line, or all instructions of a function that have none.
+
+    Attributes:
+        file: as compiled; None for code without lines.
+        line: 1-based; None likewise.
+        function: mangled name of the section its first instruction is in.
+    """
+
+    file: str | None
+    line: int | None
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.file is not None else self.function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineIndex:
+    """The n instructions of a kernel, by the m places they belong to. Every instruction belongs to one.
+
+    Attributes:
+        line_of: int32[n] into ``places``.
+        places: function by function, in the order of the line table's chains.
+    """
+
+    line_of: npt.NDArray[np.int32] = field(repr=False)
+    places: tuple[LinePlace, ...]
+
+    def sum_by_line(self, column: Column) -> npt.NDArray[np.float64]:
+        """float64[m], the sum of a column by place; whole numbers below 2**53 add up exactly."""
+        sums: npt.NDArray[np.float64] = np.bincount(self.line_of, weights=column, minlength=len(self.places)).astype(
+            float
+        )
+        return sums
+
+    def find_heaviest(self, column: Column) -> npt.NDArray[np.int64]:
+        """int64[m], the instruction with the largest value of each place, the first of equals; -1 where no value is above zero."""
+        rows = np.flatnonzero(column > 0)
+        order = rows[np.lexsort((rows, -column[rows], self.line_of[rows]))]
+        lines, firsts = np.unique(self.line_of[order], return_index=True)
+        heaviest = np.full(len(self.places), -1, dtype=np.int64)
+        heaviest[lines] = order[firsts]
+        return heaviest
+
+
+def index_lines(facts: KernelFacts, choice: FrameChoice = FrameChoice.INNERMOST) -> LineIndex:
+    """The places of a kernel's instructions.
+
+    A row whose line the compiler left out (no chain, or line 0) belongs to its function.
+    """
+    numbers: dict[tuple[str | None, int | str], int] = {}
+    functions: list[str] = []
+    parts: list[npt.NDArray[np.int32]] = []
+    position = 0 if choice is FrameChoice.INNERMOST else -1
+    for function in facts.kernel.functions:
+        chains = 0 if function.lines is None else len(function.lines.chains)
+        table = np.zeros(chains + 1, dtype=np.int32)  # the last entry is that of chain -1: no line
+        used = np.zeros(chains + 1, dtype=np.bool_)
+        used[function.chain_index] = True
+        for chain in np.flatnonzero(used).tolist():
+            number = numbers.setdefault(_find_key(function, chain, position), len(numbers))
+            if number == len(functions):
+                functions.append(function.name)
+            table[chain] = number
+        parts.append(table[function.chain_index])
+    places = tuple(
+        LinePlace(file=file, line=line if isinstance(line, int) else None, function=function)
+        for (file, line), function in zip(numbers, functions, strict=True)
+    )
+    return LineIndex(line_of=np.concatenate(parts), places=places)
+
+
+def rank_lines(sums: npt.NDArray[np.float64], most: int = MOST_MARKS) -> list[int]:
+    """The places with the largest sums, largest first; those without any are left out.
+
+    >>> rank_lines(np.array([3.0, 0.0, 7.0, 3.0]), most=2)
+    [2, 0]
+    """
+    order = np.argsort(-sums, kind="stable")[:most]
+    return [int(line) for line in order if sums[line] > 0]
+
+
+def mark_lines(
+    facts: KernelFacts,
+    index: LineIndex,
+    column: Column,
+    *,
+    measure: str,
+    quantity: Quantity,
+    describe: Callable[[int], str],
+    most: int = MOST_MARKS,
+) -> tuple[LineMark, ...]:
+    """Marks on the places with the largest sums of a column.
+
+    Args:
+        facts: the kernel.
+        index: its lines.
+        column: a number per instruction, none negative.
+        measure: what was counted.
+        quantity: its unit.
+        describe: place number → the clause of its mark.
+        most: marks at most; never more than :data:`MOST_MARKS`.
+
+    Returns:
+        Marks, largest first, each on the instruction with most of it.
+    """
+    sums = index.sum_by_line(column)
+    total = float(sums.sum())
+    heaviest = index.find_heaviest(column)
+    marks = []
+    for line in rank_lines(sums, min(most, MOST_MARKS)):
+        row, place = int(heaviest[line]), index.places[line]
+        function = facts.function_of(row)
+        marks.append(
+            LineMark(
+                measure=measure,
+                value=float(sums[line]),
+                quantity=quantity,
+                share_ratio=float(sums[line]) / total,
+                text=describe(line),
+                file=place.file,
+                line=place.line,
+                function=function.name,
+                pc_offset=int(function.pc_offsets[facts.index_of(row)]),
+            )
+        )
+    return tuple(marks)
+
+
+def count_waits(facts: KernelFacts, categories: tuple[int, ...] | None = None) -> npt.NDArray[np.float64]:
+    """Samples each instruction is to blame for.
+
+    Args:
+        facts: the kernel.
+        categories: numbers of :class:`~gpa_lsp.blame.model.BlameCategory` that count; None for all.
+
+    Returns:
+        float64[n], samples of the instructions that wait for it, its own stays at itself included. Without a blame, the samples taken at the
+        instruction itself, whatever their reason.
+    """
+    if facts.blame is None:
+        own: npt.NDArray[np.float64] = facts.all_samples.sum(axis=1).astype(np.float64)
+        return own
+    edges = facts.blame.edges
+    chosen = np.ones(len(edges), dtype=np.bool_) if categories is None else np.isin(edges.category, categories)
+    rows = int(facts.first_rows[-1])
+    waits = np.bincount(edges.def_row[chosen], weights=edges.all_samples[chosen], minlength=rows)
+    return waits.astype(np.float64)
+
+
+def _find_key(function: FunctionSamples, chain: int, position: int) -> tuple[str | None, int | str]:
+    """What tells a place from others: file and line, or nothing and the function's name."""
+    if function.lines is None or chain == len(function.lines.chains):
+        return None, function.name
+    frame = function.lines.chains[chain][position]
+    return (frame.file, frame.line) if frame.line > 0 else (None, function.name)

@@ -1,0 +1,152 @@
+"""What do the memory accesses move, and how much of it would not be needed? Sectors, wavefronts and local memory, by line."""
+
+import numpy as np
+
+from gpa_lsp.analyses.access_columns import SECTOR_BYTES, AccessColumns, Transfers, read_accesses
+from gpa_lsp.analyses.access_findings import (
+    build_totals,
+    build_width_table,
+    find_conflicts,
+    find_excess_sectors,
+    find_local_traffic,
+    find_narrow_accesses,
+)
+from gpa_lsp.analyses.access_hit_rates import build_hit_rates
+from gpa_lsp.analyses.access_lines import (
+    LineTransfers,
+    build_global_table,
+    build_shared_table,
+    describe_excess,
+    sum_transfers,
+)
+from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Finding, LineMark, Missing, Quantity, Table, Weight
+from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.analyses.line_sums import LineIndex, index_lines, mark_lines
+from gpa_lsp.analyses.questions import Analysis
+
+_NAME = "memory_access"
+_TITLE = "How memory is accessed"
+_SECTION = "SourceCounters"
+
+
+def _answer(facts: KernelFacts) -> Answer:
+    columns = read_accesses(facts)
+    index = index_lines(facts)
+    findings: list[Finding] = []
+    tables: list[Table] = []
+    marks: list[LineMark] = []
+    for transfers, name, find in (
+        (columns.global_transfers, "global", find_excess_sectors),
+        (columns.shared_transfers, "shared", find_conflicts),
+    ):
+        if transfers is None or not transfers.actual.any():
+            continue
+        lines = sum_transfers(columns, transfers, index)
+        findings += find(facts, columns, transfers, index, lines)
+        tables.append(_build_table(name, facts, columns, index, lines))
+        marks += _mark_excess(name, facts, transfers, index, lines)
+    findings += [*find_local_traffic(facts, columns, index), *find_narrow_accesses(facts, columns)]
+    marks += _mark_local(facts, columns, index)
+    hit_rates = build_hit_rates(facts)
+    totals = build_totals(columns)
+    tables = [*([totals] if totals else []), *tables, *build_width_table(columns), *([hit_rates] if hit_rates else [])]
+    order = list(Weight)
+    return Answer(
+        analysis=_NAME,
+        title=_TITLE,
+        summary=_summarise(columns),
+        findings=tuple(sorted(findings, key=lambda one: -order.index(one.weight))),
+        tables=tuple(tables),
+        marks=tuple(sorted(marks, key=lambda mark: -(mark.share_ratio or 0.0))[:MOST_MARKS]),
+        missing=_list_missing(columns, has_rates=hit_rates is not None),
+        is_known=bool(tables),
+    )
+
+
+def _build_table(
+    name: str, facts: KernelFacts, columns: AccessColumns, index: LineIndex, lines: LineTransfers
+) -> Table:
+    mnemonics = [facts.mnemonic(int(row)) if row >= 0 else "" for row in lines.heaviest]
+    if name == "global":
+        return build_global_table(columns, index, lines, mnemonics)
+    return build_shared_table(index, lines, mnemonics)
+
+
+def _mark_excess(
+    name: str, facts: KernelFacts, transfers: Transfers, index: LineIndex, lines: LineTransfers
+) -> tuple[LineMark, ...]:
+    return mark_lines(
+        facts,
+        index,
+        transfers.excess,
+        measure=f"excess {name} {transfers.unit}",
+        quantity=Quantity.COUNT,
+        describe=lambda line: describe_excess(lines, line, transfers.unit),
+    )
+
+
+def _mark_local(facts: KernelFacts, columns: AccessColumns, index: LineIndex) -> tuple[LineMark, ...]:
+    if columns.local_sectors is None:
+        return ()
+    sums = index.sum_by_line(columns.local_sectors)
+    return mark_lines(
+        facts,
+        index,
+        columns.local_sectors,
+        measure="local memory sectors",
+        quantity=Quantity.COUNT,
+        describe=lambda line: (
+            f"{sums[line] * SECTOR_BYTES:,.0f} bytes of local memory (spilled registers or thread-private arrays)"
+        ),
+    )
+
+
+def _summarise(columns: AccessColumns) -> str:
+    parts = []
+    for transfers, name in ((columns.global_transfers, "global"), (columns.shared_transfers, "shared")):
+        if transfers is None:
+            continue
+        total, ideal = int(transfers.actual.sum()), int(transfers.ideal.sum())
+        if total == 0:
+            parts.append(f"no {transfers.unit} of {name} memory")
+        elif total == ideal:
+            parts.append(f"{total:,} {transfers.unit} of {name} memory, the least that could do")
+        else:
+            share = 100 * transfers.excess_ratio
+            parts.append(
+                f"{total:,} {transfers.unit} of {name} memory where {ideal:,} would do ({share:.0f} % too many)"
+            )
+    if columns.local_sectors is not None and columns.local_sectors.any():
+        parts.append(f"{int(np.sum(columns.local_sectors)):,} sectors of local memory")
+    if not parts:
+        return "What the memory accesses move is not known: the counters by instruction were not collected."
+    return f"The accesses move {'; '.join(parts)}."
+
+
+def _list_missing(columns: AccessColumns, *, has_rates: bool) -> tuple[Missing, ...]:
+    missing = []
+    if columns.global_transfers is None:
+        names = ("memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal")
+        missing.append(lack("sectors of global memory by line", *names, section=_SECTION, needs_all=True))
+    if columns.shared_transfers is None:
+        names = ("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal")
+        missing.append(lack("wavefronts of shared memory by line", *names, section=_SECTION, needs_all=True))
+    if columns.local_sectors is None:
+        missing.append(lack("local memory by line", "memory_l2_theoretical_sectors_local", section=_SECTION))
+    if columns.executions is None:
+        missing.append(lack("how often each access is executed", "inst_executed", section=_SECTION))
+    if columns.threads is None:
+        missing.append(lack("bytes asked for per sector", "thread_inst_executed_true", section=_SECTION))
+    if not has_rates:
+        missing.append(
+            lack(
+                "hit rates",
+                "l1tex__t_sector_hit_rate.pct",
+                "lts__t_sector_hit_rate.pct",
+                section="MemoryWorkloadAnalysis_Tables",
+            )
+        )
+    return tuple(missing)
+
+
+ANALYSIS = Analysis(name=_NAME, order=80, answer=_answer)
