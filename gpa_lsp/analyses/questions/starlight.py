@@ -13,7 +13,7 @@ from gpa_lsp.analyses.starlight.tables import build_tables, list_halvings
 from gpa_lsp.analyses.starlight.words import say_place, say_rate
 
 MOST_FINDINGS = 5
-"""Lines told in sentences, and arrows on the chart."""
+"""Lines told in sentences."""
 
 LABEL = "Starlight's estimate: no bound by what can hide a stall, and lines that wait instead of lines that cause it"
 _NAME = "starlight"
@@ -122,7 +122,7 @@ def _list_movements(decision: Decision, estimates: Sequence[LineEstimate]) -> tu
             arrows.append(one.outcome.movement)
     if decision.is_memory_bound:
         arrows += [outcome.movement for _, outcome in list_halvings(decision.position)]
-    return tuple(arrows[:MOST_FINDINGS])
+    return tuple(arrows)
 
 
 ANALYSIS = Analysis(name=_NAME, order=110, answer=answer_starlight)

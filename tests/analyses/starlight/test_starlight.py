@@ -1,0 +1,197 @@
+"""Starlight's answer of whole kernels: numbers by hand, every sample counted once, and what is missing said."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpa_lsp.analyses.answers import Answer, Weight
+from gpa_lsp.analyses.facts import KernelFacts, build_facts
+from gpa_lsp.analyses.questions.starlight import LABEL, answer_starlight
+from gpa_lsp.analyses.roofline_model import KernelRoofline
+from gpa_lsp.analyses.starlight.counting import count_lines
+from gpa_lsp.analyses.starlight.decision import CHECKS, decide
+from gpa_lsp.analyses.starlight.suggestions import Bottleneck
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.profile.stall_reasons import STALL_REASONS
+from tests.analyses.starlight.rooflines import make_roofline
+from tests.kernel.written import write_kernel
+
+T = 1e12
+
+KERNEL = """
+    B-:R-:W0:-:S02  LDG.E R2, [R4.64]        # k.cu:3 | selected=20 lg_throttle=80
+    B0:R-:W-:-:S04  FFMA R2, R2, R3, R6      # k.cu:4 | long_scoreboard=500/400 selected=20
+    B-:R-:W-:-:S04  FADD R2, R2, R7          # k.cu:4 | wait=100 selected=20
+    B-:R-:W-:-:S06  BAR.SYNC 0x0             # k.cu:6 | barrier=120 not_selected=40
+    B-:R-:W1:-:S02  MUFU.RCP R8, R2          # k.cu:7 | mio_throttle=60
+    B-:R-:W1:-:S02  LDS R8, [R2]             # k.cu:8 | mio_throttle=20
+    B-:R-:W-:-:S05  EXIT                     # k.cu:9 | selected=20
+"""
+MEMORY_BOUND = make_roofline(
+    ops_per_s=1.2 * T,
+    peaks={OperationKind.FP32: 10 * T, OperationKind.FP16: 20 * T},
+    traffic={MemoryLevel.DRAM: (1.2 / 0.9 * T, 2 * T)},
+)
+COMPUTE_BOUND = make_roofline(
+    ops_per_s=2 * T, peaks={OperationKind.FP32: 10 * T}, traffic={MemoryLevel.DRAM: (0.1 * T, 2 * T)}
+)
+
+
+def gather(kernel: Kernel, roofline: KernelRoofline | None = None) -> KernelFacts:
+    return build_facts(kernel, None, roofline)
+
+
+def ask(kernel: Kernel, roofline: KernelRoofline | None = None) -> Answer:
+    return answer_starlight(gather(kernel, roofline))
+
+
+def test_samples_count_by_reason_and_by_the_instruction_that_waits():
+    by_line = {str(line.line): line for line in count_lines(gather(write_kernel(KERNEL)))}
+    assert by_line["k.cu:3"].stalls == {Bottleneck.MEMORY: 80}
+    assert by_line["k.cu:4"].stalls == {Bottleneck.MEMORY: 500, Bottleneck.LATENCY: 100}
+    assert by_line["k.cu:4"].operations == 40
+    assert by_line["k.cu:6"].stalls == {Bottleneck.SYNCHRONISATION: 120}
+    assert by_line["k.cu:6"].unattributed == 40
+    assert by_line["k.cu:7"].stalls == {Bottleneck.RESOURCES: 60}
+    assert by_line["k.cu:8"].stalls == {Bottleneck.MEMORY: 20}
+
+
+def test_equations_2_to_4_on_the_hottest_line():
+    """Line 4 has 640 of 1,000 samples; without its 500 memory stalls the kernel would run in half the time."""
+    answer = ask(write_kernel(KERNEL), MEMORY_BOUND)
+    lines = next(table for table in answer.tables if table.title == "Starlight's hot lines")
+    line, share, bottleneck, removed, speedup, rate, below = lines.rows[0]
+    assert (line, bottleneck, removed) == ("k.cu:4", "Poor memory usage", 500)
+    assert (share, speedup) == (pytest.approx(0.64), pytest.approx(2.0))
+    assert rate == pytest.approx(2.4 * T)
+    assert below == pytest.approx(2.4 * T)  # fewer bytes: only the peak ends the arrow
+    latency = next(row for row in lines.rows if row[2] == "Latency/dependency")
+    assert latency[4] == pytest.approx(1000 / 900)
+
+
+def test_every_sample_is_in_one_row():
+    answer = ask(write_kernel(KERNEL))
+    parts = next(table for table in answer.tables if table.title == "Where the samples count")
+    counts = {row[0]: row[1] for row in parts.rows}
+    assert counts == {
+        "issued": 80,
+        "Latency/dependency": 100,
+        "Poor memory usage": 600,
+        "Poor resource usage": 60,
+        "Thread synchronisation/branching": 120,
+        "not attributed": 40,
+    }
+    assert sum(counts.values()) == 1000
+    assert sum(row[2] for row in parts.rows) == pytest.approx(1.0)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["LDG.E R2, [R4.64]", "FADD R2, R2, R7", "MUFU.RCP R8, R2", "STS [R2], R3"]),
+            st.sampled_from(["k.cu:3", "k.cu:4", "-"]),
+            st.sampled_from([*STALL_REASONS, "flux_capacitor"]),
+            st.integers(0, 50),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_counting_conserves_samples(rows: list[tuple[str, str, str, int]]):
+    text = "\n".join(f"{code} # {place} | {reason}={count}" for code, place, reason, count in rows)
+    kernel = write_kernel(text)
+    lines = count_lines(gather(kernel))
+    assert sum(line.samples for line in lines) == kernel.total_samples
+    named = [line for line in lines if line.line is not None]
+    assert len({line.line for line in named}) == len(named)
+    answer = ask(kernel, MEMORY_BOUND)
+    assert answer.is_known
+
+
+def test_memory_bound_means_smaller_values_first():
+    answer = ask(write_kernel(KERNEL), MEMORY_BOUND)
+    assert "memory-bound" in answer.summary
+    assert answer.summary.startswith(LABEL)
+    high = [finding for finding in answer.findings if finding.weight is Weight.HIGH]
+    assert [finding.remedy for finding in high] == ["Compute with lower precision", "Compress the data"]
+    assert "the roof is 3.6 TFLOP/s instead of 1.8 TFLOP/s" in high[1].text
+    assert {arrow.label for arrow in answer.movements} >= {"poor memory usage, k.cu:4", "compress the data"}
+
+
+LOW = {
+    "sm__warps_active.avg.pct_of_peak_sustained_active": 20.0,
+    "smsp__cycles_active.avg.pct_of_peak_sustained_elapsed": 95.0,
+    "smsp__sass_average_branch_targets_threads_uniform.pct": 70.0,
+    "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio": 16.0,
+}
+
+
+def test_compute_bound_and_far_from_the_peak_means_warps_and_then_branches():
+    facts = gather(write_kernel(KERNEL, metrics=LOW), COMPUTE_BOUND)
+    decision = decide(facts)
+    assert (decision.is_memory_bound, decision.is_far) == (False, True)
+    assert [result.ratio for result in decision.results] == [0.2, 0.95, 0.7, 0.5]
+    assert [check.title for check in decision.poor] == [CHECKS[0].title, CHECKS[2].title, CHECKS[3].title]
+    answer = answer_starlight(facts)
+    low_intensity = [row for row in answer.tables[0].rows if row[0] == "Low operational intensity"]
+    assert {row[6] for row in low_intensity} == {"not suggested: compute-bound"}
+
+
+def test_a_memory_bound_kernel_does_not_act_on_occupancy():
+    decision = decide(gather(write_kernel(KERNEL, metrics=LOW), MEMORY_BOUND))
+    assert decision.poor == ()
+    assert [result.is_poor for result in decision.results] == [True, False, True, True]
+
+
+def test_sm_efficiency_from_cycles_where_its_own_metric_is_missing():
+    metrics = {"sm__cycles_active.avg": 300.0, "gpc__cycles_elapsed.max": 1200.0}
+    decision = decide(gather(write_kernel(KERNEL, metrics=metrics)))
+    assert decision.results[1].ratio == pytest.approx(0.25)
+    assert [missing.metrics for missing in decision.missing[1:]] == [(CHECKS[at].metric,) for at in (0, 2, 3)]
+
+
+def test_an_integer_kernel_counts_integer_operations():
+    roofline = make_roofline(
+        ops_per_s=0.5 * T,
+        peaks={OperationKind.INT32: 5 * T},
+        traffic={MemoryLevel.DRAM: (1 * T, 2 * T)},
+        kind=OperationKind.INT32,
+    )
+    answer = ask(write_kernel(KERNEL), roofline)
+    assert {column.quantity.value for column in answer.tables[0].columns if column.name == "new rate"} == {"IOP/s"}
+    assert any("no narrower type than INT32" in str(row[6]) for row in answer.tables[0].rows)
+
+
+def test_without_operations_the_nearest_roof_says_what_binds():
+    roofline = make_roofline(ops_per_s=None, peaks={}, traffic={MemoryLevel.DRAM: (1.9 * T, 2 * T)})
+    answer = ask(write_kernel(KERNEL), roofline)
+    assert "Memory-bound by the nearest roof; no operation was counted." in [one.text for one in answer.findings]
+    assert answer.movements == ()
+    assert answer.tables[1].rows[0][4] == pytest.approx(2.0)  # Equation 3 needs no roof
+
+
+def test_without_samples_the_tree_still_speaks():
+    answer = ask(write_kernel("NOP\nEXIT"), MEMORY_BOUND)
+    assert answer.is_known
+    assert "no samples to find lines by" in answer.summary
+    assert answer.missing[0].what == "stalls by line"
+
+
+def test_with_nothing_nothing_is_known():
+    answer = ask(write_kernel("NOP\nEXIT"))
+    assert not answer.is_known
+    assert answer.tables == ()
+    assert [missing.what for missing in answer.missing][:2] == ["stalls by line", "the kernel's place on the roofline"]
+
+
+def test_without_lines_the_instruction_is_the_place():
+    answer = ask(write_kernel("FADD R2, R2, R7 # - | wait=60 selected=20\nEXIT # - | selected=20"))
+    lines = next(table for table in answer.tables if table.title == "Starlight's hot lines")
+    assert lines.rows[0][0] == "kernel+0x0"
+
+
+def test_stalls_that_are_all_samples_have_no_speedup():
+    answer = ask(write_kernel("FADD R2, R2, R7 # k.cu:1 | wait=60\nEXIT"))
+    assert all(table.title != "Starlight's hot lines" for table in answer.tables)
+    assert "no stall of a line is worth a change" in answer.summary
