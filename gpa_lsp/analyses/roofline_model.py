@@ -32,12 +32,14 @@ class Traffic:
         bytes: both directions.
         source: the counters, one clause.
         transactions: 32-byte sectors, or wavefronts of shared memory; None when unknown.
+        is_exact: False where only the share of the peak was collected, and the bytes hold at the machine's clocks.
     """
 
     level: MemoryLevel
     bytes: float
     source: str
     transactions: float | None = None
+    is_exact: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

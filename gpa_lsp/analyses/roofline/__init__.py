@@ -1,0 +1,1 @@
+"""PLACE: a kernel's operations, bytes and time under its machine's roofs."""

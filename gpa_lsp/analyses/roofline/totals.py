@@ -1,0 +1,126 @@
+"""Totals of a launch from whichever form a report states them in: a sum, a rate per second, a rate per cycle.
+
+The profiler stores the same counter as ``….sum``, ``….sum.per_second`` or ``….sum.per_cycle_elapsed``, by version and section: operations of
+the roofline sections are stored per cycle only.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from gpa_lsp.profile.model import Launch
+
+NS_PER_S = 1e9
+
+_DURATION = "gpu__time_duration.sum"
+
+_FREQUENCIES = (
+    "smsp__cycles_elapsed.avg.per_second",
+    "sm__cycles_elapsed.avg.per_second",
+    "gpc__cycles_elapsed.avg.per_second",
+)
+"""SM clock during the launch: cycles per second of ``gpu__time_duration``."""
+
+_CYCLES = ("smsp__cycles_elapsed.avg", "sm__cycles_elapsed.avg", "sm__cycles_elapsed.max")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """How long a launch took.
+
+    Attributes:
+        duration_s: positive.
+        elapsed_cycles: SM cycles in that time, the mean over the SMs; None when neither they nor the clock were collected.
+    """
+
+    duration_s: float
+    elapsed_cycles: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """A number with the counters it comes from.
+
+    Attributes:
+        value: finite, not negative.
+        source: one clause.
+        is_exact: False where a factor was assumed on the way.
+    """
+
+    value: float
+    source: str
+    is_exact: bool = True
+
+
+def read_span(launch: Launch) -> Span | None:
+    """The time a launch took; None when it failed, or its time was not collected or is no time.
+
+    The cycles are the clock times the time, so that a rate per cycle times the clock is the rate per second.
+    """
+    duration_ns = read_count(launch, _DURATION)
+    if launch.failure is not None or not duration_ns:
+        return None
+    duration_s = duration_ns / NS_PER_S
+    frequency_hz = next((value for name in _FREQUENCIES if (value := read_count(launch, name))), None)
+    if frequency_hz is not None:
+        return Span(duration_s=duration_s, elapsed_cycles=frequency_hz * duration_s)
+    return Span(
+        duration_s=duration_s,
+        elapsed_cycles=next((value for name in _CYCLES if (value := read_count(launch, name))), None),
+    )
+
+
+def read_count(launch: Launch, name: str) -> float | None:
+    """A metric that cannot be negative; None when it was not collected, or is no number or a negative one."""
+    value = launch.read_number(name)
+    return value if value is not None and value >= 0 else None
+
+
+def read_total(launch: Launch, span: Span, counters: Iterable[str]) -> Total | None:
+    """What a counter adds up to over the launch.
+
+    Args:
+        launch: whose.
+        span: its time and cycles.
+        counters: names without their suffix, which count the same; the first that the launch has in some form is read.
+
+    Returns:
+        None when it has none of them.
+    """
+    return next((total for counter in counters for total in _read_forms(launch, span, counter)), None)
+
+
+def sum_totals(
+    launch: Launch, span: Span, terms: Iterable[tuple[tuple[str, ...], float]], words: str = ""
+) -> Total | None:
+    """The sum of several counters, each times a factor.
+
+    Args:
+        launch: whose.
+        span: its time and cycles.
+        terms: names that count the same, and the factor.
+        words: the source in words; the counters' own names when empty.
+
+    Returns:
+        None when one of the terms was not collected.
+    """
+    value, sources = 0.0, []
+    for counters, factor in terms:
+        total = read_total(launch, span, counters)
+        if total is None:
+            return None
+        value += factor * total.value
+        sources.append(total.source)
+    return Total(value=value, source=words or " + ".join(sources))
+
+
+def first_known(readers: Iterable[Callable[[], Total | None]]) -> Total | None:
+    """The first total that can be read."""
+    return next((total for reader in readers if (total := reader()) is not None), None)
+
+
+def _read_forms(launch: Launch, span: Span, counter: str) -> Iterator[Total]:
+    forms = (("sum", 1.0), ("sum.per_second", span.duration_s), ("sum.per_cycle_elapsed", span.elapsed_cycles))
+    for suffix, factor in forms:
+        value = None if factor is None else read_count(launch, f"{counter}.{suffix}")
+        if value is not None and factor is not None:
+            yield Total(value=value * factor, source=f"{counter}.{suffix}")

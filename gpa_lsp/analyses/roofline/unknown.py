@@ -1,0 +1,66 @@
+"""What a roofline could not know, and which metrics would tell."""
+
+from collections.abc import Iterator
+
+from gpa_lsp.analyses.answers import Missing
+from gpa_lsp.analyses.roofline.instructions import THREAD_TABLES, WARP_TABLES
+from gpa_lsp.analyses.roofline.operations import COUNTED
+from gpa_lsp.analyses.roofline.traffic import RECIPES
+from gpa_lsp.analyses.roofline.work import Work
+from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
+
+_MIX_SECTION = "InstructionStats"
+_MEMORY_SECTION = "MemoryWorkloadAnalysis_Tables"
+
+TIME = Missing(what="the time of the launches", metrics=("gpu__time_duration.sum",), section="SpeedOfLight")
+
+_WANTED = {
+    MemoryLevel.SHARED: RECIPES[MemoryLevel.SHARED][0],
+    MemoryLevel.L1: RECIPES[MemoryLevel.L1][1],
+    MemoryLevel.L2: RECIPES[MemoryLevel.L2][0],
+    MemoryLevel.DRAM: RECIPES[MemoryLevel.DRAM][0],
+}
+"""The counters to ask for."""
+
+
+def list_missing(work: Work, machine: Machine) -> tuple[Missing, ...]:
+    """Types and levels the machine has a roof for, or could have, and the work is unknown of; and roofs that are unknown."""
+    return (*_list_operations(work, machine), *_list_traffic(work), *_list_roofs(work, machine))
+
+
+def _list_operations(work: Work, machine: Machine) -> Iterator[Missing]:
+    unknown = [kind for kind in OperationKind if kind not in work.operations]
+    for kind in unknown:
+        if kind in COUNTED:
+            names = tuple(f"{counters[0]}.sum" for counters, _ in COUNTED[kind])
+            yield Missing(what=f"{kind} operations", metrics=names, needs_all=True, section=_MIX_SECTION)
+    if OperationKind.INT32 in unknown or OperationKind.SPECIAL in unknown:
+        yield Missing(what="integer operations and special functions", metrics=THREAD_TABLES[:1], section=_MIX_SECTION)
+    tensor = [kind.value for kind in unknown if kind.is_tensor and machine.find_peak(kind) is not None]
+    if tensor:
+        yield Missing(
+            what=f"operations of the tensor cores ({', '.join(tensor)})", metrics=WARP_TABLES[:1], section=_MIX_SECTION
+        )
+
+
+def _list_traffic(work: Work) -> Iterator[Missing]:
+    for level, recipe in _WANTED.items():
+        traffic = work.traffic.get(level)
+        if traffic is None or not traffic.is_exact:
+            yield Missing(
+                what=f"bytes of {level}" if traffic is None else f"bytes of {level} as counted",
+                metrics=tuple(f"{counter}.sum" for counter in recipe.counters),
+                needs_all=len(recipe.counters) > 1,
+                section=_MEMORY_SECTION,
+            )
+
+
+def _list_roofs(work: Work, machine: Machine) -> Iterator[Missing]:
+    for kind, count in work.operations.items():
+        peak = machine.find_peak(kind)
+        if count.operations > 0 and (peak is None or not peak.ops_per_s):
+            yield Missing(what=f"the {kind} peak", why=f"nothing states it of {machine.name}")
+    for level in work.traffic:
+        bandwidth = machine.find_bandwidth(level)
+        if bandwidth is None or not bandwidth.bytes_per_s:
+            yield Missing(what=f"the bandwidth of {level}", why=f"nothing states it of {machine.name}")
