@@ -31,7 +31,7 @@ function withLimit(name: string, body: Promise<void>): Promise<void> {
 }
 
 /** The first value that is accepted. What is asked for may come late, but has to come. */
-export async function until<T>(what: string, look: () => T | PromiseLike<T>, accept: (value: T) => boolean = Boolean, limitMs = 15_000): Promise<T> {
+export async function until<T>(what: string, look: () => T | PromiseLike<T>, accept: (value: T) => boolean = Boolean, limitMs = 60_000): Promise<T> {
   const end = Date.now() + limitMs;
   let value = await look();
   while (!accept(value)) {
