@@ -1,14 +1,16 @@
 """Numbers for people: all rounding, prefixes, percent signs and intervals of the program are made here and nowhere else."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from gpa_lsp.analyses.answers import Cell, Quantity
 from gpa_lsp.figures import Share, Spread
+from gpa_lsp.machine.model import OperationKind
 
 UNKNOWN = "–"
 """Shown for a number nobody knows."""
 
-_SI_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_SI_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _DURATIONS_NS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 _BINARY_PREFIXES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -175,6 +177,88 @@ def format_hz(frequency_hz: float | None) -> str:
     return _format_si(frequency_hz, "Hz")
 
 
+def format_flops_per_s(rate: float | None) -> str:
+    """Floating-point operations per second.
+
+    >>> format_flops_per_s(27_770_880e6), format_flops_per_s(None)
+    ('27.8 TFLOP/s', '–')
+    """
+    return _format_si(rate, "FLOP/s")
+
+
+def format_integer_ops_per_s(rate: float | None) -> str:
+    """Integer operations per second.
+
+    >>> format_integer_ops_per_s(13_885.44e9)
+    '13.9 TIOP/s'
+    """
+    return _format_si(rate, "IOP/s")
+
+
+def format_operations_per_s(rate: float | None, kind: OperationKind) -> str:
+    """Operations per second in the unit of their type.
+
+    >>> format_operations_per_s(16e12, OperationKind.INT32), format_operations_per_s(32e12, OperationKind.FP32)
+    ('16.0 TIOP/s', '32.0 TFLOP/s')
+    """
+    return format_integer_ops_per_s(rate) if kind.is_integer else format_flops_per_s(rate)
+
+
+def format_transactions_per_s(rate: float | None) -> str:
+    """Sectors or wavefronts per second.
+
+    >>> format_transactions_per_s(31.25e9)
+    '31.2 Gtransactions/s'
+    """
+    return _format_si(rate, "transactions/s")
+
+
+def format_bytes_per_s(rate: float | None) -> str:
+    """A bandwidth, in decimal prefixes, as vendors state it.
+
+    >>> format_bytes_per_s(768e9), format_bytes_per_s(3_471.36e9)
+    ('768 GB/s', '3.47 TB/s')
+    """
+    return _format_si(rate, "B/s")
+
+
+def format_instructions_per_s(rate: float | None) -> str:
+    """Warp instructions per second.
+
+    >>> format_instructions_per_s(317.4e9)
+    '317 Ginst/s'
+    """
+    return _format_si(rate, "inst/s")
+
+
+def format_intensity(operations_per_byte: float | None, unit: str = "FLOP/B") -> str:
+    """Operations per byte.
+
+    >>> format_intensity(0.08333), format_intensity(2048.0, "IOP/B"), format_intensity(1e-7)
+    ('0.0833 FLOP/B', '2,048 IOP/B', '<0.0001 FLOP/B')
+    """
+    if operations_per_byte is None:
+        return UNKNOWN
+    if 0 < operations_per_byte < 1e-4:
+        return f"<0.0001 {unit}"
+    return f"{format_significant(operations_per_byte)} {unit}"
+
+
+def format_quantity(value: Cell, quantity: Quantity) -> str:
+    """A number as its quantity is written; text as it is, and what is unknown as unknown.
+
+    >>> format_quantity(0.4123, Quantity.RATIO), format_quantity(768e9, Quantity.BYTES_PER_S), format_quantity(None, Quantity.COUNT)
+    ('41.2 %', '768 GB/s', '–')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return UNKNOWN
+    if isinstance(value, str):
+        return value
+    if math.isinf(value):
+        return "unlimited"
+    return _FORMATS[quantity](value)
+
+
 def format_bytes(size_bytes: float | None) -> str:
     """An amount of memory, in binary prefixes.
 
@@ -222,3 +306,23 @@ def _format_si(value: float | None, unit: str) -> str:
         if abs(value) >= size:
             return f"{format_significant(value / size)} {prefix}{unit}"
     return f"{format_significant(value)} {unit}"
+
+
+_FORMATS: dict[Quantity, Callable[[float], str]] = {
+    Quantity.TEXT: format_significant,
+    Quantity.COUNT: format_count,
+    Quantity.NUMBER: format_significant,
+    Quantity.RATIO: format_percent,
+    Quantity.FACTOR: format_speedup,
+    Quantity.BYTES: format_bytes,
+    Quantity.BYTES_PER_S: format_bytes_per_s,
+    Quantity.FLOPS_PER_S: format_flops_per_s,
+    Quantity.INTEGER_OPS_PER_S: format_integer_ops_per_s,
+    Quantity.INSTRUCTIONS_PER_S: format_instructions_per_s,
+    Quantity.OPS_PER_BYTE: lambda value: format_intensity(value, "op/B"),
+    Quantity.CYCLES: lambda value: f"{format_significant(value)} cycles",
+    Quantity.HZ: format_hz,
+    Quantity.NS: format_duration_ns,
+    Quantity.SAMPLES: format_count,
+    Quantity.WARPS: format_significant,
+}

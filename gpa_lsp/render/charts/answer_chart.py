@@ -1,0 +1,173 @@
+"""The charts and bars of the analyses' closed vocabulary as Vega-Lite specifications."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.analyses.answers import Bar, Chart, ChartKind, Quantity
+from gpa_lsp.render.charts.roofline_chart import SCHEMA
+from gpa_lsp.render.charts.themes import SERIES_COLOURS
+from gpa_lsp.render.numbers import format_percent, format_quantity
+
+_HEIGHT = 200
+_BAR_STEP = 22
+_LONGEST_LABEL = 200
+
+_AXIS_FORMATS = {
+    Quantity.RATIO: "~%",
+    Quantity.BYTES: "~s",
+    Quantity.BYTES_PER_S: "~s",
+    Quantity.FLOPS_PER_S: "~s",
+    Quantity.INTEGER_OPS_PER_S: "~s",
+    Quantity.INSTRUCTIONS_PER_S: "~s",
+    Quantity.HZ: "~s",
+}
+
+
+def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _HEIGHT) -> dict[str, Any]:
+    """A small chart: steps, lines or bars, with a dashed line where the kernel is now.
+
+    Args:
+        chart: what to draw; points that are no finite numbers are left out.
+        width: pixels between the axes; None to fill what it stands in (in a page).
+        height: likewise.
+    """
+    labels = [series.label for series in chart.series]
+    values = [
+        {"series": series.label, "x": x, "y": y, "words": format_quantity(y, chart.y_quantity)}
+        for series in chart.series
+        for x, y in zip(series.xs, series.ys, strict=True)
+        if abs(x) < float("inf") and abs(y) < float("inf")
+    ]
+    layers: list[dict[str, Any]] = [
+        {"mark": _choose_mark(chart.kind), "encoding": _encode(chart, labels)},
+    ]
+    if chart.current_x is not None:
+        layers.append(
+            {
+                "data": {"values": [{"x": chart.current_x, "words": "now"}]},
+                "mark": {"type": "rule", "style": "now"},
+                "encoding": {
+                    "x": {"field": "x", "type": "ordinal" if chart.kind is ChartKind.BARS else "quantitative"},
+                    "tooltip": {"field": "words", "type": "nominal", "title": "the kernel is here"},
+                },
+            }
+        )
+    return {
+        "$schema": SCHEMA,
+        "description": describe_answer_chart(chart),
+        "width": width or "container",
+        "height": height,
+        "title": {"text": chart.title, "fontSize": 12},
+        "data": {"values": values},
+        "layer": layers,
+    }
+
+
+def describe_answer_chart(chart: Chart) -> str:
+    """What the chart shows, for those who do not see it."""
+    parts = [f"{chart.title}: {chart.y_label} over {chart.x_label}"]
+    for series in chart.series:
+        if series.ys:
+            low, high = (format_quantity(value, chart.y_quantity) for value in (min(series.ys), max(series.ys)))
+            parts.append(f"{series.label}: {low}" if low == high else f"{series.label}: {low} to {high}")
+    return "; ".join(parts)
+
+
+def build_bars_chart(bars: Sequence[Bar], *, title: str = "", width: int | None = 420) -> dict[str, Any]:
+    """Bars on a scale from 0 to 1 with a tick at what can be reached.
+
+    Args:
+        bars: from top to bottom; two of the same label are drawn apart.
+        title: heading; empty for none.
+        width: pixels of the scale; None to fill what it stands in (in a page).
+    """
+    values = [
+        {
+            "place": position,
+            "label": bar.label,
+            "ratio": min(max(bar.ratio, 0.0), 1.0),
+            "ceiling": bar.ceiling_ratio,
+            "words": f"{format_percent(bar.ratio)}{f' · {bar.words}' if bar.words else ''}",
+        }
+        for position, bar in enumerate(bars)
+    ]
+    y = {
+        "field": "place",
+        "type": "ordinal",
+        "title": None,
+        "axis": {
+            "labelExpr": f"{[bar.label for bar in bars]!r}[datum.value]" if bars else "''",
+            "ticks": False,
+            "domain": False,
+            "labelLimit": _LONGEST_LABEL,
+        },
+    }
+    x = {"field": "ratio", "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {"format": "~%"}, "title": None}
+    tooltip = [
+        {"field": "label", "type": "nominal", "title": "of"},
+        {"field": "words", "type": "nominal", "title": "is"},
+    ]
+    spec: dict[str, Any] = {
+        "$schema": SCHEMA,
+        "description": "; ".join(f"{bar.label} {format_percent(bar.ratio)}" for bar in bars),
+        "width": width or "container",
+        "height": {"step": _BAR_STEP},
+        "data": {"values": values},
+        "layer": [
+            {
+                "mark": {"type": "bar", "color": SERIES_COLOURS[0], "height": {"band": 0.7}},
+                "encoding": {"y": y, "x": x, "tooltip": tooltip},
+            },
+            {
+                "transform": [{"filter": "datum.ceiling < 1"}],
+                "mark": {"type": "tick", "thickness": 2, "color": SERIES_COLOURS[1], "height": {"band": 0.9}},
+                "encoding": {"y": y, "x": {**x, "field": "ceiling"}},
+            },
+            {
+                "mark": {"type": "text", "align": "left", "dx": 5},
+                "encoding": {"y": y, "x": x, "text": {"field": "words", "type": "nominal"}},
+            },
+        ],
+    }
+    if title:
+        spec["title"] = {"text": title, "fontSize": 12}
+    return spec
+
+
+def _choose_mark(kind: ChartKind) -> dict[str, Any]:
+    if kind is ChartKind.BARS:
+        return {"type": "bar"}
+    mark: dict[str, Any] = {"type": "line", "strokeWidth": 2, "point": {"size": 18}}
+    return {**mark, "interpolate": "step-after"} if kind is ChartKind.STEPS else mark
+
+
+def _encode(chart: Chart, labels: Sequence[str]) -> dict[str, Any]:
+    is_bars = chart.kind is ChartKind.BARS
+    axis: dict[str, Any] = {"format": _AXIS_FORMATS[chart.y_quantity]} if chart.y_quantity in _AXIS_FORMATS else {}
+    encoding: dict[str, Any] = {
+        "x": {
+            "field": "x",
+            "type": "ordinal" if is_bars else "quantitative",
+            "title": chart.x_label,
+            "axis": {"labelAngle": 0, "labelOverlap": True},
+        },
+        "y": {"field": "y", "type": "quantitative", "title": chart.y_label, "axis": axis, "scale": {"zero": True}},
+        "color": {
+            "field": "series",
+            "type": "nominal",
+            "title": None,
+            "scale": {
+                "domain": list(labels),
+                "range": [SERIES_COLOURS[i % len(SERIES_COLOURS)] for i in range(len(labels))],
+            },
+            "legend": {"orient": "bottom"} if len(labels) > 1 else None,
+        },
+        "tooltip": [
+            {"field": "x", "type": "quantitative", "title": chart.x_label},
+            {"field": "words", "type": "nominal", "title": chart.y_label},
+            {"field": "series", "type": "nominal", "title": "of"},
+        ],
+    }
+    if is_bars and len(labels) > 1:
+        encoding["xOffset"] = {"field": "series", "type": "nominal"}
+    return encoding

@@ -1,0 +1,146 @@
+"""The part of the plane a roofline chart shows, and which names stand in it without covering one another."""
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from gpa_lsp.render.charts.roofline_rows import PlacedRow, Row
+
+_MOST_DECADES = 9
+"""Points that lie deeper below the highest roof are in the tables, but not on the chart: one such point would flatten all the others."""
+
+_LETTER_PIXELS = 6.2
+_LINE_PIXELS = 13
+_NAME_LETTERS = 34
+_PLANE_PIXELS = (720, 440)
+"""What names are placed for; a larger chart has more room."""
+
+_MOST_NAMES = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartFrame:
+    """The ends of both axes, powers of ten, and the top with every peak drawn.
+
+    Attributes:
+        left: least intensity.
+        right: largest.
+        bottom: least rate.
+        top: largest rate, with the peaks of the types that have points.
+        highest: largest rate with the peaks of all types; at least ``top``.
+    """
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+    highest: float
+
+    def holds(self, point: Row) -> bool:
+        """A point lies in the plane."""
+        return bool(self.left <= point["x"] <= self.right and self.bottom <= point["y"])
+
+    def place(self, point: Row) -> tuple[float, float]:
+        """Pixels from the left and the top of a plane of the usual size."""
+        width, height = _PLANE_PIXELS
+        across = math.log10(point["x"] / self.left) / math.log10(self.right / self.left)
+        up = math.log10(point["y"] / self.bottom) / math.log10(self.top / self.bottom)
+        return across * width, (1 - up) * height
+
+
+def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[str]) -> ChartFrame:
+    """The decades that hold the points, the peaks of their types and the ridge points of these.
+
+    Args:
+        points: with ``x`` and ``y``.
+        roofs: with ``slope`` or ``limit``.
+        kinds: names of the types that have points; all count where none has.
+    """
+    every = [roof["limit"] for roof in roofs if "limit" in roof]
+    limits = [roof["limit"] for roof in roofs if "limit" in roof and (roof["name"] in kinds or not kinds)] or every
+    slopes = [roof["slope"] for roof in roofs if "slope" in roof]
+    rates = [point["y"] for point in points]
+    top = max([*limits, *rates], default=1e12) * 1.6
+    floor = top / 10**_MOST_DECADES
+    kept = [point for point in points if point["y"] >= floor and point["x"] * max(slopes, default=math.inf) >= floor]
+    ridges = [limit / slope for limit in limits for slope in slopes]
+    across = [*(point["x"] for point in kept), *ridges] or [0.1, 10.0]
+    left, right = _round_down(min(across) / 1.5), _round_up(max(across) * 3)
+    bottom = _round_down(min([*(point["y"] for point in kept), *(slope * left * 10 for slope in slopes)], default=1e9))
+    return ChartFrame(
+        left=left,
+        right=right,
+        bottom=bottom,
+        top=_round_half_up(top),
+        highest=_round_half_up(max([top, *(1.6 * limit for limit in every)])),
+    )
+
+
+def place_names(
+    points: Sequence[Row], rows: Sequence[PlacedRow], shown: Set[str], roofs: Sequence[Row], frame: ChartFrame
+) -> list[Row]:
+    """The points, some of them with a ``name`` to be written beside them: right of the rightmost of each kernel and type, where there is room.
+
+    Kernels of more time come first. Only rows that are ``shown`` have names and take room.
+    Launches and kernels of the profile before have no names.
+    """
+    by_id = {row.row_id: row for row in rows if row.row_id in shown and row.is_whole and not row.is_before}
+    ends = _find_ends(points, by_id)
+    taken = [_box_around(*frame.place(point), 5.0) for point in points if point["row"] in by_id]
+    taken += _find_peak_labels(roofs, {point["kind"] for point in points}, frame)
+    named: dict[int, str] = {}
+    order = sorted(ends, key=lambda index: (-by_id[points[index]["row"]].roofline.duration_s, index))
+    for index in order[:_MOST_NAMES]:
+        name = by_id[points[index]["row"]].name
+        name = name if len(name) <= _NAME_LETTERS else name[: _NAME_LETTERS - 1] + "…"
+        x, y = frame.place(points[index])
+        box = (x + 13, y - _LINE_PIXELS / 2, x + 13 + _LETTER_PIXELS * len(name), y + _LINE_PIXELS / 2)
+        if box[2] <= _PLANE_PIXELS[0] + 40 and not any(_overlap(box, other) for other in taken):
+            taken.append(box)
+            named[index] = name
+    return [{**point, "name": named[index]} if index in named else point for index, point in enumerate(points)]
+
+
+_Box = tuple[float, float, float, float]
+
+
+def _find_ends(points: Sequence[Row], rows: Mapping[str, PlacedRow]) -> list[int]:
+    """The rightmost point of each kernel and type."""
+    best: dict[tuple[str, str], int] = {}
+    for index, point in enumerate(points):
+        key = (point["row"], point["kind"])
+        if point["row"] in rows and (key not in best or point["x"] > points[best[key]]["x"]):
+            best[key] = index
+    return list(best.values())
+
+
+def _find_peak_labels(roofs: Sequence[Row], kinds: Set[str], frame: ChartFrame) -> list[_Box]:
+    """Where the names of the peaks stand: above them, at the right."""
+    found = []
+    for roof in roofs:
+        if "limit" in roof and roof["name"] in kinds:
+            x, y = frame.place({"x": frame.right, "y": roof["limit"]})
+            found.append((x - _LETTER_PIXELS * len(roof["words"]), y - _LINE_PIXELS - 4, x + 40, y + 2))
+    return found
+
+
+def _box_around(x: float, y: float, radius: float) -> _Box:
+    return x - radius, y - radius, x + radius, y + radius
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _round_down(number: float) -> float:
+    return 10.0 ** math.floor(math.log10(number))
+
+
+def _round_up(number: float) -> float:
+    return 10.0 ** math.ceil(math.log10(number))
+
+
+def _round_half_up(number: float) -> float:
+    """To the next power of ten, or half of its way."""
+    power = _round_up(number)
+    return power / 3 if number <= power / 3 else power

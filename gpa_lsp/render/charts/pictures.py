@@ -1,0 +1,53 @@
+"""Charts as pictures, drawn without a browser by vl-convert."""
+
+from typing import Any
+
+from gpa_lsp.errors import MissingToolError, ToolError
+from gpa_lsp.render.charts.themes import build_config
+
+
+def draw_svg(spec: dict[str, Any], dark: bool = False) -> str:
+    """A Vega-Lite specification as SVG; nothing is loaded from a network.
+
+    Args:
+        spec: with its data in it.
+        dark: light marks on dark ground.
+
+    Raises:
+        MissingToolError: vl-convert is not installed.
+        ToolError: the specification cannot be drawn.
+    """
+    convert = _load()
+    try:
+        return str(convert.vegalite_to_svg(spec, config=build_config(dark=dark), allowed_base_urls=[]))
+    except (ValueError, RuntimeError) as error:
+        raise ToolError("vl-convert", f"cannot draw the chart: {error}") from error
+
+
+def draw_png(spec: dict[str, Any], dark: bool = False, scale: float = 2) -> bytes:
+    """The same as PNG.
+
+    Args:
+        spec: with its data in it.
+        dark: light marks on dark ground.
+        scale: pixels of the picture per pixel of the specification.
+
+    Raises:
+        MissingToolError: vl-convert is not installed.
+        ToolError: the specification cannot be drawn.
+    """
+    convert = _load()
+    try:
+        return bytes(convert.vegalite_to_png(spec, config=build_config(dark=dark), scale=scale, allowed_base_urls=[]))
+    except (ValueError, RuntimeError) as error:
+        raise ToolError("vl-convert", f"cannot draw the chart: {error}") from error
+
+
+def _load() -> Any:
+    try:
+        import vl_convert  # brings a JavaScript engine of 50 MB; only where charts are drawn
+    except ImportError as error:
+        raise MissingToolError(
+            "vl-convert-python", needed_for="drawing charts", install="pip install vl-convert-python"
+        ) from error
+    return vl_convert

@@ -1,0 +1,197 @@
+"""The layers of the roofline chart, from back to front: roofs, ridge points, ways to the roofs, arrows, points, names."""
+
+from typing import Any
+
+from gpa_lsp.render.charts.chart_axes import ChartAxes, Layer
+from gpa_lsp.render.charts.chart_frame import ChartFrame
+from gpa_lsp.render.charts.roof_layers import draw_diagonals, draw_peaks, draw_ridges, name_diagonals, name_peaks
+
+_IS_SHOWN = "indexof(shown_rows, datum.row) >= 0 && indexof(drawn_levels, datum.level) >= 0 && indexof(drawn_kinds, datum.kind) >= 0"
+_IS_QUIET = "isValid(focused_row) && focused_row !== datum.row"
+_ARROW_HEAD = "M0,0L0.7,2L0,1.5L-0.7,2Z"
+"""Upright, its tip where the arrow ends."""
+_ROW_FIELDS = ["kernel", "launch", "seconds", "time", "before", "whole"]
+
+
+def build_layers(frame: ChartFrame, counts_instructions: bool, legends: dict[str, Any]) -> list[Layer]:
+    """All of them.
+
+    Args:
+        frame: the ends of the axes.
+        counts_instructions: the second view.
+        legends: the encodings of colour and shape.
+    """
+    axes = ChartAxes(frame, counts_instructions)
+    colour = {**legends["color"], "field": "name"}
+    return [
+        draw_diagonals(axes, colour),
+        draw_peaks(axes),
+        name_diagonals(axes, colour),
+        name_peaks(axes),
+        draw_ridges(axes),
+        _draw_spans(axes),
+        _draw_headroom(axes),
+        _draw_arrows(axes),
+        _draw_points(axes, legends),
+        _draw_arrow_heads(axes),
+        _draw_names(axes, is_focus=False),
+        _draw_names(axes, is_focus=True),
+    ]
+
+
+def _write(number: str) -> str:
+    """An expression that writes a number with a prefix, apart from it: ``32 T``."""
+    return f"replace(format({number}, '.3~s'), regexp('([A-Za-z]?)$'), ' $1')"
+
+
+def _draw_spans(axes: ChartAxes) -> Layer:
+    """A faint line through the points of one kernel and type, which differ in the level only."""
+    return {
+        "data": {"name": "points"},
+        "transform": [
+            {"filter": _IS_SHOWN},
+            {
+                "aggregate": [
+                    {"op": "min", "field": "x", "as": "x1"},
+                    {"op": "max", "field": "x", "as": "x2"},
+                    {"op": "mean", "field": "y", "as": "y1"},
+                ],
+                "groupby": ["row", "kind"],
+            },
+            {"filter": "datum.x2 > datum.x1"},
+        ],
+        "mark": {"type": "rule", "style": "peak", "strokeWidth": 1, "clip": True},
+        "encoding": {
+            **axes.both("x1", "y1"),
+            "x2": {"field": "x2"},
+            "opacity": {"condition": {"test": _IS_QUIET, "value": 0.12}, "value": 0.55},
+        },
+    }
+
+
+def _draw_headroom(axes: ChartAxes) -> Layer:
+    """From the points of the row in focus up to what is attainable."""
+    return {
+        "data": {"name": "points"},
+        "transform": [{"filter": f"datum.row === focused_row && datum.a > datum.y && {_IS_SHOWN}"}],
+        "mark": {"type": "rule", "style": "headroom", "clip": True},
+        "encoding": {**axes.both("x", "y"), "y2": {"field": "a"}},
+    }
+
+
+def _draw_arrows(axes: ChartAxes) -> Layer:
+    return {
+        "data": {"name": "arrows"},
+        "transform": [{"filter": _IS_SHOWN}],
+        "mark": {"type": "rule", "style": "arrow", "clip": True},
+        "encoding": {
+            **axes.both("x", "y"),
+            "x2": {"field": "x2"},
+            "y2": {"field": "y2"},
+            "strokeDash": {"condition": {"test": "datum.measured", "value": [1, 0]}, "value": [4, 3]},
+            "opacity": {"condition": {"test": _IS_QUIET, "value": 0.2}, "value": 0.9},
+            "tooltip": {"field": "label", "type": "nominal"},
+        },
+    }
+
+
+def _draw_arrow_heads(axes: ChartAxes) -> Layer:
+    """A triangle at the end of each arrow, turned as the arrow is on the screen."""
+    frame = axes.frame
+    decades = f"log({frame.right!r} / {frame.left!r})"
+    rise = f"log((all_peaks ? {frame.highest!r} : {frame.top!r}) / {frame.bottom!r})"
+    return {
+        "data": {"name": "arrows"},
+        "transform": [
+            {"filter": _IS_SHOWN},
+            {
+                "calculate": f"atan2(log(datum.x2 / datum.x) * width / {decades}, log(datum.y2 / datum.y) * height / {rise}) * 180 / PI",
+                "as": "angle",
+            },
+        ],
+        "mark": {
+            "type": "point",
+            "style": "arrow-head",
+            "shape": _ARROW_HEAD,
+            "size": 60,
+            "filled": True,
+            "clip": True,
+        },
+        "encoding": {
+            **axes.both("x2", "y2"),
+            "angle": {"field": "angle", "type": "quantitative", "scale": None},
+            "opacity": {"condition": {"test": _IS_QUIET, "value": 0.2}, "value": 0.9},
+            "tooltip": {"field": "label", "type": "nominal"},
+        },
+    }
+
+
+def _draw_points(axes: ChartAxes, legends: dict[str, Any]) -> Layer:
+    y_unit = "datum.kind === 'INT32' || datum.kind === 'INT8 tensor' ? 'IOP/s' : 'FLOP/s'"
+    if axes.y_unit == "inst/s":
+        y_unit = "'inst/s'"
+    return {
+        "name": "points",
+        "data": {"name": "points"},
+        "transform": [
+            {"filter": _IS_SHOWN},
+            {"lookup": "row", "from": {"data": {"name": "rows"}, "key": "id", "fields": _ROW_FIELDS}},
+            {"calculate": f"{_write('datum.y')} + ({y_unit})", "as": "achieved"},
+            {"calculate": f"format(datum.x, '.3~r') + ' {axes.x_unit}'", "as": "intensity"},
+            {
+                "calculate": f"datum.a > 0 ? {_write('datum.a')} + ({y_unit}) + ', reached ' + format(datum.y / datum.a, '.1%') : 'unknown'",
+                "as": "attainable",
+            },
+        ],
+        "mark": {"type": "point", "strokeWidth": 1.5, "clip": True, "cursor": "pointer"},
+        "encoding": {
+            **axes.both("x", "y"),
+            **legends,
+            "fill": {**legends["color"], "legend": None},
+            "fillOpacity": {"condition": {"test": "datum.before", "value": 0}, "value": 0.55},
+            "size": {
+                "field": "seconds",
+                "type": "quantitative",
+                "scale": {"type": "sqrt", "range": [45, 420], "zero": True},
+                "legend": None,
+            },
+            "opacity": {"condition": {"test": _IS_QUIET, "value": 0.25}, "value": 1},
+            "order": {"field": "seconds", "sort": "descending"},
+            "tooltip": [
+                {"field": field, "type": "nominal", "title": title}
+                for field, title in (
+                    ("kernel", "kernel"),
+                    ("launch", "launch"),
+                    ("time", "time"),
+                    ("kind", "operations"),
+                    ("level", "bytes of"),
+                    ("intensity", "intensity"),
+                    ("achieved", "achieved"),
+                    ("attainable", "attainable"),
+                )
+            ],
+        },
+    }
+
+
+def _draw_names(axes: ChartAxes, *, is_focus: bool) -> Layer:
+    """Names where there is room; of the row in focus, right of its rightmost point of each type."""
+    chosen: list[Layer] = [{"filter": f"isValid(datum.name) && !isValid(focused_row) && {_IS_SHOWN}"}]
+    if is_focus:
+        chosen = [
+            {"filter": f"datum.row === focused_row && {_IS_SHOWN}"},
+            {
+                "window": [{"op": "row_number", "as": "rank"}],
+                "sort": [{"field": "x", "order": "descending"}],
+                "groupby": ["kind"],
+            },
+            {"filter": "datum.rank === 1"},
+            {"lookup": "row", "from": {"data": {"name": "rows"}, "key": "id", "fields": ["kernel"]}},
+            {"calculate": "truncate(datum.kernel, 40)", "as": "name"},
+        ]
+    return {
+        "data": {"name": "points"},
+        "transform": chosen,
+        "mark": {"type": "text", "style": "name", "align": "left", "baseline": "middle", "dx": 13, "aria": False},
+        "encoding": {**axes.both("x", "y"), "text": {"field": "name", "type": "nominal"}},
+    }

@@ -1,0 +1,290 @@
+"""What a roofline chart draws, as rows: kernels and launches, their points, machines with their roofs and ridge points, and arrows."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpa_lsp.analyses.roofline_model import InstructionPoint, Point, Roofline
+from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.render.findings import name_kernels
+from gpa_lsp.render.numbers import (
+    format_bytes_per_s,
+    format_instructions_per_s,
+    format_operations_per_s,
+    format_transactions_per_s,
+)
+from gpa_lsp.report.model import KernelReport
+
+Row = dict[str, Any]
+"""One row of a data set: JSON values only."""
+
+ISSUE = "instruction issue"
+"""The one roof of the second view that is no level of the memory."""
+
+_SAME_MACHINE_DIGITS = 2
+"""Machines whose roofs agree to so many digits are drawn as one: clocks differ a little from kernel to kernel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedRow:
+    """What can be selected: a kernel, or one of its launches.
+
+    Attributes:
+        row_id: ``k0``, a launch ``k0.3``; of the profile before, ``b0`` and ``b0.3``.
+        kernel: the kernel it is, or is a launch of.
+        name: short, different for different kernels.
+        launch_index: position in the profile; None for all launches together.
+        roofline: where it stands.
+        machine: whose roofs.
+        is_before: measured before the change.
+    """
+
+    row_id: str
+    kernel: KernelReport
+    name: str
+    launch_index: int | None
+    roofline: Roofline
+    machine: Machine
+    is_before: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """All launches together."""
+        return self.launch_index is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """How a point moves, or would move.
+
+    Attributes:
+        row_id: of the :class:`PlacedRow` it belongs to.
+        label: what moves it, e.g. ``measured change`` or the name of a suggestion.
+        kind: type of operation.
+        level: of the memory.
+        start: intensity and rate where it begins.
+        end: where it ends.
+        is_measured: both ends were measured; False for a prediction.
+    """
+
+    row_id: str
+    label: str
+    kind: OperationKind
+    level: MemoryLevel
+    start: tuple[float, float]
+    end: tuple[float, float]
+    is_measured: bool
+
+
+def place_kernels(
+    kernels: Sequence[KernelReport], before: Sequence[KernelReport] = (), *, max_launches: int = 20
+) -> tuple[PlacedRow, ...]:
+    """Everything that can be selected: kernels in the order given, each followed by its launches, then those of before.
+
+    Args:
+        kernels: those without a roofline are left out, and a kernel of which only launches could be placed has no row for the whole.
+        before: the same of the profile before the change.
+        max_launches: of each kernel, longest first; a kernel with a single launch has none of its own, since it is the whole.
+    """
+    names = name_kernels([*kernels, *before])
+    placed: list[PlacedRow] = []
+    for letter, group in (("k", kernels), ("b", before)):
+        for position, kernel in enumerate(group):
+            placed.extend(_place(kernel, names[kernel.name], f"{letter}{position}", max_launches))
+    return tuple(placed)
+
+
+def _place(kernel: KernelReport, name: str, row_id: str, max_launches: int) -> Iterator[PlacedRow]:
+    roofline = None if kernel.analyses is None else kernel.analyses.roofline
+    if roofline is None:
+        return
+    common: dict[str, Any] = {
+        "kernel": kernel,
+        "name": name,
+        "machine": roofline.machine,
+        "is_before": row_id.startswith("b"),
+    }
+    if roofline.whole is not None:
+        yield PlacedRow(row_id=row_id, launch_index=None, roofline=roofline.whole, **common)
+    if len(roofline.launches) < 2 and roofline.whole is not None:
+        return
+    for position, launch in enumerate(roofline.launches[:max_launches]):
+        yield PlacedRow(row_id=f"{row_id}.{position}", launch_index=launch.launch_index, roofline=launch, **common)
+
+
+def group_machines(rows: Iterable[PlacedRow]) -> tuple[tuple[Machine, ...], dict[str, int]]:
+    """The machines that are drawn apart, and which of them each row stands under (row id → position)."""
+    found: dict[tuple[object, ...], int] = {}
+    machines: list[Machine] = []
+    positions: dict[str, int] = {}
+    for row in rows:
+        key = _describe_roofs(row.machine)
+        if key not in found:
+            found[key] = len(machines)
+            machines.append(row.machine)
+        positions[row.row_id] = found[key]
+    return tuple(machines), positions
+
+
+def _describe_roofs(machine: Machine) -> tuple[object, ...]:
+    peaks = tuple((peak.kind, _round(peak.ops_per_s)) for peak in machine.peaks)
+    bandwidths = tuple((bandwidth.level, _round(bandwidth.bytes_per_s)) for bandwidth in machine.bandwidths)
+    return machine.name, machine.clocks.basis, peaks, bandwidths
+
+
+def _round(rate: float | None) -> float | None:
+    return None if rate is None else float(f"{rate:.{_SAME_MACHINE_DIGITS - 1}e}")
+
+
+def is_drawable(*numbers: float | None) -> bool:
+    """Numbers a logarithmic axis can show."""
+    return all(number is not None and 0 < number < math.inf for number in numbers)
+
+
+def build_point(row_id: str, point: Point) -> Row:
+    """A point as a row: id, type, level, x, y and attainable rate (``a``, None where unknown)."""
+    return {
+        "row": row_id,
+        "kind": point.kind.value,
+        "level": point.level.value,
+        "x": _shorten(point.intensity),
+        "y": _shorten(point.achieved_ops_per_s),
+        "a": None if not is_drawable(point.attainable_ops_per_s) else _shorten(point.attainable_ops_per_s or 0.0),
+    }
+
+
+def build_instruction_point(row_id: str, point: InstructionPoint) -> Row:
+    """A point of the second view, with the same columns."""
+    return {
+        "row": row_id,
+        "kind": ISSUE,
+        "level": point.level.value,
+        "x": _shorten(point.intensity),
+        "y": _shorten(point.achieved_per_s),
+        "a": None if not is_drawable(point.attainable_per_s) else _shorten(point.attainable_per_s or 0.0),
+    }
+
+
+def build_roofs(machine: Machine, position: int) -> Iterator[Row]:
+    """Diagonals (``slope``, bytes per second) and horizontals (``limit``, operations per second) of a machine whose clocks are known."""
+    for bandwidth in machine.bandwidths:
+        if is_drawable(bandwidth.bytes_per_s):
+            yield {
+                "machine": position,
+                "name": bandwidth.level.value,
+                "slope": bandwidth.bytes_per_s,
+                "words": _name_roof(
+                    bandwidth.level.value, format_bytes_per_s(bandwidth.bytes_per_s), bandwidth.is_certain
+                ),
+                "source": bandwidth.source,
+            }
+    for peak in machine.peaks:
+        if is_drawable(peak.ops_per_s):
+            yield {
+                "machine": position,
+                "name": peak.kind.value,
+                "limit": peak.ops_per_s,
+                "words": _name_roof(
+                    peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind), peak.is_certain
+                ),
+                "source": peak.source,
+            }
+
+
+def build_instruction_roofs(
+    machine: Machine, position: int, transaction_bytes: dict[MemoryLevel, int]
+) -> Iterator[Row]:
+    """The same of the second view: transactions per second of a level, and instructions per second.
+
+    Args:
+        machine: whose.
+        position: its number.
+        transaction_bytes: bytes of one transaction by level, for the levels that have points.
+    """
+    for level, size in transaction_bytes.items():
+        bandwidth = machine.find_bandwidth(level)
+        if bandwidth is not None and is_drawable(bandwidth.bytes_per_s):
+            rate = (bandwidth.bytes_per_s or 0.0) / size
+            yield {
+                "machine": position,
+                "name": level.value,
+                "slope": rate,
+                "words": _name_roof(level.value, format_transactions_per_s(rate), bandwidth.is_certain),
+                "source": bandwidth.source,
+            }
+    if is_drawable(machine.issue_per_s):
+        yield {
+            "machine": position,
+            "name": ISSUE,
+            "limit": machine.issue_per_s,
+            "words": _name_roof(ISSUE, format_instructions_per_s(machine.issue_per_s), True),
+            "source": "warp instructions the schedulers can issue",
+        }
+
+
+def find_ridges(roofs: Sequence[Row]) -> Iterator[Row]:
+    """Where a diagonal meets a horizontal of the same machine: left of it the memory is the limit, right of it the units."""
+    for slope in (roof for roof in roofs if "slope" in roof):
+        for limit in (roof for roof in roofs if "limit" in roof and roof["machine"] == slope["machine"]):
+            yield {
+                "machine": slope["machine"],
+                "level": slope["name"],
+                "kind": limit["name"],
+                "x": _shorten(limit["limit"] / slope["slope"]),
+                "y": limit["limit"],
+            }
+
+
+def find_changes(rows: Sequence[PlacedRow]) -> Iterator[Arrow]:
+    """From where a kernel stood before to where it stands now: kernels of the same linkage name, for every type and level both have."""
+    earlier = {row.kernel.mangled_name: row for row in rows if row.is_before and row.is_whole}
+    for row in rows:
+        old = earlier.get(row.kernel.mangled_name)
+        if row.is_before or not row.is_whole or old is None:
+            continue
+        starts = {(point.kind, point.level): point for point in old.roofline.points}
+        for point in row.roofline.points:
+            start = starts.get((point.kind, point.level))
+            if start is not None:
+                yield Arrow(
+                    row_id=row.row_id,
+                    label="measured change",
+                    kind=point.kind,
+                    level=point.level,
+                    start=(start.intensity, start.achieved_ops_per_s),
+                    end=(point.intensity, point.achieved_ops_per_s),
+                    is_measured=True,
+                )
+
+
+def build_arrow(arrow: Arrow) -> Row | None:
+    """An arrow as a row; None where its ends cannot be drawn or are the same."""
+    (x, y), (x2, y2) = arrow.start, arrow.end
+    if not is_drawable(x, y, x2, y2) or (x, y) == (x2, y2):
+        return None
+    return {
+        "row": arrow.row_id,
+        "label": arrow.label,
+        "kind": arrow.kind.value,
+        "level": arrow.level.value,
+        "x": _shorten(x),
+        "y": _shorten(y),
+        "x2": _shorten(x2),
+        "y2": _shorten(y2),
+        "measured": arrow.is_measured,
+    }
+
+
+def list_transaction_bytes(rows: Iterable[PlacedRow]) -> dict[MemoryLevel, int]:
+    """Bytes of one transaction of each level that has a point of the second view."""
+    return {point.level: point.transaction_bytes for row in rows for point in row.roofline.instruction_points}
+
+
+def _name_roof(name: str, rate: str, is_certain: bool) -> str:
+    return f"{name}: {rate}" + ("" if is_certain else " (assumed)")
+
+
+def _shorten(number: float) -> float:
+    """Six digits: what a chart needs of a number, and half of its length in a page."""
+    return float(f"{number:.6g}")

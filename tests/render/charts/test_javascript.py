@@ -1,0 +1,43 @@
+"""The bundle of JavaScript and its place in the cache."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.errors import MissingToolError
+from gpa_lsp.render.charts import javascript
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv(javascript.FOLDER_VARIABLE, str(tmp_path))
+    javascript.read_javascript.cache_clear()
+    yield tmp_path / "charts"
+    javascript.read_javascript.cache_clear()
+
+
+def test_the_bundle_is_kept_and_a_damaged_one_made_again(cache: Path) -> None:
+    script = javascript.read_javascript()
+    assert "window.vegaEmbed" in script
+    assert "</script" not in script.lower()
+    (kept,) = cache.iterdir()
+    whole = kept.read_bytes()
+    for damaged in (b"", whole[:100], whole[:32] + zlib.compress(b"alert(1)")):
+        kept.write_bytes(damaged)
+        javascript.read_javascript.cache_clear()
+        assert javascript.read_javascript() == script
+        assert kept.read_bytes() == whole
+    assert [path.name for path in cache.iterdir()] == [kept.name]
+
+
+def test_a_folder_that_cannot_be_made_costs_only_time(cache: Path) -> None:
+    cache.write_text("a file where the folder should be")
+    assert "vegaEmbed" in javascript.read_javascript()
+
+
+def test_without_vl_convert_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
+    with pytest.raises(MissingToolError, match="pip install vl-convert-python"):
+        javascript.read_javascript()
