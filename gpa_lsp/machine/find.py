@@ -1,37 +1,26 @@
-"""Find the roofs of a GPU: :func:`find_machine` from a device and a launch on it.
+"""Find the roofs of a GPU: :func:`find_machine` from a device and a launch on it, :func:`find_machine_by_name` from published figures.
 
 Peaks per cycle come from the launch's own counters where they were collected, else from the architecture's table and the number of SMs.
 Clocks come from the launch, so that roofs and points stand on equal footing; without a launch they are the highest the device states.
 """
 
-from collections.abc import Iterator
-
+from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
+from gpa_lsp.errors import InputError
+from gpa_lsp.machine.build import KnownGpu, build_machine
 from gpa_lsp.machine.clocks import find_device_clocks, find_launch_clocks
-from gpa_lsp.machine.counters import (
-    CounterPeak,
-    read_attribute,
-    read_dram_peak,
-    read_l1_peak,
-    read_l2_peak,
-    read_operation_peaks,
+from gpa_lsp.machine.counters import read_attribute
+from gpa_lsp.machine.model import ClockBasis, Clocks, Machine, RoofOrigin
+from gpa_lsp.machine.products import (
+    Accumulation,
+    Product,
+    find_product,
+    find_product_of,
+    list_product_names,
 )
-from gpa_lsp.machine.model import (
-    Bandwidth,
-    ClockBasis,
-    Clocks,
-    Machine,
-    MemoryLevel,
-    OperationKind,
-    Peak,
-    RoofOrigin,
-)
-from gpa_lsp.machine.rates import Rate, list_operation_rates, read_rate
 from gpa_lsp.profile.model import Device, Launch
 
-TRANSFERS_PER_CLOCK = 2
-"""Bits per pin and cycle of the memory clock that devices and ``dram__cycles`` report: both edges of it, on HBM2 to HBM3, GDDR6, GDDR6X and
-GDDR7 alike, since the reported clock of GDDR is that of its data strobe and not of its commands."""
+__all__ = ["find_machine", "find_machine_by_name", "list_product_names"]
 
 
 def find_machine(device: Device, architecture: Architecture | None, launch: Launch | None) -> Machine | None:
@@ -46,139 +35,97 @@ def find_machine(device: Device, architecture: Architecture | None, launch: Laun
         None when not one roof is known: neither counters nor the number of SMs with a table.
     """
     usable = None if launch is None or launch.failure is not None else launch
-    clocks, doubts = _choose_clocks(device, usable)
-    peaks = tuple(_build_peaks(device, architecture, usable, clocks))
-    bandwidths = tuple(_build_bandwidths(device, architecture, usable, clocks))
-    if not peaks and not bandwidths:
-        return None
-    return Machine(
+    product = find_product_of(device)
+    clocks, doubts = _choose_clocks(device, product, usable)
+    is_boost = clocks.basis is ClockBasis.BOOST
+    bus_bits = read_attribute(device, "global_memory_bus_width")
+    slices = read_attribute(device, "l2s_count")
+    gpu = KnownGpu(
         name=device.name or "unknown GPU",
         compute_capability=device.compute_capability,
         sm_count=device.sm_count,
+        architecture=architecture,
+        launch=usable,
         clocks=clocks,
-        peaks=peaks,
-        bandwidths=bandwidths,
-        issue_per_cycle=_find_issue_rate(device, architecture),
-        doubts=(*doubts, *_list_doubts(peaks, bandwidths)),
+        tensor_hz=_find_tensor_clock(product) if is_boost and product is not None else None,
+        accumulation=_find_accumulation(device, product),
+        l2_slices=slices if slices is not None or product is None else product.l2_slices,
+        memory_bus_bits=bus_bits if bus_bits is not None or product is None else product.memory_bus_bits,
+        origin=RoofOrigin.DEVICE,
+        perf_ratio=read_attribute(device, "single_to_double_precision_perf_ratio"),
     )
+    return build_machine(gpu, doubts)
 
 
-def _choose_clocks(device: Device, launch: Launch | None) -> tuple[Clocks, list[str]]:
+def find_machine_by_name(name: str, basis: ClockBasis = ClockBasis.BOOST) -> Machine:
+    """The theoretical roofs of a product, from published figures.
+
+    Args:
+        name: of the product or as the driver reports it; case, spaces and the vendor's brand words do not matter.
+        basis: :attr:`~ClockBasis.BOOST` or :attr:`~ClockBasis.BASE`.
+
+    Raises:
+        InputError: no product has this name (the message lists near ones), or its base clock is not known.
+        ValueError: another basis.
+
+    >>> machine = find_machine_by_name("RTX 3090")
+    >>> round(machine.peaks[1].ops_per_s / 1e12, 1), machine.peaks[1].kind.value
+    (35.6, 'FP32')
+    """
+    if basis not in (ClockBasis.BOOST, ClockBasis.BASE):
+        raise ValueError(f"a product has no clock {basis.value!r}")
+    product = find_product(name)
+    sm_hz = product.sm_boost_hz if basis is ClockBasis.BOOST else product.sm_base_hz
+    if sm_hz is None:
+        raise InputError(f"the base clock of {product.name} is not known", remedy="use its boost clock")
+    gpu = KnownGpu(
+        name=product.name,
+        compute_capability=product.compute_capability,
+        sm_count=product.sm_count,
+        architecture=find_architecture(product.compute_capability),
+        launch=None,
+        clocks=Clocks(basis=basis, sm_hz=sm_hz, l2_hz=None, dram_hz=product.memory_clock_hz, source=product.sources[0]),
+        tensor_hz=_find_tensor_clock(product) if basis is ClockBasis.BOOST else None,
+        accumulation=product.fp32_accumulation,
+        l2_slices=product.l2_slices,
+        memory_bus_bits=product.memory_bus_bits,
+        origin=RoofOrigin.PRODUCT,
+        perf_ratio=None,
+    )
+    machine = build_machine(gpu)
+    assert machine is not None  # a product states its SMs, and its architecture has a table: a test builds each
+    return machine
+
+
+def _choose_clocks(device: Device, product: Product | None, launch: Launch | None) -> tuple[Clocks, tuple[str, ...]]:
     measured = None if launch is None else find_launch_clocks(launch)
     if measured is not None:
-        return measured, []
+        return measured, ()
     clocks = find_device_clocks(device)
-    if clocks.basis is ClockBasis.UNKNOWN:
-        return clocks, ["No clock is known: roofs are per cycle only."]
-    if launch is None:
-        return clocks, []
-    return clocks, [
-        "The launch's clocks were not collected: the roofs hold at the boost clock, and it may have run at a lower one."
-    ]
-
-
-def _build_peaks(
-    device: Device, architecture: Architecture | None, launch: Launch | None, clocks: Clocks
-) -> Iterator[Peak]:
-    stated = {} if launch is None else read_operation_peaks(launch)
-    rates = {} if architecture is None else list_operation_rates(architecture)
-    for kind in OperationKind:
-        counter, rate = stated.get(kind), rates.get(kind)
-        if counter is not None:
-            yield _build_peak(kind, counter.per_cycle, clocks, RoofOrigin.COUNTERS, counter.source)
-        elif rate is not None and device.sm_count:
-            per_cycle = rate.per_cycle * device.sm_count
-            yield _build_peak(kind, per_cycle, clocks, RoofOrigin.DEVICE, rate.source, is_certain=rate.is_certain)
-
-
-def _build_peak(
-    kind: OperationKind, per_cycle: float, clocks: Clocks, origin: RoofOrigin, source: str, *, is_certain: bool = True
-) -> Peak:
-    return Peak(
-        kind=kind,
-        ops_per_cycle=per_cycle,
-        ops_per_s=None if clocks.sm_hz is None else per_cycle * clocks.sm_hz,
-        origin=origin,
-        source=source,
-        is_certain=is_certain,
-    )
-
-
-def _build_bandwidths(
-    device: Device, architecture: Architecture | None, launch: Launch | None, clocks: Clocks
-) -> Iterator[Bandwidth]:
-    caches = None if architecture is None else architecture.caches
-    sms = device.sm_count
-    if architecture is not None and caches is not None and sms:
-        yield from _build_level(
-            MemoryLevel.SHARED, None, read_rate(architecture, caches.shared_bytes_per_cycle, sms), clocks.sm_hz
+    if clocks.basis is ClockBasis.UNKNOWN and product is not None:
+        clocks = Clocks(
+            basis=ClockBasis.BOOST,
+            sm_hz=product.sm_boost_hz,
+            l2_hz=None,
+            dram_hz=product.memory_clock_hz,
+            source=product.sources[0],
         )
-    l1 = (
-        None
-        if architecture is None or caches is None or not sms
-        else read_rate(architecture, caches.l1_bytes_per_cycle, sms)
+    if clocks.basis is ClockBasis.UNKNOWN:
+        return clocks, ("No clock of the SMs is known: their roofs are known per cycle only.",)
+    if launch is None:
+        return clocks, ()
+    doubt = (
+        "The launch's clocks were not collected: the roofs hold at the boost clock, and it may have run at a lower one."
     )
-    yield from _build_level(MemoryLevel.L1, None if launch is None else read_l1_peak(launch), l1, clocks.sm_hz)
-    slices = read_attribute(device, "l2s_count")
-    l2 = (
-        None
-        if architecture is None or caches is None or not slices
-        else read_rate(architecture, caches.l2_slice_bytes_per_cycle, slices)
-    )
-    l2_hz = clocks.l2_hz or clocks.sm_hz
-    yield from _build_level(
-        MemoryLevel.L2,
-        None if launch is None else read_l2_peak(launch),
-        l2,
-        l2_hz,
-        is_clock_known=clocks.l2_hz is not None,
-    )
-    dram = None if launch is None else read_dram_peak(launch)
-    yield from _build_level(MemoryLevel.DRAM, dram, find_dram_rate(device), clocks.dram_hz)
+    return clocks, (doubt,)
 
 
-def find_dram_rate(device: Device) -> Rate | None:
-    """Bytes per cycle of the memory clock, from the width of the bus; None when that is not known."""
-    width = read_attribute(device, "global_memory_bus_width")
-    if width is None:
-        return None
-    source = f"device attribute global_memory_bus_width, {TRANSFERS_PER_CLOCK} transfers per clock"
-    return Rate(per_cycle=width / 8 * TRANSFERS_PER_CLOCK, source=source, is_certain=True)
+def _find_tensor_clock(product: Product) -> float | None:
+    return product.tensor_boost_hz if product.tensor_boost_hz != product.sm_boost_hz else None
 
 
-def _build_level(
-    level: MemoryLevel,
-    counter: CounterPeak | None,
-    rate: Rate | None,
-    clock_hz: float | None,
-    *,
-    is_clock_known: bool = True,
-) -> Iterator[Bandwidth]:
-    found = counter or rate
-    if found is None:
-        return
-    yield Bandwidth(
-        level=level,
-        bytes_per_cycle=found.per_cycle,
-        clock_hz=clock_hz,
-        bytes_per_s=None if clock_hz is None else found.per_cycle * clock_hz,
-        origin=RoofOrigin.DEVICE if counter is None else RoofOrigin.COUNTERS,
-        source=found.source,
-        is_certain=is_clock_known and (counter is not None or rate is None or rate.is_certain),
-    )
-
-
-def _find_issue_rate(device: Device, architecture: Architecture | None) -> float | None:
-    if architecture is None or not device.sm_count:
-        return None
-    sm = architecture.sm
-    return float(device.sm_count * sm.sub_partitions_per_sm.value * sm.issued_instructions_per_cycle.value)
-
-
-def _list_doubts(peaks: tuple[Peak, ...], bandwidths: tuple[Bandwidth, ...]) -> Iterator[str]:
-    assumed = [peak.kind.value for peak in peaks if not peak.is_certain]
-    if assumed:
-        yield f"Rates that are assumed and not documented: {', '.join(assumed)}."
-    assumed = [bandwidth.level.value for bandwidth in bandwidths if not bandwidth.is_certain]
-    if assumed:
-        yield f"Bandwidths that are assumed and not documented: {', '.join(assumed)}."
+def _find_accumulation(device: Device, product: Product | None) -> Accumulation | None:
+    """By product, else by the brand: every GeForce board since Turing accumulates at half rate, some other boards too."""
+    if product is not None:
+        return product.fp32_accumulation
+    return Accumulation.HALF if device.name is not None and "geforce" in device.name.lower() else None
