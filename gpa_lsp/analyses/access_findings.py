@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpa_lsp.analyses.access_columns import AccessColumns, Transfers
+from gpa_lsp.analyses.access_columns import SECTOR_BYTES, WARP_THREADS, AccessColumns, Transfers
 from gpa_lsp.analyses.access_lines import LineTransfers, count_widths, find_line_pattern
 from gpa_lsp.analyses.access_patterns import (
     CONFLICT_REMEDY,
@@ -22,6 +22,10 @@ _MATTERS = 0.1
 """From this share of the kernel's samples on, a finding is one of those that hold it up."""
 _BUSY = 0.6
 """From this share of its rate on, a memory is busy."""
+_WORTH_NAMING = 0.01
+"""Local memory with a smaller share of sectors and of samples is not spoken of."""
+_IDLE_BYTES = 16.0
+"""From fewer bytes asked for per sector on, the sectors are badly used though they are the fewest."""
 _QUEUE = 0.05
 """From this share of samples in the queue of memory instructions on, fewer of them help."""
 _NARROW_BYTES = 4
@@ -36,12 +40,14 @@ def find_excess_sectors(
 ) -> list[Finding]:
     """One finding for each of the lines with the largest excess of sectors, or one that says there is none."""
     if transfers.excess_ratio < LEAST_EXCESS and not _any_matters(facts, lines):
-        return [_praise("Global accesses touch", transfers, "sectors")]
+        return [_describe_idle_bytes(columns, transfers) or _praise("Global accesses touch", transfers, "sectors")]
     excess = lines.actual - lines.ideal
     findings = []
     for line in rank_lines(excess, _MOST_LINES):
         pattern = find_line_pattern(columns, transfers, lines, line)
-        if pattern is Pattern.NEIGHBOURS:
+        if pattern is Pattern.NEIGHBOURS or not _is_worth_a_sentence(
+            facts, transfers, lines, line, has_any=bool(findings)
+        ):
             continue
         kind = _name_kind(columns, int(lines.heaviest[line]))
         actual, ideal = lines.per_request(line)
@@ -63,6 +69,8 @@ def find_conflicts(
     findings = []
     for line in rank_lines(excess, _MOST_LINES):
         if lines.excess_ratio(line) < LEAST_EXCESS:
+            continue
+        if not _is_worth_a_sentence(facts, transfers, lines, line, has_any=bool(findings)):
             continue
         actual, ideal = lines.per_request(line)
         remedy = CONFLICT_REMEDY
@@ -87,6 +95,8 @@ def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIn
     worst = ", ".join(f"{index.places[line]} ({sums[line] / total:.0%})" for line in rank_lines(sums, _MOST_LINES))
     waits = float(columns.waits[columns.is_local].sum())
     share = waits / facts.kernel.total_samples if facts.kernel.total_samples else None
+    if max(total / whole, share or 0.0) < _WORTH_NAMING:
+        return []
     return [
         Finding(
             text=f"Local memory takes {total:,.0f} sectors, {total / whole:.0%} of those of local and global memory together; most at {worst}.",
@@ -176,6 +186,33 @@ def _any_matters(facts: KernelFacts, lines: LineTransfers) -> bool:
     return bool(samples and np.any(lines.waits[has_pattern] >= _MATTERS * samples))
 
 
+def _is_worth_a_sentence(
+    facts: KernelFacts, transfers: Transfers, lines: LineTransfers, line: int, *, has_any: bool
+) -> bool:
+    """It is the first, or its excess or the samples that wait for it are not small."""
+    samples = facts.kernel.total_samples
+    part = (lines.actual[line] - lines.ideal[line]) / transfers.actual.sum()
+    waiting = lines.waits[line] * lines.excess_ratio(line) / samples if samples else 0.0
+    return bool(not has_any or part >= LEAST_EXCESS or waiting >= LEAST_EXCESS)
+
+
+def _describe_idle_bytes(columns: AccessColumns, transfers: Transfers) -> Finding | None:
+    """Where the sectors are the fewest for the threads that take part, but these are few: how much of a sector they ask for."""
+    if columns.threads is None:
+        return None
+    moving = transfers.actual > 0
+    asked = np.minimum(columns.threads * columns.width_bytes, transfers.actual * SECTOR_BYTES)
+    used_bytes = float(asked[moving].sum()) / float(transfers.actual.sum())
+    threads = float(columns.threads[moving].sum()) / max(float(transfers.requests.sum()), 1.0)
+    if not 0 < used_bytes < _IDLE_BYTES:
+        return None
+    return Finding(
+        text=f"Global accesses touch as few sectors as the threads that take part need, but these are {threads:.1f} of {WARP_THREADS} per access "
+        f"on average, and ask for {used_bytes:.1f} of the {SECTOR_BYTES} bytes of each sector.",
+        remedy="Let all threads of a warp take part, on neighbouring elements: larger blocks, or work spread over the warp instead of one thread.",
+    )
+
+
 def _praise(words: str, transfers: Transfers, unit: str) -> Finding:
     share = transfers.excess_ratio
     rest = "" if share == 0 else f" ({share:.1%} too many)"
@@ -186,7 +223,7 @@ def _weigh(facts: KernelFacts, text: str, remedy: str, lines: LineTransfers, lin
     samples = facts.kernel.total_samples
     share = float(lines.waits[line]) / samples if samples else None
     words = "" if share is None else f" {share:.0%} of the samples wait for this line's accesses."
-    matters = share is not None and share * lines.excess_ratio(line) >= _MATTERS / 2
+    matters = share is not None and share * lines.excess_ratio(line) >= _MATTERS
     return Finding(text=text + words, weight=Weight.HIGH if matters else Weight.PLAIN, remedy=remedy, share_ratio=share)
 
 

@@ -47,13 +47,14 @@ HIT_RATE_METRICS = tuple(name for kind in _KINDS for name in (kind.sectors, kind
 def build_hit_rates(facts: KernelFacts) -> Table | None:
     """The table of the longest launch, with the kinds of access it made; None when no hit rate was collected.
 
-    A kind without sectors has no hit rate, whatever the report says; one whose sectors were not counted keeps its rate.
+    A kind without sectors has no hit rate, whatever the report says; one whose sectors were not counted keeps its rate. Rates are counted in
+    two passes and can exceed 1 by a little; they are shown as 1.
     """
     rows: list[tuple[Cell, ...]] = []
     for kind in _KINDS:
         rate, sectors = facts.metric(kind.rate), facts.metric(kind.sectors)
         if rate is not None and sectors != 0:
-            rows.append((kind.name, None if sectors is None else round(sectors), rate / _PERCENT))
+            rows.append((kind.name, None if sectors is None else round(sectors), min(rate / _PERCENT, 1.0)))
     if not rows:
         return None
     return Table(

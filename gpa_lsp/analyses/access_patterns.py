@@ -10,6 +10,10 @@ LEAST_EXCESS = 0.05
 
 _OWN_SECTOR = 0.9
 """From so many sectors per thread on, threads are taken to touch a sector of their own each."""
+_HALF = 0.45
+_FAR = 6.0
+"""In a block 16 threads wide the two rows of a warp may share sectors: half as many sectors as threads, and many times the least, count too.
+A structure of four elements makes four times the least."""
 _ONE_MORE = 1.5
 """Up to so many sectors beyond the least per access, the start is taken to be misaligned."""
 
@@ -18,7 +22,7 @@ class Pattern(Enum):
     """How the threads of a warp lie in global memory; the values are clauses for people."""
 
     NEIGHBOURS = "neighbouring threads access neighbouring elements"
-    APART = "every thread touches a sector of its own: neighbouring threads are 32 bytes or more apart"
+    APART = "threads touch sectors of their own: neighbouring threads are 32 bytes or more apart"
     STRIDE = "neighbouring threads are some elements apart"
     MISALIGNED = "the accesses begin or end inside a sector"
     SCATTERED_ATOMICS = "atomic operations of one warp go to scattered addresses"
@@ -86,16 +90,19 @@ def find_pattern(shape: RequestShape) -> Pattern:
     Approximation: averages over executions, so a mixture of patterns gets the name of the average.
 
     >>> find_pattern(RequestShape(sectors=32, ideal_sectors=4)), find_pattern(RequestShape(sectors=5, ideal_sectors=4))
-    (<Pattern.APART: 'every thread touches a sector of its own: neighbouring threads are 32 bytes or more apart'>, \
+    (<Pattern.APART: 'threads touch sectors of their own: neighbouring threads are 32 bytes or more apart'>, \
 <Pattern.MISALIGNED: 'the accesses begin or end inside a sector'>)
     >>> find_pattern(RequestShape(sectors=12, ideal_sectors=4)).name, find_pattern(RequestShape(sectors=4, ideal_sectors=4)).name
     ('STRIDE', 'NEIGHBOURS')
+    >>> find_pattern(RequestShape(sectors=16, ideal_sectors=1)).name
+    'APART'
     """
     if shape.excess_ratio < LEAST_EXCESS:
         return Pattern.NEIGHBOURS
     if shape.is_atomic:
         return Pattern.SCATTERED_ATOMICS
-    if shape.sectors >= _OWN_SECTOR * shape.threads:
+    is_far = shape.sectors >= _HALF * shape.threads and shape.sectors >= _FAR * shape.ideal_sectors
+    if is_far or shape.sectors >= _OWN_SECTOR * shape.threads:
         return Pattern.APART
     if shape.sectors - shape.ideal_sectors <= _ONE_MORE:
         return Pattern.MISALIGNED

@@ -108,8 +108,8 @@ def _summarise(columns: AccessColumns) -> str:
             continue
         total, ideal = int(transfers.actual.sum()), int(transfers.ideal.sum())
         if total == 0:
-            parts.append(f"no {transfers.unit} of {name} memory")
-        elif total == ideal:
+            continue
+        if total == ideal:
             parts.append(f"{total:,} {transfers.unit} of {name} memory, the least that could do")
         else:
             share = 100 * transfers.excess_ratio
@@ -118,8 +118,10 @@ def _summarise(columns: AccessColumns) -> str:
             )
     if columns.local_sectors is not None and columns.local_sectors.any():
         parts.append(f"{int(np.sum(columns.local_sectors)):,} sectors of local memory")
-    if not parts:
+    if not parts and columns.global_transfers is None and columns.shared_transfers is None:
         return "What the memory accesses move is not known: the counters by instruction were not collected."
+    if not parts:
+        return "Nothing is moved to or from global, shared or local memory."
     return f"The accesses move {'; '.join(parts)}."
 
 

@@ -1,0 +1,221 @@
+"""What stands out among the lanes of a kernel, as findings, bars and tables."""
+
+import numpy as np
+
+from gpa_lsp.analyses.access_columns import WARP_THREADS
+from gpa_lsp.analyses.answers import Bar, Cell, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.lane_columns import LaneColumns, measure_partial_warps
+from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
+from gpa_lsp.profile.model import Dim3
+
+_MOST_ROWS = 10
+_MOST_LINES = 3
+_WORTH_NAMING = 0.02
+"""From this share of lanes, or of branches, on something is said."""
+_MANY_OFF = 0.05
+"""From this share of lanes on guards are spoken of."""
+_MATTERS = 0.1
+"""From this share of the kernel's samples on, a finding is one of those that hold it up."""
+
+_PARTIAL_REMEDY = "Make the number of threads of a block a multiple of 32, with a bounds check for what is over."
+_DIVERGENCE_REMEDY = (
+    "Let the threads of a warp take the same way: sort or bin the work by what the condition tests, move the condition to whole warps or blocks, "
+    "or let all threads compute both sides where these are short. Loops of different length: give the warp a common queue of work."
+)
+_GUARD_REMEDY = (
+    "Short branches are compiled to guarded instructions, which pass with their lanes switched off. Where a whole stretch is guarded and "
+    "rarely needed, a real branch that whole warps can skip costs less."
+)
+
+
+def estimate_idle_samples(facts: KernelFacts, lanes: LaneColumns) -> float:
+    """The most samples that full warps could save: those of each instruction times its share of idle lanes.
+
+    An upper bound: fewer, fuller warps would issue less, but wait for memory as long.
+    """
+    idle = lanes.lost if lanes.idle is None else lanes.idle
+    share = np.divide(idle, lanes.lanes, out=np.zeros(len(idle)), where=lanes.lanes > 0)
+    return float((facts.all_samples.sum(axis=1) * share).sum())
+
+
+def find_partial_warps(facts: KernelFacts) -> list[Finding]:
+    """A finding where blocks do not fill their last warp; none where all launches do."""
+    block, share = _find_worst_block(facts)
+    if share == 0.0:
+        return []
+    threads = block[0] * block[1] * block[2]
+    noun = "1 thread" if threads == 1 else f"{threads} threads"
+    return [
+        Finding(
+            text=f"A block of {noun} does not fill its last warp: {share:.0%} of all lanes never have a thread.",
+            weight=Weight.HIGH if share >= _MATTERS else Weight.PLAIN,
+            remedy=_PARTIAL_REMEDY,
+        )
+    ]
+
+
+def find_idle_lanes(facts: KernelFacts, lanes: LaneColumns) -> list[Finding]:
+    """What idle and switched-off lanes cost, or that there are few."""
+    total = int(lanes.lanes.sum())
+    if total == 0:
+        return []
+    if lanes.idle is None or lanes.switched_off is None:
+        return _find_lost_lanes(facts, lanes, total)
+    findings = []
+    idle, off = int(lanes.idle.sum()), int(lanes.switched_off.sum())
+    never = _find_worst_block(facts)[1]
+    if idle >= (_WORTH_NAMING + never) * total:
+        findings.append(_describe_idle(facts, lanes, idle, total))
+    if off >= _MANY_OFF * total:
+        findings.append(
+            Finding(
+                text=f"Guards switch off {off / total:.0%} of all lanes (branches not taken are not among them); an instruction whose guard "
+                "fails still takes its turn.",
+                remedy=_GUARD_REMEDY,
+            )
+        )
+    if idle < _WORTH_NAMING * total:
+        average = (total - idle) / total * WARP_THREADS
+        findings.append(
+            Finding(
+                text=f"Warps are full: {average:.1f} of {WARP_THREADS} threads take part on average.",
+                weight=Weight.GOOD,
+            )
+        )
+    return findings
+
+
+def find_divergent_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> list[Finding]:
+    """The lines whose branches part most warps; none where branches hardly do."""
+    uniform = lanes.uniform_ratio
+    if lanes.divergent is None or uniform is None or 1.0 - uniform < _WORTH_NAMING:
+        return []
+    parted = index.sum_by_line(lanes.divergent)
+    executed = index.sum_by_line(np.where(lanes.divergent > 0, lanes.executions, 0))
+    samples = facts.kernel.total_samples
+    cost = estimate_idle_samples(facts, lanes) / samples if samples else 0.0
+    weight = Weight.HIGH if cost >= _MATTERS else Weight.PLAIN
+    return [
+        Finding(
+            text=f"{index.places[line]}: in {parted[line] / max(executed[line], 1.0):.0%} of {executed[line]:,.0f} executions its branches part "
+            f"the threads of the warp ({parted[line] / parted.sum():.0%} of all divergent branches of the kernel).",
+            weight=weight,
+            remedy=_DIVERGENCE_REMEDY,
+        )
+        for line in rank_lines(parted, _MOST_LINES)
+        if parted[line] >= _WORTH_NAMING * parted.sum()
+    ]
+
+
+def build_bars(lanes: LaneColumns) -> tuple[Bar, ...]:
+    """What the lanes do, as parts of one whole."""
+    total = int(lanes.lanes.sum())
+    if total == 0:
+        return ()
+    if lanes.idle is None or lanes.switched_off is None:
+        lost = int(lanes.lost.sum())
+        return (Bar(label="busy", ratio=1 - lost / total), Bar(label="not busy", ratio=lost / total))
+    idle, off = int(lanes.idle.sum()), int(lanes.switched_off.sum())
+    return (
+        Bar(label="busy", ratio=(total - idle - off) / total),
+        Bar(label="switched off by a guard", ratio=off / total),
+        Bar(label="idle: elsewhere, left or never there", ratio=idle / total),
+    )
+
+
+def build_line_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[Table, ...]:
+    """The lines that lose most lanes; nothing where none are lost."""
+    lost = index.sum_by_line(lanes.lost)
+    executed = index.sum_by_line(lanes.executions)
+    samples = index.sum_by_line(facts.all_samples.sum(axis=1))
+    part, work = (None if one is None else index.sum_by_line(one) for one in (lanes.part, lanes.work))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            str(index.places[line]),
+            round(executed[line]),
+            None if part is None else part[line] / executed[line],
+            None if work is None else work[line] / executed[line],
+            round(lost[line] / WARP_THREADS),
+            round(samples[line]),
+        )
+        for line in rank_lines(lost, _MOST_ROWS)
+    ]
+    if not rows:
+        return ()
+    columns = (
+        Column(name="line"),
+        Column(name="warp instructions", quantity=Quantity.COUNT),
+        Column(name="threads that take part", quantity=Quantity.NUMBER),
+        Column(name="threads that work", quantity=Quantity.NUMBER),
+        Column(name="instructions that full warps would save", quantity=Quantity.COUNT),
+        Column(name="samples", quantity=Quantity.SAMPLES),
+    )
+    note = "Of 32. Threads take part when they execute the instruction, and work when its guard holds."
+    return (Table(title="Lost lanes, by line", columns=columns, rows=tuple(rows), note=note),)
+
+
+def build_branch_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[Table, ...]:
+    """The branches that part most warps; nothing where none does."""
+    if lanes.divergent is None:
+        return ()
+    rows: list[tuple[Cell, ...]] = []
+    for row in np.argsort(-lanes.divergent, kind="stable")[:_MOST_ROWS].tolist():
+        parted, executed = int(lanes.divergent[row]), int(lanes.executions[row])
+        if parted > 0:
+            place = str(index.places[int(index.line_of[row])])
+            share = min(parted / executed, 1.0) if executed else None
+            rows.append((place, facts.mnemonic(row), executed, parted, share))
+    if not rows:
+        return ()
+    columns = (
+        Column(name="line"),
+        Column(name="branch"),
+        Column(name="executions", quantity=Quantity.COUNT),
+        Column(name="threads part", quantity=Quantity.COUNT),
+        Column(name="share", quantity=Quantity.RATIO),
+    )
+    return (Table(title="Divergent branches", columns=columns, rows=tuple(rows)),)
+
+
+def _find_worst_block(facts: KernelFacts) -> tuple[Dim3, float]:
+    """The block that fills its last warp least, of all launches, and the share of its lanes without a thread."""
+    blocks = [launch.block for launch in facts.kernel.launches if launch.failure is None]
+    worst = max(blocks, key=measure_partial_warps, default=(WARP_THREADS, 1, 1))
+    return worst, measure_partial_warps(worst)
+
+
+def _describe_idle(facts: KernelFacts, lanes: LaneColumns, idle: int, total: int) -> Finding:
+    samples = facts.kernel.total_samples
+    bound = estimate_idle_samples(facts, lanes) / samples if samples else None
+    words = "" if bound is None else f" At most {bound:.0%} of the samples would go with them."
+    average = (total - idle) / total * WARP_THREADS
+    return Finding(
+        text=f"Of {WARP_THREADS} threads {average:.1f} take part on average. With full warps {idle / WARP_THREADS:,.0f} of "
+        f"{total / WARP_THREADS:,.0f} warp instructions ({idle / total:.0%}) would not be needed.{words}",
+        weight=Weight.HIGH if bound is not None and bound >= _MATTERS else Weight.PLAIN,
+        remedy=_DIVERGENCE_REMEDY,
+        share_ratio=bound,
+    )
+
+
+def _find_lost_lanes(facts: KernelFacts, lanes: LaneColumns, total: int) -> list[Finding]:
+    """What is known where only one of the two counters of threads was collected."""
+    lost = int(lanes.lost.sum())
+    samples = facts.kernel.total_samples
+    bound = estimate_idle_samples(facts, lanes) / samples if samples else None
+    why = (
+        "are elsewhere, have left, or are switched off by a guard"
+        if lanes.work is not None
+        else "are elsewhere or have left"
+    )
+    if lost < _WORTH_NAMING * total:
+        return [Finding(text="Hardly a lane stands idle.", weight=Weight.GOOD)]
+    return [
+        Finding(
+            text=f"Of {WARP_THREADS} threads {(total - lost) / total * WARP_THREADS:.1f} work on average; the others {why}.",
+            weight=Weight.HIGH if bound is not None and bound >= _MATTERS else Weight.PLAIN,
+            remedy=_DIVERGENCE_REMEDY,
+            share_ratio=bound,
+        )
+    ]

@@ -1,0 +1,114 @@
+"""Do the threads of a warp go the same way? Lanes that do nothing, and the branches that part the threads, by line."""
+
+from gpa_lsp.analyses.access_columns import WARP_THREADS
+from gpa_lsp.analyses.answers import MOST_MARKS, Answer, LineMark, Missing, Quantity, Weight
+from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.analyses.lane_columns import LaneColumns, read_lanes
+from gpa_lsp.analyses.lane_findings import (
+    build_bars,
+    build_branch_table,
+    build_line_table,
+    find_divergent_branches,
+    find_idle_lanes,
+    find_partial_warps,
+)
+from gpa_lsp.analyses.line_sums import LineIndex, index_lines, mark_lines
+from gpa_lsp.analyses.questions import Analysis
+
+_NAME = "divergence"
+_TITLE = "How full warps are"
+_SECTION = "SourceCounters"
+_HALF_MARKS = MOST_MARKS // 2
+
+
+def _answer(facts: KernelFacts) -> Answer:
+    lanes = read_lanes(facts)
+    partial = find_partial_warps(facts)
+    if lanes is None:
+        return Answer(
+            analysis=_NAME,
+            title=_TITLE,
+            summary="How many threads take part in the instructions is not known: they were not counted.",
+            findings=tuple(partial),
+            missing=(
+                lack(
+                    "threads per instruction", "inst_executed", "thread_inst_executed", section=_SECTION, needs_all=True
+                ),
+            ),
+            is_known=bool(partial),
+        )
+    index = index_lines(facts)
+    findings = [*partial, *find_idle_lanes(facts, lanes), *find_divergent_branches(facts, lanes, index)]
+    order = list(Weight)
+    return Answer(
+        analysis=_NAME,
+        title=_TITLE,
+        summary=_summarise(lanes),
+        findings=tuple(sorted(findings, key=lambda one: -order.index(one.weight))),
+        bars=build_bars(lanes),
+        tables=(*build_line_table(facts, lanes, index), *build_branch_table(facts, lanes, index)),
+        marks=(*_mark_lost(facts, lanes, index), *_mark_branches(facts, lanes, index)),
+        missing=_list_missing(lanes),
+        is_known=True,
+    )
+
+
+def _summarise(lanes: LaneColumns) -> str:
+    executed = max(int(lanes.executions.sum()), 1)
+    parts = []
+    if lanes.part is not None:
+        parts.append(
+            f"{int(lanes.part.sum()) / executed:.1f} of {WARP_THREADS} threads take part in an instruction on average"
+        )
+    if lanes.work is not None:
+        parts.append(f"the guard holds for {int(lanes.work.sum()) / executed:.1f}")
+    uniform = lanes.uniform_ratio
+    if uniform is not None:
+        parts.append(f"{uniform:.1%} of the executed branches keep the warp together")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _mark_lost(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:
+    executed = index.sum_by_line(lanes.executions)
+    lost = index.sum_by_line(lanes.lost)
+    return mark_lines(
+        facts,
+        index,
+        lanes.lost / WARP_THREADS,
+        measure="warp instructions lost to idle lanes",
+        quantity=Quantity.COUNT,
+        describe=lambda line: (
+            f"{WARP_THREADS - lost[line] / executed[line]:.1f} of {WARP_THREADS} threads are busy on average"
+        ),
+        most=_HALF_MARKS,
+    )
+
+
+def _mark_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:
+    if lanes.divergent is None:
+        return ()
+    parted = index.sum_by_line(lanes.divergent)
+    return mark_lines(
+        facts,
+        index,
+        lanes.divergent,
+        measure="divergent branches",
+        quantity=Quantity.COUNT,
+        describe=lambda line: f"{parted[line]:,.0f} executed branches part the threads of the warp",
+        most=_HALF_MARKS,
+    )
+
+
+def _list_missing(lanes: LaneColumns) -> tuple[Missing, ...]:
+    missing = []
+    if lanes.part is None:
+        missing.append(lack("idle lanes apart from switched-off ones", "thread_inst_executed", section=_SECTION))
+    if lanes.work is None:
+        missing.append(lack("lanes that guards switch off", "thread_inst_executed_true", section=_SECTION))
+    if lanes.divergent is None:
+        missing.append(lack("divergent branches by line", "smsp__branch_targets_threads_divergent", section=_SECTION))
+    return tuple(missing)
+
+
+ANALYSIS = Analysis(name=_NAME, order=90, answer=_answer)
