@@ -124,10 +124,12 @@ class Roofline:
         operations: types with a known count, zero counts included, most operations first.
         traffic: levels with known bytes, from shared memory to DRAM.
         warp_instructions: executed; None when unknown.
-        roofs: every ceiling whose limit and use are known, nearest (largest ``share_ratio / ceiling_ratio``) first.
+        roofs: every ceiling whose limit and use are known, nearest (largest ``share_ratio / ceiling_ratio``) first; types of which nothing was
+            done are left out.
         points: types with operations over levels with bytes.
         instruction_points: the second view.
-        dominant: the type with the largest share of its peak; None when no operation was counted.
+        dominant: the type with the largest share of its peak. Integers and special functions, which most kernels need on the side, only where
+            they are near their peak, or hardly anything else was done. None when no operation was counted.
         missing: what could not be known.
     """
 

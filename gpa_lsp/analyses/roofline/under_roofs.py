@@ -4,7 +4,7 @@ Source: Zeni et al., "Starlight: A kernel optimizer for GPU processing", Equatio
 over every level of the memory; Ding and Williams, "An Instruction Roofline Model for GPUs" (PMBS 2019), for warp instructions per transaction.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gpa_lsp.analyses.roofline.traffic import TRANSACTION_BYTES
 from gpa_lsp.analyses.roofline.unknown import list_missing
@@ -17,6 +17,16 @@ LEVELS = (MemoryLevel.SHARED, MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM)
 """From the SM outwards."""
 
 ISSUE = "instruction issue"
+
+SIDE_KINDS = frozenset({OperationKind.INT32, OperationKind.SPECIAL})
+"""Types that most kernels need on the side: for addresses and loops, and inside functions of the others."""
+
+NEGLIGIBLE_RATIO = 0.01
+"""A type with a smaller part of all operations says nothing about what a kernel is for."""
+
+NEAR_RATIO = 0.4
+"""From this share of its peak on, a type of the side is what the kernel is about. Ours: of published reports only a generator of random numbers
+has one, at 0.54; floating-point kernels have integers at up to 0.35."""
 
 
 def build_roofline(launch_index: int | None, work: Work, machine: Machine, dram_ceiling: float) -> Roofline:
@@ -32,7 +42,6 @@ def build_roofline(launch_index: int | None, work: Work, machine: Machine, dram_
         Types the machine lacks are left out where nothing of them was done.
     """
     roofs = sorted(_list_roofs(work, machine, dram_ceiling), key=_rank)
-    peaks = [roof for roof in roofs if roof.kind is not None]
     operations = [
         count for kind, count in work.operations.items() if count.operations > 0 or machine.find_peak(kind) is not None
     ]
@@ -45,13 +54,26 @@ def build_roofline(launch_index: int | None, work: Work, machine: Machine, dram_
         roofs=tuple(roofs),
         points=tuple(_list_points(work, machine)),
         instruction_points=tuple(_list_instruction_points(work, machine)),
-        dominant=max(peaks, key=lambda roof: roof.share_ratio).kind if peaks else _find_most(work),
+        dominant=_find_dominant(work, roofs) or _find_most(work),
         missing=list_missing(work, machine),
     )
 
 
 def _rank(roof: Roof) -> float:
     return -roof.share_ratio / roof.ceiling_ratio
+
+
+def _find_dominant(work: Work, roofs: Iterable[Roof]) -> OperationKind | None:
+    """The type nearest to its peak, types of the side last; None when no peak is known."""
+    shares = {roof.kind: roof.share_ratio for roof in roofs if roof.kind is not None}
+    if not shares:
+        return None
+    nearest = max(shares, key=lambda kind: shares[kind])
+    if nearest not in SIDE_KINDS or shares[nearest] >= NEAR_RATIO:
+        return nearest
+    least = NEGLIGIBLE_RATIO * sum(count.operations for count in work.operations.values())
+    main = [kind for kind in shares if kind not in SIDE_KINDS and work.operations[kind].operations >= least]
+    return max(main, key=lambda kind: shares[kind], default=nearest)
 
 
 def _find_most(work: Work) -> OperationKind | None:
