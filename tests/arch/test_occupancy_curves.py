@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -41,11 +42,12 @@ def test_a_curve_has_ends():
             curve.at(outside)
 
 
-@given(architectures, shapes, numbers, st.integers(1, 255), st.integers(0, 60_000), st.integers(1, 1024))
+@given(architectures, shapes, numbers, st.tuples(st.integers(1, 255), st.integers(0, 60_000), st.integers(1, 1024)))
 def test_every_point_is_that_of_the_rules(
-    architecture: Architecture, shape: BlockShape, number: int, registers: int, shared: int, threads: int
+    architecture: Architecture, shape: BlockShape, number: int, point: tuple[int, int, int]
 ):
     carveout = pick_carveout(architecture, number)
+    registers, shared, threads = point
 
     def ask(**changed: int) -> tuple[int, int]:
         found = find_occupancy(architecture, replace(shape, **changed), carveout)
@@ -68,7 +70,7 @@ def test_more_registers_or_shared_memory_never_raise_occupancy(
         parts = build(architecture, shape, carveout).list_jumps()
         warps = [found.warps_per_sm for _, _, found in parts]
         assert warps == sorted(set(warps), reverse=True)
-        assert all(last + 1 == following for (_, last, _), (following, _, _) in zip(parts, parts[1:], strict=False))
+        assert all(last + 1 == following for (_, last, _), (following, _, _) in pairwise(parts))
 
 
 @cache

@@ -1,0 +1,140 @@
+"""What a launch asks an SM for, as far as the profile says and as far as it makes sense: :class:`LaunchShape`."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
+from gpa_lsp.binary.model import Function
+from gpa_lsp.profile.model import Launch
+
+_MOST_SMS = 100_000
+"""More multiprocessors than this are no device."""
+
+_STATIC_INCLUDES_RESERVE = (9, 0)
+"""From this compute capability on an image counts the driver's part as static shared memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchShape:
+    """What one launch asks an SM for.
+
+    Attributes:
+        block: None where the profile does not say, or says what no GPU can hold.
+        dynamic_bytes: the part of the block's shared memory that was given at launch; None when unknown.
+        carveout_bytes: shared memory the SMs were set to; None when unknown.
+        grid_blocks: blocks of the grid; None for code without a launch.
+        sm_count: multiprocessors the launch could use; None when unknown.
+        cluster_blocks: blocks of a thread block cluster; None when there are none, or it is unknown.
+        most_clusters: clusters that the whole GPU can hold at once; None likewise.
+    """
+
+    block: BlockShape | None
+    dynamic_bytes: int | None = None
+    carveout_bytes: int | None = None
+    grid_blocks: int | None = None
+    sm_count: int | None = None
+    cluster_blocks: int | None = None
+    most_clusters: int | None = None
+
+    def find_capacity(self, occupancy: Occupancy) -> int | None:
+        """Blocks the whole GPU holds at once, clusters considered; None when unknown or none fits."""
+        if self.sm_count is None or not occupancy.blocks_per_sm:
+            return None
+        most = occupancy.blocks_per_sm * self.sm_count
+        clustered = self.most_clustered_blocks
+        return most if not clustered else min(most, clustered)
+
+    @property
+    def most_clustered_blocks(self) -> int | None:
+        """Blocks the whole GPU holds at once in clusters; None without clusters."""
+        if self.cluster_blocks is None or self.most_clusters is None:
+            return None
+        return self.cluster_blocks * self.most_clusters
+
+
+def read_launch_shape(facts: KernelFacts, launch: Launch | None) -> LaunchShape:
+    """What a launch asks for; what the code alone says where there is none (a block without a size is then taken as of one warp)."""
+    function = facts.kernel.functions[0].function if facts.kernel.functions else None
+    if launch is None:
+        return LaunchShape(block=None, dynamic_bytes=None)
+    static, dynamic = _count(launch, "launch__shared_mem_per_block_static"), _count(launch, _DYNAMIC)
+    registers = _count(launch, "launch__registers_per_thread")
+    if registers is None and function is not None:
+        registers = function.registers
+    barriers = _count(launch, "launch__barrier_count")
+    if barriers is None:
+        barriers = (function.barriers if function is not None else None) or 0
+    block = None
+    if registers is not None and static is not None and dynamic is not None:
+        block = BlockShape(
+            threads=launch.block[0] * launch.block[1] * launch.block[2],
+            registers_per_thread=registers,
+            shared_bytes=static + dynamic,
+            barriers=barriers,
+        )
+    sm_count = _count(launch, "launch__sm_count") or facts.kernel.device.sm_count
+    cluster = _count(launch, "launch__cluster_size") or 1
+    return LaunchShape(
+        block=block if block is not None and _is_sensible(block, facts.architecture) else None,
+        dynamic_bytes=dynamic,
+        carveout_bytes=_count(launch, "launch__shared_mem_config_size"),
+        grid_blocks=max(0, launch.grid[0] * launch.grid[1] * launch.grid[2]),
+        sm_count=sm_count if sm_count is not None and 0 < sm_count <= _MOST_SMS else None,
+        cluster_blocks=cluster if cluster > 1 else None,
+        most_clusters=_count(launch, "launch__cluster_max_active") if cluster > 1 else None,
+    )
+
+
+def read_code_shape(architecture: Architecture, function: Function | None) -> BlockShape | None:
+    """A block of one warp with the registers and the static shared memory of the code; None where the code does not say."""
+    if function is None or function.registers is None:
+        return None
+    shared = function.shared_static_bytes
+    if architecture.compute_capability >= _STATIC_INCLUDES_RESERVE:
+        shared = max(0, shared - architecture.occupancy.shared_reserved_per_block_bytes.value)
+    block = BlockShape(
+        threads=architecture.sm.warp_size_threads.value,
+        registers_per_thread=function.registers,
+        shared_bytes=shared,
+        barriers=function.barriers or 0,
+    )
+    return block if _is_sensible(block, architecture) else None
+
+
+def find_launch_occupancy(architecture: Architecture, shape: LaunchShape, launch: Launch) -> Occupancy | None:
+    """What an SM holds, with the carve-out that the profiler reckoned with; None where the block is unknown.
+
+    Reports name the carve-out that was set, but those of 2020.3 reckon with the largest one: where the limit that the report prints is not
+    that of the carve-out that was set, but of the largest, the largest is taken.
+    """
+    if shape.block is None:
+        return None
+    found = find_occupancy(architecture, shape.block, shape.carveout_bytes)
+    printed = _count(launch, "launch__occupancy_limit_shared_mem")
+    if printed is None or found.limit_of(OccupancyLimit.SHARED_MEMORY) == printed:
+        return found
+    largest = find_occupancy(architecture, shape.block)
+    return largest if largest.limit_of(OccupancyLimit.SHARED_MEMORY) == printed else found
+
+
+_DYNAMIC = "launch__shared_mem_per_block_dynamic"
+
+
+def _count(launch: Launch, name: str) -> int | None:
+    """A whole number that is not negative; None where the metric is not that."""
+    value = launch.read_number(name)
+    return None if value is None or value < 0 else round(value)
+
+
+def _is_sensible(block: BlockShape, architecture: Architecture | None) -> bool:
+    """A GPU could be asked for it, even if it has no room."""
+    if architecture is None:
+        return block.threads >= 1
+    rules = architecture.occupancy
+    return (
+        1 <= block.threads <= rules.max_threads_per_block.value
+        and block.registers_per_thread <= rules.max_registers_per_thread.value + 1
+        and block.shared_bytes <= rules.shared_per_sm_bytes.value
+        and block.barriers <= rules.block_barriers_per_sm.value
+    )

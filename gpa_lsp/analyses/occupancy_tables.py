@@ -1,0 +1,256 @@
+"""Tables and charts of occupancy: what each resource allows, and what other blocks would have."""
+
+from collections.abc import Sequence
+
+from gpa_lsp.analyses.answers import Cell, Chart, ChartKind, Column, Quantity, Series, Table
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
+from gpa_lsp.arch.occupancy_curves import (
+    OccupancyCurve,
+    build_block_size_curve,
+    build_register_curve,
+    build_shared_curve,
+)
+
+BLOCK_SIZES = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
+"""Sizes people choose; whole warps."""
+
+
+def tabulate_limits(architecture: Architecture, block: BlockShape, occupancy: Occupancy) -> Table:
+    """What a block asks for, what it is given, and how many blocks each resource alone would allow."""
+    rules = architecture.occupancy
+    most = rules.max_blocks_per_sm.value
+    asked: dict[OccupancyLimit, tuple[Cell, Cell]] = {
+        OccupancyLimit.WARPS: (f"{block.threads:,} threads", f"{occupancy.warps_per_block:,} warps"),
+        OccupancyLimit.BLOCKS: ("1 block", "1 block"),
+        OccupancyLimit.REGISTERS: (
+            f"{block.registers_per_thread:,} per thread",
+            f"{occupancy.registers_per_warp // architecture.sm.warp_size_threads.value:,} per thread, "
+            f"{occupancy.registers_per_warp * occupancy.warps_per_block:,} per block",
+        ),
+        OccupancyLimit.SHARED_MEMORY: (
+            f"{block.shared_bytes:,} bytes",
+            f"{occupancy.shared_per_block_bytes:,} bytes of {occupancy.carveout_bytes:,}",
+        ),
+        OccupancyLimit.BARRIERS: (
+            f"{block.barriers:,}",
+            f"{block.barriers:,} of {rules.block_barriers_per_sm.value:,}",
+        ),
+    }
+    rows = tuple(
+        (
+            resource.value,
+            *asked[resource],
+            min(allowed, most) if resource is OccupancyLimit.BARRIERS else allowed,
+            "limits" if resource in occupancy.limiters else "",
+        )
+        for resource, allowed in occupancy.limits
+    )
+    return Table(
+        title="What limits the blocks of an SM",
+        columns=(
+            Column(name="resource"),
+            Column(name="a block asks for"),
+            Column(name="is given"),
+            Column(name="blocks per SM", quantity=Quantity.COUNT),
+            Column(name=""),
+        ),
+        rows=rows,
+        note=(
+            f"Registers are given out in steps of {_find_register_step(architecture)} per thread, shared memory in steps of "
+            f"{rules.shared_allocation_unit_bytes.value} bytes"
+            + (
+                f" with {rules.shared_reserved_per_block_bytes.value:,} for the driver on top."
+                if rules.shared_reserved_per_block_bytes.value
+                else "."
+            )
+        ),
+    )
+
+
+def tabulate_block_sizes(
+    architecture: Architecture,
+    block: BlockShape,
+    carveout_bytes: int | None,
+    *,
+    dynamic_bytes: int = 0,
+    is_current: bool = True,
+) -> tuple[Table, Chart]:
+    """Occupancy over the size of a block, with its shared memory as it is and, where that divides evenly, with the dynamic part per thread.
+
+    Args:
+        architecture: whose rules.
+        block: as it is now.
+        carveout_bytes: as in :func:`~gpa_lsp.arch.occupancy.find_occupancy`.
+        dynamic_bytes: the part of the shared memory given at launch.
+        is_current: the block's size is that of a launch.
+    """
+    curve = build_block_size_curve(architecture, block, carveout_bytes)
+    scaled = _build_scaled(architecture, block, dynamic_bytes)
+    free = None if carveout_bytes is None else _drop_equal(build_block_size_curve(architecture, block), curve)
+    sizes = sorted({*BLOCK_SIZES, *((block.threads,) if is_current else ())})
+    sizes = [size for size in sizes if size <= curve.end]
+    columns = [
+        Column(name="threads per block", quantity=Quantity.COUNT),
+        Column(name="blocks per SM", quantity=Quantity.COUNT),
+        Column(name="warps per SM", quantity=Quantity.WARPS),
+        Column(name="occupancy", quantity=Quantity.RATIO),
+        Column(name="limited by"),
+    ]
+    series = [_draw("as it is", curve)]
+    for other, name in ((free, "largest carve-out"), (scaled, "shared memory scaled")):
+        if other is not None:
+            columns.append(Column(name=f"occupancy, {name}", quantity=Quantity.RATIO))
+            series.append(_draw(name, other))
+    rows = [
+        (
+            size,
+            *_describe(curve.at(size)),
+            *(other.at(size).ratio for other in (free, scaled) if other is not None),
+        )
+        for size in sizes
+    ]
+    table = Table(
+        title="Occupancy over the size of a block",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        current_row=sizes.index(block.threads) if is_current else None,
+        note=_note_shared(block, dynamic_bytes, is_scaled=scaled is not None, is_free=free is not None),
+    )
+    return table, _chart("block size", "threads per block", series, block.threads if is_current else None)
+
+
+def tabulate_registers(
+    architecture: Architecture, block: BlockShape, carveout_bytes: int | None
+) -> tuple[Table, Chart]:
+    """Occupancy over the registers of a thread."""
+    curve = build_register_curve(architecture, block, carveout_bytes)
+    table = _tabulate_jumps(
+        curve,
+        "Occupancy over the registers of a thread",
+        "registers per thread",
+        now=block.registers_per_thread,
+        quantity=Quantity.COUNT,
+    )
+    return table, _chart("registers", "registers per thread", [_draw("as it is", curve)], block.registers_per_thread)
+
+
+def tabulate_shared_memory(
+    architecture: Architecture, block: BlockShape, carveout_bytes: int | None
+) -> tuple[Table, Chart]:
+    """Occupancy over the shared memory of a block."""
+    curve = build_shared_curve(architecture, block, carveout_bytes)
+    series = [_draw("as it is", curve)]
+    largest = architecture.occupancy.shared_per_sm_bytes.value
+    note = ""
+    if carveout_bytes is not None and carveout_bytes < largest:
+        free = build_shared_curve(architecture, block)
+        series = [_draw("carve-out as it is set", curve), _draw("largest carve-out", free)]
+        note = (
+            f"With a carve-out of {carveout_bytes:,} bytes, or as much as one block needs; the driver can raise it to {largest:,} at the "
+            "price of L1."
+        )
+    title = "Occupancy over the shared memory of a block"
+    table = _tabulate_jumps(
+        curve, title, "shared memory per block", now=block.shared_bytes, quantity=Quantity.BYTES, note=note
+    )
+    return table, _chart("shared memory", "bytes per block", series, block.shared_bytes)
+
+
+def _build_scaled(architecture: Architecture, block: BlockShape, dynamic_bytes: int) -> OccupancyCurve | None:
+    """With so many bytes per thread; None where there are none or they do not divide evenly."""
+    if not dynamic_bytes or dynamic_bytes % block.threads:
+        return None
+    return build_block_size_curve(architecture, block, scaled_bytes=dynamic_bytes)
+
+
+def _drop_equal(curve: OccupancyCurve, other: OccupancyCurve) -> OccupancyCurve | None:
+    """None where as many warps fit everywhere."""
+    is_equal = all(a.warps_per_sm == b.warps_per_sm for a, b in zip(curve.found, other.found, strict=True))
+    return None if is_equal else curve
+
+
+def _note_shared(block: BlockShape, dynamic_bytes: int, *, is_scaled: bool, is_free: bool) -> str:
+    notes = []
+    if dynamic_bytes:
+        notes.append(
+            f"Each block has {block.shared_bytes:,} bytes of shared memory; tiles usually grow with their blocks."
+        )
+    if is_scaled:
+        notes.append(
+            f"Scaled: {dynamic_bytes // block.threads:,} bytes of dynamic shared memory per thread, with the largest carve-out."
+        )
+    if is_free:
+        notes.append("Without that column the carve-out is as it was set.")
+    return " ".join(notes)
+
+
+def _tabulate_jumps(
+    curve: OccupancyCurve, title: str, name: str, *, now: int, quantity: Quantity, note: str = ""
+) -> Table:
+    parts = curve.list_jumps()
+    return Table(
+        title=title,
+        columns=(
+            Column(name=f"{name}, from", quantity=quantity),
+            Column(name="to", quantity=quantity),
+            Column(name="blocks per SM", quantity=Quantity.COUNT),
+            Column(name="warps per SM", quantity=Quantity.WARPS),
+            Column(name="occupancy", quantity=Quantity.RATIO),
+        ),
+        rows=tuple((first, last, *_describe(found)[:3]) for first, last, found in parts),
+        current_row=next((i for i, (first, last, _) in enumerate(parts) if first <= now <= last), None),
+        note=note,
+    )
+
+
+def _describe(found: Occupancy) -> tuple[int, int, float, str]:
+    return found.blocks_per_sm, found.warps_per_sm, found.ratio, " and ".join(found.limiters)
+
+
+def _draw(label: str, curve: OccupancyCurve) -> Series:
+    """A step from each jump on, and the end."""
+    parts = curve.list_jumps()
+    points = [(first, found.ratio) for first, _, found in parts]
+    if curve.end > points[-1][0]:
+        points.append((curve.end, points[-1][1]))
+    return Series(label=label, xs=tuple(float(x) for x, _ in points), ys=tuple(y for _, y in points))
+
+
+def _chart(name: str, x_label: str, series: Sequence[Series], now: int | None) -> Chart:
+    return Chart(
+        title=f"Occupancy over {name}",
+        kind=ChartKind.STEPS,
+        x_label=x_label,
+        y_label="occupancy",
+        y_quantity=Quantity.RATIO,
+        series=tuple(series),
+        current_x=None if now is None else float(now),
+    )
+
+
+def _find_register_step(architecture: Architecture) -> int:
+    return architecture.occupancy.register_allocation_unit_registers.value // architecture.sm.warp_size_threads.value
+
+
+def tabulate_carveouts(architecture: Architecture, block: BlockShape, occupancy: Occupancy) -> Table | None:
+    """Occupancy over the carve-outs that hold a block; None where they make no difference."""
+    sizes = [
+        size for size in architecture.occupancy.shared_carveouts_bytes.value if size >= occupancy.shared_per_block_bytes
+    ]
+    found = [find_occupancy(architecture, block, size) for size in sizes]
+    if len({one.warps_per_sm for one in found}) < 2:
+        return None
+    return Table(
+        title="Occupancy over the carve-out of shared memory",
+        columns=(
+            Column(name="carve-out", quantity=Quantity.BYTES),
+            Column(name="blocks per SM", quantity=Quantity.COUNT),
+            Column(name="warps per SM", quantity=Quantity.WARPS),
+            Column(name="occupancy", quantity=Quantity.RATIO),
+            Column(name="limited by"),
+        ),
+        rows=tuple((size, *_describe(one)) for size, one in zip(sizes, found, strict=True)),
+        current_row=sizes.index(occupancy.carveout_bytes) if occupancy.carveout_bytes in sizes else None,
+        note="What shared memory does not take is L1.",
+    )

@@ -1,0 +1,185 @@
+"""What more resident warps would be worth: nothing where bandwidth or the schedulers are busy already, and how many would hide the latency.
+
+Little's law: warps in flight = rate · latency. A scheduler that is to issue in every cycle needs as many warps as there are cycles between two
+instructions of one warp, as long as these cycles do not become more; fewer are enough where a bandwidth is used up before. Occupancy is no goal
+of its own: independent instructions within a warp hide latency just as well.
+
+Source: V. Volkov, "Better Performance at Lower Occupancy", GTC 2010, and "Understanding Latency Hiding on GPUs", UCB/EECS-2016-143, chapter 4.
+"""
+
+from dataclasses import dataclass
+
+from gpa_lsp.analyses.answers import Finding, Missing, Weight
+from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.machine.ceilings import find_dram_ceiling
+
+NEAR_ROOF_RATIO = 0.85
+"""From this part of what a roof sustains on the kernel counts as being at it; with the ceilings of DRAM that is 0.72 to 0.81 of the peak, about
+where Nsight Compute calls a kernel bound by bandwidth (0.8)."""
+
+BUSY_ISSUE_RATIO = 0.8
+"""A scheduler that issues in this part of its cycles is busy (Nsight Compute's rule for issue slots takes the same figure)."""
+
+ENOUGH_READY_RATIO = 0.2
+"""From this share of samples of warps that were ready and not picked on there are enough warps. Ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """What more warps would be worth.
+
+    Attributes:
+        can_help: False where something else than latency holds the kernel up; None when unknown.
+        finding: the same for people.
+        needed_warps: of one scheduler, to issue in every cycle or to use up a bandwidth, at the latencies there are; None when unknown.
+        missing: what was not measured.
+    """
+
+    can_help: bool | None
+    finding: Finding
+    needed_warps: float | None
+    missing: tuple[Missing, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BandwidthUse:
+    """A bandwidth, the share of its peak that is used, and the share that can be."""
+
+    name: str
+    share_ratio: float
+    sustained_ratio: float
+
+
+def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: float) -> Worth:
+    """What more warps would be worth.
+
+    Args:
+        facts: of the kernel.
+        resident_warps: of one scheduler, on average while its SM is active; None when unknown.
+        most_warps: that one scheduler can have on this architecture.
+    """
+    issue = facts.metric("smsp__issue_active.avg.per_cycle_active")
+    bandwidths = _list_bandwidths(facts)
+    target = _find_target(facts, resident_warps, issue, bandwidths)
+    needed = None if target is None else target[0]
+    obstacle = _find_full_bandwidth(bandwidths) or _find_busy_schedulers(facts, issue)
+    if obstacle is not None:
+        return Worth(can_help=False, finding=obstacle, needed_warps=needed)
+    if target is None or resident_warps is None:
+        metrics = ("smsp__issue_active.avg.per_cycle_active", "smsp__warps_active.avg.per_cycle_active")
+        return Worth(
+            can_help=None,
+            finding=Finding(
+                text="Whether more warps would help is unknown: the profile has neither samples nor issue rates."
+            ),
+            needed_warps=None,
+            missing=(lack("the warps that hide the latency", *metrics, section="WarpStateStats", needs_all=True),),
+        )
+    return _compare(resident_warps, most_warps, *target)
+
+
+def estimate_needed_warps(facts: KernelFacts, resident_warps: float | None, issue_ratio: float | None) -> float | None:
+    """Warps with which a scheduler would issue in every cycle: the cycles between two instructions of a warp, without its waits for others.
+
+    These cycles are resident warps over the issue rate, or else all samples over those that issued; the share of samples of warps that were
+    ready and not picked goes off, because these waits grow with the number of warps.
+
+    Returns:
+        None where neither was measured.
+    """
+    total = facts.kernel.total_samples
+    if resident_warps and issue_ratio:
+        interval_cycles = resident_warps / issue_ratio
+    else:
+        selected = facts.count_reason("selected")
+        if not selected:
+            return None
+        interval_cycles = total / selected
+    not_selected = facts.count_reason("not_selected") / total if total else 0.0
+    return interval_cycles * (1 - not_selected)
+
+
+def _compare(resident: float, most: float, needed: float, purpose: str) -> Worth:
+    """Warps there are, and that would be needed."""
+    if resident >= needed:
+        text = f"About {needed:.1f} warps per scheduler are enough to {purpose}, and {resident:.1f} are resident: more would not help."
+        return Worth(can_help=False, finding=Finding(text=text), needed_warps=needed)
+    text = (
+        f"At the latencies there are a scheduler would need about {needed:.1f} warps to {purpose} (Little's law); "
+        f"{resident:.1f} are resident. "
+    )
+    if needed <= most:
+        text += "More warps help, and so do more independent instructions within a warp."
+        return Worth(can_help=True, finding=Finding(text=text, weight=Weight.HIGH), needed_warps=needed)
+    text += (
+        f"It holds {most:.0f} at most: occupancy alone cannot hide the latency; independent instructions within a warp or shorter "
+        "latencies have to help."
+    )
+    return Worth(can_help=True, finding=Finding(text=text, weight=Weight.HIGH), needed_warps=needed)
+
+
+def _find_target(
+    facts: KernelFacts, resident_warps: float | None, issue_ratio: float | None, bandwidths: list[_BandwidthUse]
+) -> tuple[float, str] | None:
+    """The fewest warps that use something up, and what; None where nothing was measured.
+
+    Traffic grows with the warps as long as their latency stays what it is, so a bandwidth is used up by resident warps · what it sustains / what
+    is used.
+    """
+    targets = []
+    by_issue = estimate_needed_warps(facts, resident_warps, issue_ratio)
+    if by_issue is not None:
+        targets.append((by_issue, "issue in every cycle"))
+    if resident_warps:
+        targets += [
+            (resident_warps * use.sustained_ratio / use.share_ratio, f"use up {use.name}")
+            for use in bandwidths
+            if use.share_ratio > 0
+        ]
+    return min(targets, default=None)
+
+
+def _list_bandwidths(facts: KernelFacts) -> list[_BandwidthUse]:
+    """By the roofline, or else what the counters say of DRAM; nearest first."""
+    whole = None if facts.roofline is None else facts.roofline.whole
+    if whole is not None:
+        return [
+            _BandwidthUse(name=f"the {roof.name}", share_ratio=roof.share_ratio, sustained_ratio=roof.ceiling_ratio)
+            for roof in whole.roofs
+            if roof.level is not None
+        ]
+    percent = facts.metric(
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+        "dram__cycles_active.avg.pct_of_peak_sustained_elapsed",
+    )
+    if percent is None:
+        return []
+    ceiling = find_dram_ceiling(facts.kernel.device.attributes.get("global_memory_bus_width"))
+    return [_BandwidthUse(name="the DRAM bandwidth", share_ratio=percent / 100, sustained_ratio=ceiling)]
+
+
+def _find_full_bandwidth(bandwidths: list[_BandwidthUse]) -> Finding | None:
+    for use in bandwidths:
+        if use.sustained_ratio > 0 and use.share_ratio / use.sustained_ratio >= NEAR_ROOF_RATIO:
+            sustained = (
+                f", and about {100 * use.sustained_ratio:.0f} % can be sustained" if use.sustained_ratio < 1 else ""
+            )
+            return Finding(
+                text=(
+                    f"More warps cannot help: {100 * use.share_ratio:.0f} % of {use.name} is used{sustained}. Fewer bytes would."
+                ),
+                share_ratio=min(1.0, use.share_ratio),
+            )
+    return None
+
+
+def _find_busy_schedulers(facts: KernelFacts, issue_ratio: float | None) -> Finding | None:
+    if issue_ratio is not None and issue_ratio >= BUSY_ISSUE_RATIO:
+        text = f"More warps cannot help: the schedulers issue in {100 * issue_ratio:.0f} % of their cycles already."
+        return Finding(text=text, share_ratio=min(1.0, issue_ratio))
+    total = facts.kernel.total_samples
+    ready = facts.count_reason("not_selected") / total if total else 0.0
+    if ready < ENOUGH_READY_RATIO:
+        return None
+    text = f"More warps would hardly help: {100 * ready:.0f} % of the samples are warps that were ready and not picked."
+    return Finding(text=text, share_ratio=ready)
