@@ -308,10 +308,15 @@ def _format_si(value: float | None, unit: str) -> str:
     return f"{format_significant(value)} {unit}"
 
 
+def _format_plain(value: float) -> str:
+    """Whole numbers without decimals."""
+    return f"{value:,.0f}" if value == round(value) else format_significant(value)
+
+
 _FORMATS: dict[Quantity, Callable[[float], str]] = {
-    Quantity.TEXT: format_significant,
+    Quantity.TEXT: _format_plain,
     Quantity.COUNT: format_count,
-    Quantity.NUMBER: format_significant,
+    Quantity.NUMBER: _format_plain,
     Quantity.RATIO: format_percent,
     Quantity.FACTOR: format_speedup,
     Quantity.BYTES: format_bytes,
@@ -320,9 +325,9 @@ _FORMATS: dict[Quantity, Callable[[float], str]] = {
     Quantity.INTEGER_OPS_PER_S: format_integer_ops_per_s,
     Quantity.INSTRUCTIONS_PER_S: format_instructions_per_s,
     Quantity.OPS_PER_BYTE: lambda value: format_intensity(value, "op/B"),
-    Quantity.CYCLES: lambda value: f"{format_significant(value)} cycles",
+    Quantity.CYCLES: lambda value: f"{_format_plain(value)} cycles",
     Quantity.HZ: format_hz,
     Quantity.NS: format_duration_ns,
     Quantity.SAMPLES: format_count,
-    Quantity.WARPS: format_significant,
+    Quantity.WARPS: _format_plain,
 }

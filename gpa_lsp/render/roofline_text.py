@@ -1,0 +1,196 @@
+"""A roofline in words: two lines and bars that any editor's hover and any terminal can show. Pure functions.
+
+The first line says what the kernel comes closest to and what that makes of it; the second where it stands under its own roof and what is left.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from gpa_lsp.analyses.answers import Bar
+from gpa_lsp.analyses.roofline_model import KernelRoofline, Point, Roof, Roofline
+from gpa_lsp.machine.model import ClockBasis, MemoryLevel
+from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
+from gpa_lsp.render.layout import ELLIPSIS, count_cells, cut
+from gpa_lsp.render.numbers import (
+    format_bytes_per_s,
+    format_instructions_per_s,
+    format_intensity,
+    format_operations_per_s,
+    format_percent,
+    format_speedup,
+    format_whole_percent,
+)
+from gpa_lsp.render.roof_words import LATENCY_BOUND_RATIO
+
+NEAR_RATIO = 0.8
+"""From this part of what a roof sustains on, the roof is what holds the kernel up, as in the advisor."""
+
+BAR_CELLS = 20
+_MOST_BARS = 5
+_LABEL_CELLS = 24
+
+CLOCK_WORDS = {
+    ClockBasis.MEASURED: "the clocks it ran at",
+    ClockBasis.BASE: "base clocks",
+    ClockBasis.BOOST: "boost clocks",
+    ClockBasis.UNKNOWN: "unknown clocks",
+}
+"""To follow ``roofs at``."""
+
+
+def describe_roofline(roofline: KernelRoofline) -> tuple[str, str]:
+    """The two lines, plain text; the second may be empty.
+
+    Args:
+        roofline: of a kernel; all its launches together are described, or its longest where these could not be placed.
+    """
+    line = choose_roofline(roofline)
+    if line is None or line.binding is None:
+        return _say_nothing(roofline, line)
+    return _describe_nearest(line), _describe_place(roofline, line)
+
+
+def choose_roofline(roofline: KernelRoofline) -> Roofline | None:
+    """All launches together, else the longest; None when none could be placed."""
+    return roofline.whole or next(iter(roofline.launches), None)
+
+
+def name_bound(line: Roofline) -> str | None:
+    """``memory-bound``, ``compute-bound``, ``issue-bound`` or ``latency-bound``; None where nothing stands out or too little is known.
+
+    Latency-bound only where a bandwidth and a peak or the issue rate were both measured: what is not known may be the limit.
+    """
+    nearest = line.binding
+    if nearest is None:
+        return None
+    nearness = measure_nearness(nearest)
+    if nearness >= NEAR_RATIO:
+        if nearest.level is not None:
+            return "memory-bound"
+        return "compute-bound" if nearest.kind is not None else "issue-bound"
+    sides = {roof.level is not None for roof in line.roofs}
+    has_dram = any(roof.level is MemoryLevel.DRAM for roof in line.roofs)
+    return "latency-bound" if nearness < LATENCY_BOUND_RATIO and sides == {True, False} and has_dram else None
+
+
+def measure_nearness(roof: Roof) -> float:
+    """How much of what the roof sustains is used, 0 to 1 and a little above."""
+    return roof.share_ratio / roof.ceiling_ratio if roof.ceiling_ratio > 0 else 0.0
+
+
+def list_bars(line: Roofline, most: int = _MOST_BARS) -> tuple[Bar, ...]:
+    """The nearest roofs as bars, with the rate behind each."""
+    return tuple(
+        Bar(
+            label=roof.name,
+            ratio=roof.share_ratio,
+            ceiling_ratio=roof.ceiling_ratio,
+            words=f"{format_roof_rate(roof, roof.achieved_per_s)} of {format_roof_rate(roof, roof.limit_per_s)}",
+        )
+        for roof in line.roofs[:most]
+    )
+
+
+def format_roof_rate(roof: Roof, rate: float) -> str:
+    """A rate in the unit of a roof."""
+    if roof.level is not None:
+        return format_bytes_per_s(rate)
+    return format_instructions_per_s(rate) if roof.kind is None else format_operations_per_s(rate, roof.kind)
+
+
+def draw_bars(bars: Sequence[Bar], cells: int = BAR_CELLS, width: int | None = None) -> Iterator[str]:
+    """Bars as lines of characters of one width: label, bar, percent, amount. A stroke marks what can be reached, where that is not all.
+
+    >>> for line in draw_bars([Bar(label="DRAM", ratio=0.5, ceiling_ratio=0.75, words="0.5 of 1 TB/s")], 8): print(line)
+    DRAM  ████  │   50.0 %  0.5 of 1 TB/s
+    """
+    labels = [cut(bar.label, _LABEL_CELLS) for bar in bars]
+    widest = max((count_cells(label) for label in labels), default=0)
+    for label, bar in zip(labels, bars, strict=True):
+        padding = " " * (widest - count_cells(label))
+        row = f"{label}{padding}  {draw_ceiling_bar(bar, cells)}  {format_percent(bar.ratio):>6}"
+        row += f"  {bar.words}" if bar.words else ""
+        yield row if width is None or count_cells(row) <= width else cut(row, max(width, len(ELLIPSIS)))
+
+
+def render_roofline_markdown(roofline: KernelRoofline) -> Iterator[str]:
+    """Lines of Markdown for a hover: the two lines, then the bars in letters of one width.
+
+    Names in it are the analyses' own; the machine's, which comes from a profile, is not shown.
+    """
+    first, second = describe_roofline(roofline)
+    yield f"**Roofline**: {first}" + ("  " if second else "")
+    if second:
+        yield second
+    line = choose_roofline(roofline)
+    if line is not None and line.roofs:
+        yield from ("", "```text", *draw_bars(list_bars(line)), "```")
+
+
+def _describe_nearest(line: Roofline) -> str:
+    nearest = line.roofs[0]
+    text = f"{nearest.name} at {format_percent(nearest.share_ratio)}"
+    if nearest.ceiling_ratio < 1:
+        text += f" (about {format_whole_percent(nearest.ceiling_ratio)} can be sustained)"
+    bound = name_bound(line)
+    if bound is not None:
+        text += f": {bound}"
+    others = [
+        roof
+        for roof in line.roofs[1:]
+        if (roof.kind is not None and roof.kind is line.dominant) or roof.level is MemoryLevel.DRAM
+    ]
+    if others:
+        text += "; " + ", ".join(f"{roof.name} {format_whole_percent(roof.share_ratio)}" for roof in others)
+    return text
+
+
+def _describe_place(roofline: KernelRoofline, line: Roofline) -> str:
+    parts = []
+    point = find_main_point(line)
+    if point is not None:
+        unit = "IOP/B" if point.kind.is_integer else "FLOP/B"
+        parts.append(
+            f"{point.kind} {format_operations_per_s(point.achieved_ops_per_s, point.kind)} "
+            f"at {format_intensity(point.intensity, unit)} of {point.level}"
+        )
+        ridge = _find_ridge(roofline, point)
+        if ridge is not None:
+            side = "left" if point.intensity < ridge else "right"
+            parts.append(f"{side} of the ridge point at {format_intensity(ridge, unit)}")
+    headroom = line.roofs[0].headroom
+    if headroom > 1:
+        parts.append(f"headroom {format_speedup(headroom)}")
+    else:
+        parts.append("no headroom with the same work")
+    parts.append(f"roofs at {CLOCK_WORDS[roofline.machine.clocks.basis]}")
+    return "; ".join(parts)
+
+
+def find_main_point(line: Roofline) -> Point | None:
+    """The point to name: of the dominant type, over the level nearest to its roof, else over DRAM, else the outermost known."""
+    points = [point for point in line.points if point.kind is line.dominant]
+    if not points:
+        return None
+    nearest = next((roof.level for roof in line.roofs if roof.level is not None), None)
+    for level in (nearest, MemoryLevel.DRAM):
+        found = next((point for point in points if point.level is level), None)
+        if found is not None:
+            return found
+    return points[-1]
+
+
+def _find_ridge(roofline: KernelRoofline, point: Point) -> float | None:
+    peak = roofline.machine.find_peak(point.kind)
+    bandwidth = roofline.machine.find_bandwidth(point.level)
+    if peak is None or bandwidth is None or not peak.ops_per_s or not bandwidth.bytes_per_s:
+        return None
+    return peak.ops_per_s / bandwidth.bytes_per_s
+
+
+def _say_nothing(roofline: KernelRoofline, line: Roofline | None) -> tuple[str, str]:
+    missing = () if line is None else line.missing
+    first = "how close the kernel is to its roofs is unknown"
+    if not missing:
+        doubts = roofline.machine.doubts
+        return first, doubts[0] if doubts else ""
+    return first, describe_missing(missing[0])
