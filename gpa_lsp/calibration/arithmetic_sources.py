@@ -159,6 +159,8 @@ _SHAPES = (
 )
 """Largest first; the first that a compute capability has is taken."""
 
+_PADDED_MAJOR = 12
+
 _WARP_GROUP_MAJORS = (9, 10)
 """Compute capabilities whose tensor cores only warp groups keep busy."""
 
@@ -191,6 +193,8 @@ def find_obstacle(kind: OperationKind, compute_capability: tuple[int, int]) -> s
         return (
             "mma of one warp does not reach the roof here, warp groups do (wgmma, tcgen05): the theoretical roof stays"
         )
+    if compute_capability[0] >= _PADDED_MAJOR and kind is OperationKind.TENSOR_FP64:
+        return "the compiler spaces these instructions out by thousands of others: it has them for correctness, not for speed"
     return ""
 
 
