@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpa_lsp.advice.advise import advise_kernel
 from gpa_lsp.analyses.analyse_kernel import analyse_kernel
+from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.binary.containers import find_cubins, recognise_container
 from gpa_lsp.blame.blame import DEFAULT_BLAMER, blame_kernel
 from gpa_lsp.errors import GpaError, InputError, Problem
@@ -80,7 +81,8 @@ def _judge(
         if progress is not None:
             progress("finding causes", number, len(kernels))
         blame = blame_kernel(kernel, blamer) if kernel.total_samples else None
-        analyses = analyse_kernel(kernel, blame, None)
+        roofline = place_kernel(kernel)
+        analyses = analyse_kernel(kernel, blame, roofline)
         problems.extend(analyses.problems)
         if blame is None:
             analysed.append(AnalysedKernel(kernel=kernel, analyses=analyses))
