@@ -1,0 +1,221 @@
+"""How long warps wait for loads, measured: :class:`LoadWaits`, from samples, executions and the pairs that blame found."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind, list_kinds, select_kinds
+from gpa_lsp.analyses.decomposition.sample_scale import SampleScale
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.blame.categories import LONG_SCOREBOARD
+from gpa_lsp.blame.model import BlameCategory
+
+LOAD_KINDS = frozenset(
+    {
+        InstructionKind.GLOBAL_LOAD,
+        InstructionKind.LOCAL_LOAD,
+        InstructionKind.TEXTURE,
+        InstructionKind.SURFACE,
+        InstructionKind.GLOBAL_ATOMIC,
+        InstructionKind.ASYNC_COPY,
+        InstructionKind.CONSTANT_LOAD,
+        InstructionKind.BULK_COPY,
+    }
+)
+"""Instructions whose results come through L1TEX."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindWait:
+    """The waits for one kind of load.
+
+    Attributes:
+        kind: of load.
+        samples: of long_scoreboard, blamed on it.
+        executions: by warps, of all its instructions; None when not collected.
+        wait_cycles: warp-cycles waited per execution; None when executions or the scale are unknown.
+    """
+
+    kind: InstructionKind
+    samples: float
+    executions: int | None
+    wait_cycles: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseWaits:
+    """The u instructions that wait for results of loads.
+
+    Attributes:
+        row: int64[u], ascending.
+        executions: int64[u], by warps, at least 1.
+        wait_cycles: float64[u], mean warp-cycles of one execution's wait, for everything it waits for together.
+        passed_cycles: float64[u], what passed on average since the issue of the last load waited for until the wait began.
+    """
+
+    row: npt.NDArray[np.int64]
+    executions: npt.NDArray[np.int64]
+    wait_cycles: npt.NDArray[np.float64]
+    passed_cycles: npt.NDArray[np.float64]
+
+    @property
+    def mean_wait_cycles(self) -> float:
+        """Of one execution."""
+        return float(np.average(self.wait_cycles, weights=self.executions))
+
+    @property
+    def mean_passed_cycles(self) -> float:
+        """Likewise."""
+        return float(np.average(self.passed_cycles, weights=self.executions))
+
+    def expose(self, latency_cycles: float) -> float:
+        """Mean cycles of a wait that a latency explains: what of it had not passed when the wait began, never more than was waited.
+
+        The bound by the waits is taken over the kernel, not by instruction: the latency is a mean of loads that differ, and of two loads one
+        may take longer and the other shorter.
+        """
+        left = np.maximum(0.0, latency_cycles - self.passed_cycles)
+        return min(self.mean_wait_cycles, float(np.average(left, weights=self.executions)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadWaits:
+    """The waits for loads, over the whole kernel.
+
+    Attributes:
+        kinds: most samples first.
+        samples: of long_scoreboard, all of them.
+        operand_samples: of these, waits until an instruction had read its operands; no latency of memory.
+        unknown_samples: of these, without a cause that is an instruction.
+        uses: None when executions or the scale are unknown.
+    """
+
+    kinds: tuple[KindWait, ...]
+    samples: int
+    operand_samples: float
+    unknown_samples: float
+    uses: UseWaits | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitPairs:
+    """The p pairs of a waiting instruction and a load it waits for.
+
+    Attributes:
+        use: int64[p], rows that wait.
+        load: int64[p], rows of the loads.
+        samples: float64[p], of long_scoreboard.
+        distance_cycles: int64[p], encoded cycles from the load's issue to the use's at least; -1 unknown.
+        is_result: bool[p], for a result, not until operands were read.
+    """
+
+    use: npt.NDArray[np.int64]
+    load: npt.NDArray[np.int64]
+    samples: npt.NDArray[np.float64]
+    distance_cycles: npt.NDArray[np.int64]
+    is_result: npt.NDArray[np.bool_]
+
+
+def list_wait_pairs(facts: KernelFacts) -> WaitPairs | None:
+    """Who waits for which load; None without blame or without such samples."""
+    if facts.blame is None or LONG_SCOREBOARD not in facts.kernel.reasons:
+        return None
+    edges = facts.blame.edges
+    chosen = np.flatnonzero((edges.reason == facts.kernel.reasons.index(LONG_SCOREBOARD)) & edges.is_moved)
+    if not len(chosen):
+        return None
+    return WaitPairs(
+        use=edges.use_row[chosen].astype(np.int64),
+        load=edges.def_row[chosen].astype(np.int64),
+        samples=edges.all_samples[chosen],
+        distance_cycles=edges.distance_cycles[chosen].astype(np.int64),
+        is_result=edges.category[chosen] != BlameCategory.WRITE_AFTER_READ,
+    )
+
+
+def measure_load_waits(facts: KernelFacts, scale: SampleScale | None) -> LoadWaits | None:
+    """How long warps wait for loads; None without samples of long_scoreboard or without blame.
+
+    The mean wait of one execution is samples · (warp-cycles per sample) / executions (Little's law: warp-cycles in a state over arrivals are
+    its mean duration). Per kind of load, over all executions of its instructions; waits for several loads together are shared out evenly, so
+    that the kinds add up to the whole. Per use, over its own executions, for everything it waits for together.
+
+    Args:
+        facts: of the kernel.
+        scale: what a sample stands for; None leaves the cycles unknown.
+    """
+    pairs = list_wait_pairs(facts)
+    if pairs is None:
+        return None
+    results = pairs.is_result
+    executions = facts.executions
+    samples = facts.count_reason(LONG_SCOREBOARD)
+    return LoadWaits(
+        kinds=_list_kind_waits(pairs, list_kinds(facts), executions, scale),
+        samples=samples,
+        operand_samples=float(pairs.samples[~results].sum()),
+        unknown_samples=max(0.0, samples - float(pairs.samples.sum())),
+        uses=None if scale is None else _measure_uses(facts, pairs, executions, scale.cycles),
+    )
+
+
+def _list_kind_waits(
+    pairs: WaitPairs, kinds: npt.NDArray[np.int16], executions: npt.NDArray[np.int64], scale: SampleScale | None
+) -> tuple[KindWait, ...]:
+    results = pairs.is_result
+    samples = np.bincount(kinds[pairs.load[results]], weights=pairs.samples[results], minlength=len(KINDS))
+    is_load = select_kinds(kinds, LOAD_KINDS) & (executions >= 0)
+    executed = np.bincount(kinds[is_load], weights=executions[is_load], minlength=len(KINDS))
+    found = []
+    for number in np.flatnonzero(samples).tolist():
+        times = int(executed[number]) or None
+        cycles = None if times is None or scale is None else float(samples[number]) * scale.cycles / times
+        found.append(KindWait(kind=KINDS[number], samples=float(samples[number]), executions=times, wait_cycles=cycles))
+    return tuple(sorted(found, key=lambda one: (-one.samples, one.kind)))
+
+
+def _measure_uses(
+    facts: KernelFacts, pairs: WaitPairs, executions: npt.NDArray[np.int64], cycles: float
+) -> UseWaits | None:
+    chosen = np.flatnonzero(pairs.is_result & (executions[pairs.use] > 0))
+    if not len(chosen):
+        return None
+    uses, of_pair = np.unique(pairs.use[chosen], return_inverse=True)
+    times = executions[uses]
+    passed = np.full(len(uses), np.inf)
+    np.minimum.at(passed, of_pair, measure_passed_cycles(facts, pairs, cycles)[chosen])
+    waited = np.bincount(of_pair, weights=pairs.samples[chosen]) * cycles / times
+    return UseWaits(row=uses, executions=times, wait_cycles=waited, passed_cycles=passed)
+
+
+def measure_passed_cycles(facts: KernelFacts, pairs: WaitPairs, cycles: float) -> npt.NDArray[np.float64]:
+    """What passed between the issue of a load and the arrival at the instruction that waits for it.
+
+    Within one block, every execution of the use went through the instructions between: their samples times what a sample stands for, over the
+    executions of the use, is the mean time that took. Elsewhere it is the shortest encoded way, 0 where that is unknown.
+
+    Returns:
+        float64[p], mean cycles per execution of the use.
+    """
+    before = np.concatenate([[0], np.cumsum(facts.all_samples.sum(axis=1))])
+    blocks = _number_blocks(facts)
+    executions = np.maximum(1, facts.executions)
+    is_near = (blocks[pairs.load] == blocks[pairs.use]) & (pairs.load < pairs.use) & (blocks[pairs.use] >= 0)
+    between = before[pairs.use] - before[np.minimum(pairs.load + 1, pairs.use)]
+    spent = between * cycles / executions[pairs.use]
+    encoded = np.maximum(0, pairs.distance_cycles).astype(np.float64)
+    return np.where(is_near, np.maximum(spent, encoded), encoded)
+
+
+def _number_blocks(facts: KernelFacts) -> npt.NDArray[np.int64]:
+    """int64[n], a number for the block of every row, unique in the kernel; -1 without a flow graph."""
+    numbers = np.full(int(facts.first_rows[-1]), -1, dtype=np.int64)
+    first_block = 0
+    for row, function in zip(facts.first_rows[:-1].tolist(), facts.kernel.functions, strict=True):
+        if function.graph is None:
+            continue
+        blocks = function.graph.block_of_instruction
+        numbers[row : row + len(blocks)] = blocks.astype(np.int64) + first_block
+        first_block += len(function.graph.first_instruction)
+    return numbers

@@ -1,0 +1,79 @@
+"""Numbers of instructions as marks on source lines."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.answers import MOST_MARKS, LineMark, Quantity
+from gpa_lsp.analyses.facts import KernelFacts
+
+_MOST_ROWS = 20 * MOST_MARKS
+"""Instructions that are looked at; a line of unrolled code has many."""
+
+
+def mark_rows(
+    facts: KernelFacts,
+    weights: npt.NDArray[np.float64],
+    *,
+    measure: str,
+    quantity: Quantity,
+    value_of: Callable[[int], float],
+    text_of: Callable[[int], str],
+    least_ratio: float = 0.001,
+) -> tuple[LineMark, ...]:
+    """One mark per source line (per instruction where there is no line), the heaviest first.
+
+    Args:
+        facts: of the kernel.
+        weights: float64[n], what is shared out, by row.
+        measure: what was counted.
+        quantity: of the value.
+        value_of: of a row, the one with most of the line.
+        text_of: likewise.
+        least_ratio: lines with less of the whole get none.
+    """
+    whole = float(weights.sum())
+    if whole <= 0:
+        return ()
+    rows = np.flatnonzero(weights)
+    rows = rows[np.argsort(-weights[rows], kind="stable")][:_MOST_ROWS]
+    lines: dict[tuple[str | None, int], list[float]] = {}
+    for row in rows.tolist():
+        place = facts.place(row)
+        key = (None, row) if place is None else (place.file, place.line)
+        held = lines.setdefault(key, [row, 0.0])
+        held[1] += float(weights[row])
+    ordered = sorted(lines.items(), key=lambda item: -item[1][1])[:MOST_MARKS]
+    return tuple(
+        _make_mark(
+            facts, int(row), samples / whole, measure=measure, quantity=quantity, value_of=value_of, text_of=text_of
+        )
+        for _, (row, samples) in ordered
+        if samples / whole >= least_ratio
+    )
+
+
+def _make_mark(
+    facts: KernelFacts,
+    row: int,
+    share: float,
+    *,
+    measure: str,
+    quantity: Quantity,
+    value_of: Callable[[int], float],
+    text_of: Callable[[int], str],
+) -> LineMark:
+    place = facts.place(row)
+    function = facts.function_of(row)
+    return LineMark(
+        measure=measure,
+        value=value_of(row),
+        quantity=quantity,
+        share_ratio=min(1.0, share),
+        text=text_of(row),
+        file=None if place is None else place.file,
+        line=None if place is None else place.line,
+        function=function.name,
+        pc_offset=int(function.pc_offsets[facts.index_of(row)]),
+    )

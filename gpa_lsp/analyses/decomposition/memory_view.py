@@ -1,0 +1,81 @@
+"""Everything the answer about memory is made of: :class:`MemoryView`."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.analyses.decomposition.latency_split import LatencySplit, split_latency
+from gpa_lsp.analyses.decomposition.load_traffic import (
+    L2Traffic,
+    LoadTraffic,
+    count_lines_per_request,
+    list_load_traffic,
+    read_l2_traffic,
+)
+from gpa_lsp.analyses.decomposition.load_waits import LoadWaits, measure_load_waits
+from gpa_lsp.analyses.decomposition.sample_scale import SampleScale, measure_sample_scale
+from gpa_lsp.analyses.decomposition.unit_use import MEMORY_UNITS, UnitUse, list_unit_use
+from gpa_lsp.analyses.decomposition.unloaded_latency import (
+    UnloadedLatency,
+    average_l1_hits,
+    estimate_lines,
+    estimate_unloaded_latency,
+)
+from gpa_lsp.analyses.facts import KernelFacts
+
+BUSY_RATIO = 0.6
+"""From this part of its peak on a unit is taken to be what others queue for; sustained rates of DRAM are 0.8 to 0.95 of the peak."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryView:
+    """The memory behind a kernel's long-scoreboard stalls.
+
+    Attributes:
+        loads: by kind, of the longest launch.
+        l2: None when not collected.
+        unloaded: mean latency without queues; None when a share or a latency is unknown.
+        scale: what a sample stands for; None when unknown.
+        waits: None without samples or blame.
+        split: None when the waits or the unloaded latency are unknown.
+        units: on the way, the busiest first.
+    """
+
+    loads: tuple[LoadTraffic, ...]
+    l2: L2Traffic | None
+    unloaded: UnloadedLatency | None
+    scale: SampleScale | None
+    waits: LoadWaits | None
+    split: LatencySplit | None
+    units: tuple[UnitUse, ...]
+
+    @property
+    def busiest(self) -> UnitUse | None:
+        """The busiest unit; None when none was measured."""
+        return self.units[0] if self.units else None
+
+
+def view_memory(facts: KernelFacts) -> MemoryView:
+    """Everything about the memory behind a kernel's long-scoreboard stalls."""
+    loads, l2 = list_load_traffic(facts), read_l2_traffic(facts)
+    unloaded = _estimate(facts, loads, l2)
+    scale = measure_sample_scale(facts)
+    waits = measure_load_waits(facts, scale)
+    split = None
+    if unloaded is not None and waits is not None and waits.uses is not None:
+        split = split_latency(waits, waits.uses, unloaded)
+    return MemoryView(
+        loads=loads,
+        l2=l2,
+        unloaded=unloaded,
+        scale=scale,
+        waits=waits,
+        split=split,
+        units=list_unit_use(facts, MEMORY_UNITS),
+    )
+
+
+def _estimate(facts: KernelFacts, loads: tuple[LoadTraffic, ...], l2: L2Traffic | None) -> UnloadedLatency | None:
+    hits = average_l1_hits(loads)
+    if hits is None or facts.architecture is None:
+        return None
+    lines = count_lines_per_request(facts) or estimate_lines(loads)
+    return estimate_unloaded_latency(facts.architecture.hierarchy, hits, l2, lines)

@@ -1,0 +1,136 @@
+"""What fills the queues and pipes: executions, wavefronts and widths by kind of instruction."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind
+from gpa_lsp.analyses.facts import KernelFacts
+
+MIO_KINDS = frozenset(
+    {
+        InstructionKind.SHARED_LOAD,
+        InstructionKind.SHARED_STORE,
+        InstructionKind.SHARED_ATOMIC,
+        InstructionKind.MATRIX_LOAD,
+        InstructionKind.BARRIER_OBJECT,
+        InstructionKind.CONSTANT_LOAD,
+        InstructionKind.SPECIAL_FUNCTION,
+        InstructionKind.CONVERSION,
+        InstructionKind.BIT_COUNT,
+        InstructionKind.DIVISION_CHECK,
+        InstructionKind.SHUFFLE,
+        InstructionKind.WARP_OPERATION,
+        InstructionKind.SPECIAL_REGISTER,
+        InstructionKind.TO_UNIFORM,
+        InstructionKind.BLOCK_BARRIER,
+        InstructionKind.INDIRECT_BRANCH,
+    }
+)
+"""Instructions that go through the memory input/output queue."""
+
+LG_KINDS = frozenset(
+    {
+        InstructionKind.GLOBAL_LOAD,
+        InstructionKind.LOCAL_LOAD,
+        InstructionKind.GLOBAL_STORE,
+        InstructionKind.LOCAL_STORE,
+        InstructionKind.GLOBAL_ATOMIC,
+        InstructionKind.GLOBAL_REDUCTION,
+        InstructionKind.ASYNC_COPY,
+    }
+)
+"""Instructions that go through the queue for local and global memory."""
+
+TEX_KINDS = frozenset({InstructionKind.TEXTURE, InstructionKind.SURFACE})
+
+QUEUES: dict[str, frozenset[InstructionKind]] = {
+    "mio_throttle": MIO_KINDS,
+    "lg_throttle": LG_KINDS,
+    "tex_throttle": TEX_KINDS,
+}
+"""Reason → the kinds of instruction that stand in its queue. Source: Nsight Compute Profiling Guide, Warp Stall Reasons and Pipelines."""
+
+_SHARED = frozenset({InstructionKind.SHARED_LOAD, InstructionKind.SHARED_STORE, InstructionKind.MATRIX_LOAD})
+_SECTORS_PER_WAVEFRONT = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueUse:
+    """One kind of instruction in a queue.
+
+    Attributes:
+        kind: of instruction.
+        executions: by warps.
+        share_ratio: of the executions in this queue.
+        per_cycle: executions per SM and cycle; None without the cycles, or with several launches.
+        passes: wavefronts of shared memory, or 128-byte lines of global memory, per execution; None where not counted.
+        least_passes: the fewest that could do; None likewise.
+    """
+
+    kind: InstructionKind
+    executions: int
+    share_ratio: float
+    per_cycle: float | None
+    passes: float | None
+    least_passes: float | None
+
+
+def list_queue_use(facts: KernelFacts, kinds: npt.NDArray[np.int16], reason: str) -> tuple[QueueUse, ...]:
+    """Which instructions go through the queue of a throttle, the most frequent first; empty without executions."""
+    executions = facts.executions
+    if reason not in QUEUES or not (executions > 0).any():
+        return ()
+    counted = np.bincount(kinds, weights=np.maximum(0, executions), minlength=len(KINDS))
+    chosen = [number for number, kind in enumerate(KINDS) if kind in QUEUES[reason] and counted[number] > 0]
+    total = float(sum(counted[number] for number in chosen))
+    cycles = _count_sm_cycles(facts)
+    found = []
+    for number in chosen:
+        passes, least = _measure_passes(facts, kinds == number, KINDS[number])
+        found.append(
+            QueueUse(
+                kind=KINDS[number],
+                executions=int(counted[number]),
+                share_ratio=float(counted[number]) / total,
+                per_cycle=None if cycles is None else float(counted[number]) / cycles,
+                passes=passes,
+                least_passes=least,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.executions, one.kind)))
+
+
+def _measure_passes(
+    facts: KernelFacts, chosen: npt.NDArray[np.bool_], kind: InstructionKind
+) -> tuple[float | None, float | None]:
+    """Passes per execution, and the fewest; None where not counted."""
+    if kind in _SHARED:
+        return _divide(facts, "shared_wavefronts", chosen), _divide(facts, "shared_wavefronts_ideal", chosen)
+    if kind is InstructionKind.GLOBAL_LOAD or kind is InstructionKind.GLOBAL_STORE:
+        least = _divide(facts, "global_sectors_ideal", chosen)
+        return _divide(facts, "global_tag_requests", chosen), None if least is None else max(
+            1.0, least / _SECTORS_PER_WAVEFRONT
+        )
+    return None, None
+
+
+def _divide(facts: KernelFacts, counter: str, chosen: npt.NDArray[np.bool_]) -> float | None:
+    values = facts.counter(counter)
+    if values is None:
+        return None
+    executions = facts.executions
+    counted = chosen & (values >= 0) & (executions > 0)
+    executed = int(executions[counted].sum())
+    return int(values[counted].sum()) / executed if executed else None
+
+
+def _count_sm_cycles(facts: KernelFacts) -> float | None:
+    """Active cycles of all SMs; None when not collected or of one launch among several."""
+    cycles = facts.metric("sm__cycles_active.avg")
+    measured = sum(1 for launch in facts.kernel.launches if launch.failure is None)
+    sms = facts.kernel.device.sm_count
+    if cycles is None or sms is None or measured != 1:
+        return None
+    return cycles * sms or None

@@ -1,0 +1,121 @@
+"""One more sentence about a reason: what the counters say of it besides its sources."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind
+from gpa_lsp.analyses.decomposition.queue_pressure import list_queue_use
+from gpa_lsp.analyses.decomposition.stall_split import StallSplit
+from gpa_lsp.analyses.decomposition.unit_use import PIPE_UNITS, QUEUE_UNITS, list_unit_use
+from gpa_lsp.analyses.facts import KernelFacts
+
+_CONFLICTS_RATIO = 0.1
+"""Bank conflicts per wavefront that are worth a word. Source: DrGPU's threshold (Hao et al., ICPE 2023)."""
+_FEW_FP64_LANES = 4
+_CACHE_LINE_BYTES = 128
+
+Kinds = npt.NDArray[np.int16]
+
+
+def note_reason(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
+    """A sentence with the counters that belong to a reason; empty when there is nothing to add."""
+    write = _NOTES.get(split.reason)
+    return "" if write is None else write(facts, split, kinds)
+
+
+def _note_shared(facts: KernelFacts, _split: StallSplit, kinds: Kinds) -> str:
+    conflicts = measure_bank_conflicts(facts, kinds)
+    if conflicts is None:
+        return ""
+    if conflicts < _CONFLICTS_RATIO:
+        return "Shared memory has hardly any bank conflicts." if _uses_shared(kinds) else ""
+    return f"{conflicts:.0%} of the passes through shared memory are bank conflicts."
+
+
+def measure_bank_conflicts(facts: KernelFacts, kinds: Kinds) -> float | None:
+    """Of the wavefronts of shared memory, those that conflicts added, 0..1; None when not collected or without shared accesses.
+
+    By instruction, wavefronts beyond the fewest that could do over wavefronts; without these counters the aggregates
+    ``l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum`` over ``l1tex__data_pipe_lsu_wavefronts_mem_shared.sum``, whose conflicts also count
+    passes that wait for other traffic and lie higher.
+    """
+    wavefronts, ideal = facts.counter("shared_wavefronts"), facts.counter("shared_wavefronts_ideal")
+    if wavefronts is not None and ideal is not None:
+        counted = (wavefronts > 0) & (ideal >= 0)
+        total = int(wavefronts[counted].sum())
+        return 1 - int(ideal[counted].sum()) / total if total else None
+    conflicts = facts.metric("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum")
+    total_wavefronts = facts.metric("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum")
+    if conflicts is None or not total_wavefronts or not _uses_shared(kinds):
+        return None
+    return min(1.0, conflicts / total_wavefronts)
+
+
+def _uses_shared(kinds: Kinds) -> bool:
+    return bool(
+        np.isin(kinds, [KINDS.index(InstructionKind.SHARED_LOAD), KINDS.index(InstructionKind.SHARED_STORE)]).any()
+    )
+
+
+def _note_mio(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
+    parts = [_note_queue(facts, split, kinds), _note_shared(facts, split, kinds)]
+    return " ".join(part for part in parts if part)
+
+
+def _note_queue(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
+    uses = list_queue_use(facts, kinds, split.reason)
+    if not uses:
+        return ""
+    first = uses[0]
+    text = f"{first.share_ratio:.0%} of the instructions in that queue are {first.kind.value}"
+    if first.passes is not None and first.least_passes:
+        text += f", with {first.passes:.1f} passes each where {first.least_passes:.1f} would do"
+    busiest = list_unit_use(facts, QUEUE_UNITS)[:1]
+    if busiest:
+        text += f"; the busiest unit behind it is {busiest[0].unit.level} ({busiest[0].unit.name}), {busiest[0].ratio:.0%} of its peak"
+    return text + "."
+
+
+def _note_pipes(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str:
+    uses = list_unit_use(facts, PIPE_UNITS)[:1]
+    text = f"The busiest pipe is {uses[0].unit.level}, {uses[0].ratio:.0%} of its peak." if uses else ""
+    lanes = None if facts.architecture is None else facts.architecture.sm.fp64_lanes_per_sm.value
+    of_fp64 = sum(source.samples for source in split.sources if source.kind is InstructionKind.FP64)
+    if lanes is not None and lanes <= _FEW_FP64_LANES and of_fp64 > 0:
+        text += f" This GPU has {lanes} double-precision lanes per SM: a warp takes the pipe for {32 // lanes} cycles."
+    return text.strip()
+
+
+def _note_code_size(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str:
+    """How much code was executed, and how many of the waits are at the beginning of a line of the instruction cache."""
+    executed = facts.executions > 0
+    number = facts.kernel.reasons.index(split.reason)
+    offsets = np.concatenate([function.pc_offsets for function in facts.kernel.functions])
+    at_start = offsets % _CACHE_LINE_BYTES == 0
+    share = float(facts.all_samples[at_start, number].sum()) / split.samples
+    size = f"{int(executed.sum()) * 16 / 1024:.1f} KiB of code were executed; " if executed.any() else ""
+    return f"{size}{share:.0%} of these samples are at the start of a 128-byte line of code."
+
+
+def _note_barriers(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str:
+    warps = facts.longest
+    if warps is None:
+        return ""
+    threads = warps.block[0] * warps.block[1] * warps.block[2]
+    places = sum(1 for source in split.sources)
+    return (
+        f"{threads // 32 or 1} warps of a block wait for each other, at {places} {'places' if places > 1 else 'place'}."
+    )
+
+
+_NOTES: dict[str, Callable[[KernelFacts, StallSplit, Kinds], str]] = {
+    "short_scoreboard": _note_shared,
+    "mio_throttle": _note_mio,
+    "lg_throttle": _note_queue,
+    "tex_throttle": _note_queue,
+    "math_pipe_throttle": _note_pipes,
+    "no_instructions": _note_code_size,
+    "barrier": _note_barriers,
+}

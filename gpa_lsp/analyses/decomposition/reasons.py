@@ -1,0 +1,185 @@
+"""The warp states of the profiler as the decomposition uses them: their counters, how their sources are told apart, and what to do.
+
+A state is a row of one table, and a test holds the table against :data:`gpa_lsp.profile.stall_reasons.STALL_REASONS`: no name is matched
+anywhere else, so none can be misspelt out of reach.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+
+_AGGREGATE = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+
+
+class SourceRule(Enum):
+    """How the sources of a stall are told apart."""
+
+    BY_CAUSE = "the kind of instruction that is blamed"
+    BY_PRODUCER = "the kind of instruction that is blamed, and how the waiting one depends on it"
+    BY_WAITER = "the kind of instruction that waits"
+    BY_PLACE = "the place of the instruction that is blamed"
+    BY_FUNCTION = "the function whose instructions were waited for"
+    NONE = "none: a warp in this state is not held up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpState:
+    """One state of a warp.
+
+    Attributes:
+        name: as sampled, in Nsight Compute's spelling.
+        counter: the part of the aggregate's name that says which state; differs from ``name`` in two cases.
+        rule: how its sources are told apart.
+        remedy: what to do about it in general; empty for states in which nothing is held up.
+        is_stall: the warp could not issue.
+    """
+
+    name: str
+    counter: str
+    rule: SourceRule
+    remedy: str
+    is_stall: bool = True
+
+    @property
+    def aggregate(self) -> str:
+        """The metric that counts it: warps in this state per cycle with an issue."""
+        return _AGGREGATE.format(self.counter)
+
+
+_COUNTER_NAMES = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
+"""States whose aggregate is spelt differently. Source: metric names of real reports, 2020.3 to 2026.2."""
+
+_ROWS = (
+    (
+        "long_scoreboard",
+        SourceRule.BY_CAUSE,
+        "Start loads earlier, ask for less (reuse, wider and denser accesses), or keep more warps ready meanwhile",
+    ),
+    (
+        "short_scoreboard",
+        SourceRule.BY_CAUSE,
+        "Put independent work between these instructions and the use of their results, and spend fewer of them",
+    ),
+    (
+        "wait",
+        SourceRule.BY_PRODUCER,
+        "Give each warp independent instructions (unroll, several accumulators), or keep more warps ready",
+    ),
+    (
+        "math_pipe_throttle",
+        SourceRule.BY_WAITER,
+        "The pipe is shared by all warps: use fewer of its instructions, or ones of another pipe; more warps do not help",
+    ),
+    (
+        "mio_throttle",
+        SourceRule.BY_WAITER,
+        "Spread shared-memory, shuffle and special-function instructions out, do fewer and wider ones, remove bank conflicts",
+    ),
+    (
+        "lg_throttle",
+        SourceRule.BY_WAITER,
+        "Do fewer and wider accesses to global and local memory: vector types, values kept in registers, no spills",
+    ),
+    (
+        "tex_throttle",
+        SourceRule.BY_WAITER,
+        "Spread texture fetches out, or read part of the data with ordinary loads",
+    ),
+    (
+        "barrier",
+        SourceRule.BY_PLACE,
+        "Even out the work of the warps before the barrier, use smaller blocks so that others run meanwhile, or synchronise less",
+    ),
+    (
+        "membar",
+        SourceRule.BY_PLACE,
+        "Fence with the narrowest scope that is correct (block before device before system), and less often",
+    ),
+    (
+        "warpgroup_arrive",
+        SourceRule.BY_PLACE,
+        "Issue the matrix instructions of a warp group earlier and keep several groups in flight",
+    ),
+    (
+        "no_instructions",
+        SourceRule.BY_FUNCTION,
+        "Make the hot code smaller (less unrolling and inlining, slow paths out of the loop) and its jumps fewer",
+    ),
+    (
+        "branch_resolving",
+        SourceRule.BY_CAUSE,
+        "Jump less: unroll short loops, select or predicate instead of branching, inline small functions",
+    ),
+    (
+        "dispatch_stall",
+        SourceRule.BY_WAITER,
+        "Little is known of this one; it follows wide multiplies and constant operands, of which fewer may help",
+    ),
+    (
+        "imc_miss",
+        SourceRule.BY_PLACE,
+        "Let the warps read the same few constants, read them once into registers, or pass large tables through global memory",
+    ),
+    (
+        "drain",
+        SourceRule.BY_PLACE,
+        "Store denser and earlier: a warp cannot leave before its stores did",
+    ),
+    (
+        "sleeping",
+        SourceRule.BY_PLACE,
+        "Sleep for a shorter time, or do something useful while waiting",
+    ),
+    (
+        "misc",
+        SourceRule.BY_CAUSE,
+        "The hardware gives no reason; it is seen at reconvergence points, so fewer divergent branches may help",
+    ),
+)
+
+WARP_STATES: dict[str, WarpState] = {
+    **{
+        name: WarpState(name=name, counter=_COUNTER_NAMES.get(name, name), rule=rule, remedy=remedy)
+        for name, rule, remedy in _ROWS
+    },
+    **{
+        name: WarpState(name=name, counter=name, rule=SourceRule.NONE, remedy="", is_stall=False)
+        for name in ("selected", "not_selected")
+    },
+}
+"""All states known, by name.
+
+Source: what each means, the Nsight Compute Profiling Guide, Warp Stall Reasons; where samples of each are found, measured on real reports.
+"""
+
+
+def find_warp_state(name: str) -> WarpState:
+    """A state by its sampled name; one that is not known keeps its name, and its samples their instruction.
+
+    >>> find_warp_state("no_instructions").aggregate
+    'smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio'
+    >>> find_warp_state("flux_capacitor").rule
+    <SourceRule.BY_WAITER: 'the kind of instruction that waits'>
+    """
+    known = WARP_STATES.get(name)
+    if known is not None:
+        return known
+    remedy = "This version knows nothing of this state; look at the instructions it is found at"
+    return WarpState(
+        name=name,
+        counter=name,
+        rule=SourceRule.BY_WAITER,
+        remedy=remedy,
+        is_stall=describe_stall_reason(name).is_stall,
+    )
+
+
+def find_by_counter(counter: str) -> WarpState:
+    """A state by the word in its aggregate's name.
+
+    >>> find_by_counter("gmma").name, find_by_counter("wait").name
+    ('warpgroup_arrive', 'wait')
+    """
+    name = next((name for name, spelt in _COUNTER_NAMES.items() if spelt == counter), counter)
+    return find_warp_state(name)

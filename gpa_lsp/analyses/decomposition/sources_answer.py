@@ -1,0 +1,198 @@
+"""The answer about the sources of stalls in words, bars, tables and marks."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.answers import Answer, Bar, Cell, Column, Finding, LineMark, Missing, Quantity, Table, Weight
+from gpa_lsp.analyses.decomposition.instruction_kinds import list_kinds
+from gpa_lsp.analyses.decomposition.marks import mark_rows
+from gpa_lsp.analyses.decomposition.queue_pressure import QUEUES, QueueUse, list_queue_use
+from gpa_lsp.analyses.decomposition.reason_notes import note_reason
+from gpa_lsp.analyses.decomposition.reasons import find_warp_state
+from gpa_lsp.analyses.decomposition.source_words import find_source_remedy
+from gpa_lsp.analyses.decomposition.stall_split import NO_CAUSE, StallSplit, list_causes, split_reason
+from gpa_lsp.analyses.decomposition.unit_use import PIPE_UNITS, QUEUE_UNITS, Unit, list_unit_use
+from gpa_lsp.analyses.facts import KernelFacts, lack
+
+TITLE = "What the stalls come from"
+_KEPT_RATIO = 0.99
+"""Reasons are kept until they cover this part of the stalls."""
+_MOST_REASONS = 8
+_MOST_SOURCES = 6
+_MATTERS_RATIO = 0.05
+"""Part of all samples from which a reason has a finding of its own."""
+_HOLDS_UP_RATIO = 0.2
+
+
+def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
+    """The answer to :mod:`gpa_lsp.analyses.questions.stall_sources`."""
+    total = facts.kernel.total_samples
+    if total == 0:
+        missing = lack("where warps stall", "smsp__pcsamp_sample_count", section="SourceCounters")
+        summary = "Unknown: no stall samples were taken."
+        return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
+    kinds = list_kinds(facts)
+    splits = split_stalls(facts, kinds)
+    if not splits:
+        summary = "No warp was seen stalled."
+        finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=0.0)
+        return Answer(analysis=name, title=TITLE, summary=summary, findings=(finding,))
+    kept = keep_heaviest(splits)
+    return Answer(
+        analysis=name,
+        title=TITLE,
+        summary=_summarise(kept, total),
+        findings=tuple(_find(facts, kept, kinds)),
+        bars=tuple(_draw_bars(kept, total)),
+        tables=tuple(table for table in _list_tables(facts, kept, kinds) if table.rows),
+        marks=_mark_causes(facts, kept),
+        missing=tuple(_list_missing(facts)),
+    )
+
+
+def split_stalls(facts: KernelFacts, kinds: npt.NDArray[np.int16]) -> tuple[StallSplit, ...]:
+    """The sources of every reason in which warps were held up, most samples first."""
+    reasons = [reason for reason in facts.kernel.reasons if find_warp_state(reason).is_stall]
+    splits = [split_reason(facts, reason, kinds) for reason in reasons]
+    return tuple(sorted((one for one in splits if one.samples), key=lambda one: (-one.samples, one.reason)))
+
+
+def keep_heaviest(splits: tuple[StallSplit, ...]) -> tuple[StallSplit, ...]:
+    """The heaviest until they cover 99 % of the stalls, at most eight."""
+    whole, covered = sum(split.samples for split in splits), 0
+    kept = []
+    for split in splits[:_MOST_REASONS]:
+        if covered >= _KEPT_RATIO * whole:
+            break
+        kept.append(split)
+        covered += split.samples
+    return tuple(kept)
+
+
+def _summarise(kept: tuple[StallSplit, ...], total: int) -> str:
+    first = kept[0]
+    source = first.sources[0]
+    text = f"Most stalls are {first.reason} ({first.samples / total:.0%} of all samples)"
+    return f"{text}, {first.share_of(source):.0%} of it for {source.label}."
+
+
+def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], kinds: npt.NDArray[np.int16]) -> Iterator[Finding]:
+    total = facts.kernel.total_samples
+    for split in kept:
+        share = split.samples / total
+        if share < _MATTERS_RATIO and split is not kept[0]:
+            continue
+        leading = next((source for source in split.sources if source.label != NO_CAUSE), split.sources[0])
+        parts = [f"{split.share_of(source):.0%} {source.label}" for source in split.sources[:3]]
+        note = note_reason(facts, split, kinds)
+        text = f"{split.reason}, {share:.0%} of all samples: {'; '.join(parts)}.{' ' + note if note else ''}"
+        yield Finding(
+            text=text,
+            weight=Weight.HIGH if share >= _HOLDS_UP_RATIO else Weight.PLAIN,
+            remedy=find_source_remedy(split.reason, leading.kind),
+            share_ratio=share,
+        )
+
+
+def _draw_bars(kept: tuple[StallSplit, ...], total: int) -> Iterator[Bar]:
+    for split in kept:
+        yield Bar(label=split.reason, ratio=split.samples / total, words=split.sources[0].label)
+
+
+def _list_tables(facts: KernelFacts, kept: tuple[StallSplit, ...], kinds: npt.NDArray[np.int16]) -> Iterator[Table]:
+    yield _tabulate_sources(kept, facts.kernel.total_samples)
+    reasons = {split.reason for split in kept}
+    for reason in QUEUES:
+        if reason in reasons:
+            yield _tabulate_queue(reason, list_queue_use(facts, kinds, reason))
+    if reasons & QUEUES.keys():
+        yield _tabulate_units(facts, "How busy what is behind the queues is", QUEUE_UNITS)
+    if "math_pipe_throttle" in reasons:
+        yield _tabulate_units(facts, "How busy the arithmetic pipes are", PIPE_UNITS)
+
+
+def _tabulate_sources(kept: tuple[StallSplit, ...], total: int) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for split in kept:
+        rows += (
+            (split.reason, source.label, split.share_of(source), source.samples / total, source.samples)
+            for source in split.sources[:_MOST_SOURCES]
+        )
+        rest = sum(source.samples for source in split.sources[_MOST_SOURCES:])
+        if rest > 0:
+            rows.append((split.reason, "others", rest / split.samples, rest / total, rest))
+    return Table(
+        title="Stalls and their sources",
+        columns=(
+            Column(name="reason"),
+            Column(name="source"),
+            Column(name="of the reason", quantity=Quantity.RATIO),
+            Column(name="of all samples", quantity=Quantity.RATIO),
+            Column(name="samples", quantity=Quantity.SAMPLES),
+        ),
+        rows=tuple(rows),
+        note="The sources of a reason add up to it; several causes waited for together share the samples evenly.",
+    )
+
+
+def _tabulate_queue(reason: str, uses: tuple[QueueUse, ...]) -> Table:
+    return Table(
+        title=f"What goes through the queue behind {reason}",
+        columns=(
+            Column(name="kind"),
+            Column(name="executions", quantity=Quantity.COUNT),
+            Column(name="of the queue", quantity=Quantity.RATIO),
+            Column(name="per SM and cycle", quantity=Quantity.NUMBER),
+            Column(name="passes per execution", quantity=Quantity.NUMBER),
+            Column(name="fewest passes", quantity=Quantity.NUMBER),
+        ),
+        rows=tuple(
+            (use.kind.value, use.executions, use.share_ratio, use.per_cycle, use.passes, use.least_passes)
+            for use in uses
+        ),
+        note="Passes are wavefronts of shared memory, and 128-byte lines of global memory.",
+    )
+
+
+def _tabulate_units(facts: KernelFacts, title: str, units: tuple[Unit, ...]) -> Table:
+    return Table(
+        title=title,
+        columns=(Column(name="unit"), Column(name="what"), Column(name="of its peak", quantity=Quantity.RATIO)),
+        rows=tuple((use.unit.level, use.unit.name, use.ratio) for use in list_unit_use(facts, units)),
+    )
+
+
+def _mark_causes(facts: KernelFacts, kept: tuple[StallSplit, ...]) -> tuple[LineMark, ...]:
+    """The instructions that are blamed, over all reasons kept; the text names the heaviest reason of each."""
+    size = int(facts.first_rows[-1])
+    by_reason = np.zeros((len(kept), size))
+    for number, split in enumerate(kept):
+        causes = list_causes(facts, split.reason)
+        by_reason[number] = np.bincount(causes.cause, weights=causes.samples, minlength=size)
+    weights = by_reason.sum(axis=0)
+
+    def write_text(row: int) -> str:
+        heaviest = int(by_reason[:, row].argmax())
+        share = by_reason[heaviest, row] / weights[row]
+        return f"causes {weights[row]:,.0f} samples of stalls, {share:.0%} of them {kept[heaviest].reason}"
+
+    return mark_rows(
+        facts,
+        weights,
+        measure="stalls caused",
+        quantity=Quantity.SAMPLES,
+        value_of=lambda row: float(weights[row]),
+        text_of=write_text,
+    )
+
+
+def _list_missing(facts: KernelFacts) -> Iterator[Missing]:
+    if facts.blame is None:
+        yield Missing(what="the instructions that cause the stalls", why="the stalls of this code were not blamed")
+    if not any(function.instructions is not None for function in facts.kernel.functions):
+        why = "the code could not be disassembled: nvdisasm was not found, or the profile does not hold the code"
+        yield Missing(what="which instructions stall", why=why)
+    if not (facts.executions >= 0).any():
+        yield lack("what fills the queues", "inst_executed", section="SourceCounters")

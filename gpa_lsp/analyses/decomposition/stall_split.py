@@ -1,0 +1,254 @@
+"""The samples of one stall reason, shared out among its sources."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind, list_kinds
+from gpa_lsp.analyses.decomposition.reasons import SourceRule, find_warp_state
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.blame.model import BlameCategory, Dependency
+
+NO_CAUSE = "no cause was found"
+_MOST_PLACES = 12
+"""Places of a reason that are named one by one; the rest is one source."""
+_LONGEST_NAME = 60
+"""Characters of a mangled name that are written."""
+
+Rows = npt.NDArray[np.int64]
+Weights = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One source of a stall reason.
+
+    Attributes:
+        label: for people.
+        samples: of the reason; shares of causes waited for together are fractions.
+        kind: of its instructions; None where it is not a kind.
+        row: the instruction with most of it; None where there is none.
+    """
+
+    label: str
+    samples: float
+    kind: InstructionKind | None = None
+    row: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallSplit:
+    """A stall reason and its sources.
+
+    Attributes:
+        reason: as sampled.
+        samples: of it, in the whole kernel.
+        sources: most samples first; they add up to ``samples``.
+    """
+
+    reason: str
+    samples: int
+    sources: tuple[Source, ...]
+
+    def share_of(self, source: Source) -> float:
+        """The source's part of the reason, 0..1."""
+        return source.samples / self.samples if self.samples else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Causes:
+    """Who is to blame for the samples of one reason, e pairs of rows.
+
+    Attributes:
+        use: int64[e], the row that was sampled.
+        cause: int64[e], the row that is blamed; the same where nothing better is known.
+        dependency: uint8[e] of :class:`~gpa_lsp.blame.model.Dependency`.
+        category: uint8[e] of :class:`~gpa_lsp.blame.model.BlameCategory`.
+        samples: float64[e].
+        is_known: bool[e], False where blame found no cause.
+    """
+
+    use: Rows
+    cause: Rows
+    dependency: npt.NDArray[np.uint8]
+    category: npt.NDArray[np.uint8]
+    samples: Weights
+    is_known: npt.NDArray[np.bool_] = field(repr=False)
+
+
+def list_causes(facts: KernelFacts, reason: str) -> Causes:
+    """Who is to blame for a reason: from blame, or, without it, each instruction for itself.
+
+    The samples are those of the profile, no more and no fewer: pairs, and rows without a cause.
+    """
+    number = facts.kernel.reasons.index(reason)
+    if facts.blame is None:
+        counts = facts.all_samples[:, number]
+        rows = np.flatnonzero(counts).astype(np.int64)
+        itself = np.full(len(rows), Dependency.ITSELF, dtype=np.uint8)
+        misc = np.full(len(rows), BlameCategory.MISC, dtype=np.uint8)
+        known = np.zeros(len(rows), dtype=bool)
+        return Causes(
+            use=rows,
+            cause=rows,
+            dependency=itself,
+            category=misc,
+            samples=counts[rows].astype(np.float64),
+            is_known=known,
+        )
+    edges, lost = facts.blame.edges, facts.blame.unattributed
+    chosen, left = edges.reason == number, lost.reason == number
+    rows = lost.row[left].astype(np.int64)
+    return Causes(
+        use=np.concatenate([edges.use_row[chosen].astype(np.int64), rows]),
+        cause=np.concatenate([edges.def_row[chosen].astype(np.int64), rows]),
+        dependency=np.concatenate([edges.dependency[chosen], np.zeros(len(rows), dtype=np.uint8)]),
+        category=np.concatenate([edges.category[chosen], np.full(len(rows), BlameCategory.MISC, dtype=np.uint8)]),
+        samples=np.concatenate([edges.all_samples[chosen], lost.all_samples[left]]),
+        is_known=np.concatenate([np.ones(int(chosen.sum()), dtype=bool), np.zeros(len(rows), dtype=bool)]),
+    )
+
+
+def split_reason(facts: KernelFacts, reason: str, kinds: npt.NDArray[np.int16] | None = None) -> StallSplit:
+    """The sources of a stall reason by its rule in :data:`~gpa_lsp.analyses.decomposition.reasons.WARP_STATES`.
+
+    Args:
+        facts: of the kernel.
+        reason: as sampled; one without samples has no sources.
+        kinds: of all rows, where they are at hand.
+
+    Returns:
+        Sources whose samples add up to those of the reason (conservation).
+    """
+    samples = facts.count_reason(reason)
+    if samples == 0:
+        return StallSplit(reason=reason, samples=0, sources=())
+    rows = list_kinds(facts) if kinds is None else kinds
+    sources = _RULES[find_warp_state(reason).rule](facts, list_causes(facts, reason), rows)
+    ordered = sorted(sources, key=lambda one: (-one.samples, one.label))
+    return StallSplit(reason=reason, samples=samples, sources=tuple(ordered))
+
+
+def _split_by_cause(_facts: KernelFacts, causes: Causes, kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+    """By kind of the blamed instruction; waits until an instruction has read its operands are told apart from waits for results."""
+    reads = causes.category == BlameCategory.WRITE_AFTER_READ
+    groups = kinds[causes.cause].astype(np.int64) * 2 + reads
+    for group, samples, row in _gather(groups, causes, 2 * len(KINDS)):
+        kind = KINDS[group // 2]
+        label = f"{kind.value}, until they have read their operands" if group % 2 else kind.value
+        yield Source(label=label, samples=samples, kind=kind, row=row)
+    yield from _leave_unknown(causes)
+
+
+_WAIT_WORDS = {
+    Dependency.GUARD: "guards from {}",
+    Dependency.ISSUE: "issue of {}",
+    Dependency.ITSELF: "issue of {}",
+    Dependency.CONTROL: "issue of {}",
+}
+"""How a wait of fixed length depends on its cause, where it is no result; a guard is a predicate, whose latency is the longest of them."""
+
+
+def _split_by_producer(_facts: KernelFacts, causes: Causes, kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+    """By kind of the blamed instruction, and whether its result, a guard or only its turn to issue was waited for."""
+    groups = kinds[causes.cause].astype(np.int64) * len(Dependency) + causes.dependency
+    merged: dict[str, Source] = {}
+    for group, samples, row in _gather(groups, causes, len(KINDS) * len(Dependency)):
+        kind, dependency = KINDS[group // len(Dependency)], Dependency(group % len(Dependency))
+        label = _WAIT_WORDS.get(dependency, "results of {}").format(kind.value)
+        old = merged.get(label)
+        if old is None:
+            merged[label] = Source(label=label, samples=samples, kind=kind, row=row)
+        else:
+            leading = row if samples > old.samples else old.row
+            merged[label] = Source(label=label, samples=old.samples + samples, kind=kind, row=leading)
+    yield from merged.values()
+    yield from _leave_unknown(causes)
+
+
+def _split_by_waiter(_facts: KernelFacts, causes: Causes, kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+    """By kind of the waiting instruction: the one that found its pipe or queue taken is of the kind that takes it."""
+    for group, samples, row in _gather(kinds[causes.use].astype(np.int64), causes, len(KINDS), of_use=True):
+        yield Source(label=KINDS[group].value, samples=samples, kind=KINDS[group], row=row)
+
+
+def _split_by_place(facts: KernelFacts, causes: Causes, _kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+    """By source line of the blamed instruction, or by the instruction where it has no line."""
+    found: dict[tuple[str | None, int], tuple[float, float, int]] = {}
+    size = int(facts.first_rows[-1])
+    by_row = np.bincount(causes.cause, weights=causes.samples, minlength=size)
+    for row in np.flatnonzero(by_row).tolist():
+        place = facts.place(row)
+        key = (None, row) if place is None else (place.file, place.line)
+        total, most, leading = found.get(key, (0.0, 0.0, row))
+        samples = float(by_row[row])
+        found[key] = (total + samples, max(most, samples), row if samples > most else leading)
+    ordered = sorted(found.values(), key=lambda one: (-one[0], one[2]))
+    for total, _, row in ordered[:_MOST_PLACES]:
+        yield Source(label=name_row(facts, row), samples=total, row=row)
+    rest = sum(total for total, _, _ in ordered[_MOST_PLACES:])
+    if rest > 0:
+        yield Source(label=f"{len(ordered) - _MOST_PLACES} other places", samples=rest, row=ordered[_MOST_PLACES][2])
+
+
+def _split_by_function(facts: KernelFacts, causes: Causes, _kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+    """By function section of the instruction that was not there yet."""
+    sections = np.searchsorted(facts.first_rows, causes.use, side="right") - 1
+    for section, samples, row in _gather(sections, causes, len(facts.kernel.functions), of_use=True):
+        yield Source(label=_name_section(facts, section), samples=samples, row=row)
+
+
+def _name_section(facts: KernelFacts, section: int) -> str:
+    name = facts.kernel.functions[section].name
+    if name == facts.kernel.mangled_name:
+        return "code of the kernel itself"
+    return f"code of {name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + '…'}"
+
+
+def _split_not(_facts: KernelFacts, causes: Causes, _kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+    yield Source(label="not held up", samples=float(causes.samples.sum()))
+
+
+_RULES: dict[SourceRule, Callable[[KernelFacts, Causes, npt.NDArray[np.int16]], Iterable[Source]]] = {
+    SourceRule.BY_CAUSE: _split_by_cause,
+    SourceRule.BY_PRODUCER: _split_by_producer,
+    SourceRule.BY_WAITER: _split_by_waiter,
+    SourceRule.BY_PLACE: _split_by_place,
+    SourceRule.BY_FUNCTION: _split_by_function,
+    SourceRule.NONE: _split_not,
+}
+
+
+def name_row(facts: KernelFacts, row: int) -> str:
+    """An instruction for people: its opcode and its line, or its offset where it has none."""
+    opcode = facts.mnemonic(row).partition(".")[0] or "an instruction"
+    place = facts.place(row)
+    if place is not None:
+        return f"{opcode} in {place.file.rpartition('/')[2]}:{place.line}"
+    return f"{opcode} at {int(facts.function_of(row).pc_offsets[facts.index_of(row)]):#x}"
+
+
+def _gather(groups: Rows, causes: Causes, count: int, *, of_use: bool = False) -> Iterable[tuple[int, float, int]]:
+    """Group, samples and leading row of each group with samples; pairs without a known cause only where the waiter decides."""
+    chosen = np.flatnonzero(causes.is_known | of_use)
+    if not len(chosen):
+        return
+    rows = (causes.use if of_use else causes.cause)[chosen]
+    weights, of_pair = causes.samples[chosen], groups[chosen]
+    totals = np.bincount(of_pair, weights=weights, minlength=count)
+    by_row = np.bincount(rows, weights=weights)
+    order = np.lexsort((rows, -by_row[rows], of_pair))
+    firsts = order[np.unique(of_pair[order], return_index=True)[1]]
+    for first in firsts.tolist():
+        group = int(of_pair[first])
+        if totals[group] > 0:
+            yield group, float(totals[group]), int(rows[first])
+
+
+def _leave_unknown(causes: Causes) -> Iterable[Source]:
+    lost = np.flatnonzero(~causes.is_known)
+    if len(lost):
+        most = lost[np.argmax(causes.samples[lost])]
+        yield Source(label=NO_CAUSE, samples=float(causes.samples[lost].sum()), row=int(causes.use[most]))

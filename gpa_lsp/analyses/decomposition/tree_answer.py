@@ -1,0 +1,154 @@
+"""The answer of the top-down tree in words, bars and a table."""
+
+from collections.abc import Iterator
+
+from gpa_lsp.analyses.answers import Answer, Bar, Cell, Column, Finding, Missing, Quantity, Table, Weight
+from gpa_lsp.analyses.decomposition.issue_slots import IssueSlots
+from gpa_lsp.analyses.decomposition.issue_tree import OTHER_REASONS, IssueTree, Node, build_issue_tree
+from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+
+TITLE = "Where the issue slots go"
+_WELL_USED_RATIO = 0.8
+"""From this part of the slots on, issue is not what to look at. Source: Nsight Compute's rule on stalls has the same threshold."""
+_NEAR_PEAK_RATIO = 0.8
+_OFTEN_IDLE_RATIO = 0.9
+_HIGH_RATIO = 0.2
+_SHOWN_RATIO = 0.03
+
+
+def write_tree_answer(facts: KernelFacts, name: str) -> Answer:
+    """The answer to :mod:`gpa_lsp.analyses.questions.top_down`."""
+    tree = build_issue_tree(facts)
+    if tree is None:
+        missing = lack(
+            "what the warps do",
+            "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
+            section="WarpStateStats",
+        )
+        summary = "Unknown: neither warp states nor stall samples were collected."
+        return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
+    return Answer(
+        analysis=name,
+        title=TITLE,
+        summary=_summarise(tree),
+        findings=tuple(_find(tree)),
+        bars=tuple(_draw_bars(tree)),
+        tables=(_tabulate(tree),),
+        missing=tuple(_list_missing(facts, tree)),
+    )
+
+
+def _summarise(tree: IssueTree) -> str:
+    used, lost = tree.nodes[0], tree.nodes[1]
+    reasons = [node for node in tree.nodes if node.level == 1 and node.name != OTHER_REASONS]
+    what = "issue slots are used" if tree.slots is not None else "the warps' time they issue or could"
+    start = (
+        f"{used.share_ratio:.0%} of the {what}" if tree.slots is not None else f"In {used.share_ratio:.0%} of {what}"
+    )
+    if not reasons or lost.share_ratio <= 0:
+        return f"{start}."
+    first = reasons[0]
+    return f"{start}; of the rest, {first.of_parent_ratio:.0%} is lost to {first.name}."
+
+
+def _find(tree: IssueTree) -> Iterator[Finding]:
+    if tree.slots is not None:
+        yield from _find_slots(tree.slots)
+    whole = "issue slots" if tree.slots is not None else "warps' time"
+    children = _list_children(tree)
+    for node, below in children:
+        if node.share_ratio < _SHOWN_RATIO or node.time is None:
+            continue
+        said = describe_stall_reason(node.name).description
+        parts = "; ".join(f"{child.of_parent_ratio:.0%} {child.name}" for child in below[:3])
+        each = node.time.cycles_per_issue
+        cycles = "" if each is None else f", {each:.1f} cycles for each instruction"
+        text = f"{node.share_ratio:.0%} of the {whole} are lost to {node.name} ({said}{cycles}){': ' + parts if parts else ''}."
+        yield Finding(
+            text=text,
+            weight=Weight.HIGH if node.share_ratio >= _HIGH_RATIO else Weight.PLAIN,
+            remedy=node.remedy,
+            share_ratio=node.share_ratio,
+        )
+
+
+def _find_slots(slots: IssueSlots) -> Iterator[Finding]:
+    if slots.used_ratio >= _WELL_USED_RATIO:
+        text = (
+            f"The schedulers issue in {slots.used_ratio:.0%} of their cycles: only fewer instructions make this faster."
+        )
+        yield Finding(
+            text=text,
+            weight=Weight.GOOD,
+            remedy="Do the same work with fewer instructions",
+            share_ratio=slots.used_ratio,
+        )
+    if slots.busiest_ratio is not None and slots.busiest_ratio >= _NEAR_PEAK_RATIO:
+        text = (
+            f"Filling empty slots gains little: {slots.busiest_name} work at {slots.busiest_ratio:.0%} of their peak, so that the same work "
+            f"takes at least {slots.busiest_ratio:.0%} of the time."
+        )
+        yield Finding(text=text, weight=Weight.HIGH, remedy="Do less of what the busiest unit does")
+    if slots.active_ratio is not None and slots.active_ratio < _OFTEN_IDLE_RATIO:
+        text = f"An SM has warps in {slots.active_ratio:.0%} of the time only; what follows is about that part."
+        remedy = "Start more blocks, or blocks of more even length"
+        yield Finding(text=text, weight=Weight.HIGH, remedy=remedy, share_ratio=1 - slots.active_ratio)
+
+
+def _list_children(tree: IssueTree) -> list[tuple[Node, list[Node]]]:
+    """Every reason with its sources."""
+    found: list[tuple[Node, list[Node]]] = []
+    for node in tree.nodes:
+        if node.level == 1:
+            found.append((node, []))
+        elif node.level == 2:
+            found[-1][1].append(node)
+    return found
+
+
+def _draw_bars(tree: IssueTree) -> Iterator[Bar]:
+    yield Bar(label=tree.nodes[0].name, ratio=tree.nodes[0].share_ratio)
+    for node, below in _list_children(tree):
+        yield Bar(label=node.name, ratio=node.share_ratio, words=below[0].name if below else "")
+
+
+def _tabulate(tree: IssueTree) -> Table:
+    whole = "issue slots" if tree.slots is not None else "warps' time"
+    rows: list[tuple[Cell, ...]] = [
+        (
+            node.level,
+            node.name,
+            node.share_ratio,
+            node.of_parent_ratio,
+            None if node.time is None else node.time.share_ratio,
+            None if node.time is None else node.time.cycles_per_issue,
+            node.remedy,
+        )
+        for node in tree.nodes
+    ]
+    per = "counters of the longest launch" if tree.time.from_counters else "samples of all launches"
+    return Table(
+        title="From issue slots to what leaves them empty",
+        columns=(
+            Column(name="level", quantity=Quantity.COUNT),
+            Column(name="node"),
+            Column(name=f"of the {whole}", quantity=Quantity.RATIO),
+            Column(name="of the node above", quantity=Quantity.RATIO),
+            Column(name="of the warps' time", quantity=Quantity.RATIO),
+            Column(name="cycles per instruction", quantity=Quantity.NUMBER),
+            Column(name="remedy"),
+        ),
+        rows=tuple(rows),
+        note=f"Empty slots are shared out by samples taken while nothing was issued; the warps' time is by {per}.",
+    )
+
+
+def _list_missing(facts: KernelFacts, tree: IssueTree) -> Iterator[Missing]:
+    if tree.slots is None:
+        yield lack("how many issue slots are used", "smsp__issue_active.avg.per_cycle_active", section="SchedulerStats")
+    if not tree.time.from_counters:
+        name = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
+        yield lack("how the warps' time divides by hardware counters", name, section="WarpStateStats")
+    if facts.kernel.total_samples == 0:
+        yield lack("which instructions stall", "smsp__pcsamp_sample_count", section="SourceCounters")
