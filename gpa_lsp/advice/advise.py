@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from functools import cache
 
 import gpa_lsp.advice.optimizers as catalogue
+from gpa_lsp.advice.gates import Limit, find_gate, find_standing, rank_advice
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import Optimizer
 from gpa_lsp.advice.roofs import list_units, measure_roofs
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
+from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.errors import Problem, ProblemSeverity
 from gpa_lsp.kernel.model import Kernel
@@ -21,7 +23,10 @@ def list_optimizers() -> Mapping[str, Optimizer]:
 
 
 def advise_kernel(
-    kernel: Kernel, blame: KernelBlame, read_source: SourceReader | None = None
+    kernel: Kernel,
+    blame: KernelBlame,
+    read_source: SourceReader | None = None,
+    roofline: KernelRoofline | None = None,
 ) -> tuple[KernelAdvice, tuple[Problem, ...]]:
     """What to change in a kernel, best first.
 
@@ -29,11 +34,13 @@ def advise_kernel(
         kernel: joined.
         blame: of the same kernel.
         read_source: where sources come from; None takes those embedded in the profile.
+        roofline: of the same kernel, which gates and ranks advice and bounds its estimates; None leaves that to the profiler's percentages.
 
     Returns:
         The advice, and a problem for each optimizer that failed.
     """
-    subject = build_subject(kernel, blame, read_source)
+    subject = build_subject(kernel, blame, read_source, roofline)
+    standing = find_standing(subject)
     found: list[Advice] = []
     silences: list[Silence] = []
     problems: list[Problem] = []
@@ -44,24 +51,19 @@ def advise_kernel(
         elif answer.speedup.estimate < LEAST_SPEEDUP:
             message = f"would gain {answer.speedup.estimate:.3f}×, less than is worth a change"
             silences.append(optimizer.silent(SilenceStage.TOO_SMALL, message))
+        elif (gated := find_gate(standing, subject, answer)) is not None:
+            silences.append(gated)
         else:
             found.append(answer)
-    found.sort(key=_rank)
     roofs = measure_roofs(subject)
     advice = KernelAdvice(
-        advice=tuple(found),
+        advice=rank_advice(standing, found),
         silences=tuple(silences),
-        memory=roofs.words,
-        is_bandwidth_bound=roofs.is_bandwidth_bound,
+        memory=standing.words if standing.limit is Limit.MEMORY else roofs.words,
+        is_bandwidth_bound=standing.limit is Limit.MEMORY,
         units=list_units(subject, roofs),
     )
     return advice, tuple(problems)
-
-
-def _rank(advice: Advice) -> tuple[float, float, float, str]:
-    """Largest estimate first. Below one roof remedies gain alike, and the published value still tells them apart."""
-    speedup = advice.speedup
-    return -speedup.estimate, -speedup.uncapped, -advice.matched_samples, advice.optimizer
 
 
 def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:

@@ -4,8 +4,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from gpa_lsp.advice.model import MemoryLevel, Speedup
-from gpa_lsp.advice.roofs import measure_roofs, measure_sm_use
+from gpa_lsp.advice.reliefs import Relief, find_reliefs
+from gpa_lsp.advice.roofs import describe_roof, find_level, list_sure_roofs, measure_roofs, measure_sm_use
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.analyses.roofline_model import Roof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,32 +24,57 @@ class Bound:
 
 
 def find_roof(subject: Subject, relieved: Collection[MemoryLevel] = ()) -> tuple[Bound, ...]:
-    """The bound that the memory sets on a kernel with unchanged traffic; empty where the profile measures no level of it.
+    """The bounds that the memory sets on a kernel with unchanged traffic; empty where the profile measures no level of it.
+
+    One is by the profiler's percentages, one by the roofline, which knows other levels and other limits; the tighter one holds.
 
     Args:
         subject: the kernel.
         relieved: levels whose traffic lessens with the time, and which set no bound. Memory measured only as a whole is relieved when all
             its levels are.
     """
-    is_all_relieved = set(relieved) >= set(MemoryLevel) - {MemoryLevel.ANY}
+    is_all_relieved = set(relieved) >= {MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.L1}
     spared = {*relieved, MemoryLevel.ANY} if is_all_relieved else {*relieved}
     uses = [use for use in measure_roofs(subject).levels if use.level not in spared]
     use = min(uses, key=lambda one: one.largest_speedup, default=None)
+    roofs = list_sure_roofs(subject.roofline)
+    bounds = tuple(
+        Bound(speedup=roof.headroom, reason=f"{describe_roof(roof)}, with the traffic as it is")
+        for roof in roofs
+        if roof.level and find_level(roof.level) not in spared
+    )
     if use is None:
-        return ()
+        return bounds
     reason = (
         f"{use.level} runs at {100 * use.achieved_ratio:.1f} % of its peak and sustains {100 * use.ceiling_ratio:.0f} %, "
         "with the traffic as it is"
     )
-    return (Bound(speedup=use.largest_speedup, reason=reason),)
+    return (Bound(speedup=use.largest_speedup, reason=reason), *bounds)
 
 
 def find_sm_roof(subject: Subject) -> tuple[Bound, ...]:
-    """The bound that the SMs' busiest unit sets on a kernel that executes the same instructions; empty where it was not measured."""
+    """The bounds that the SMs set on a kernel that executes the same instructions; empty where nothing of them was measured.
+
+    One is that of the SMs' busiest unit, one that of the nearest of the roofline's peaks (issue included).
+    """
     use = measure_sm_use(subject)
-    if not use:
+    busiest = f"the busiest unit of the SMs is at {100 * (use or 0.0):.0f} % of its peak"
+    return (
+        *((Bound(speedup=1 / use, reason=busiest),) if use else ()),
+        *(_bound_by(roof, "the instructions") for roof in list_sure_roofs(subject.roofline) if roof.level is None),
+    )
+
+
+def find_peak_roof(subject: Subject, optimizer: str) -> tuple[Bound, ...]:
+    """The bounds that the peaks of arithmetic set on a remedy which leaves the threads' operations as they are; empty for one that saves some."""
+    if Relief.OPERATIONS in find_reliefs(optimizer).relieves:
         return ()
-    return (Bound(speedup=1 / use, reason=f"the busiest unit of the SMs is at {100 * use:.0f} % of its peak"),)
+    roofs = list_sure_roofs(subject.roofline)
+    return tuple(_bound_by(roof, "the operations") for roof in roofs if roof.kind is not None)
+
+
+def _bound_by(roof: Roof, unchanged: str) -> Bound:
+    return Bound(speedup=roof.headroom, reason=f"{describe_roof(roof)}, with {unchanged} as they are")
 
 
 def cut_speedup(values: Sequence[float], published: float, bounds: Sequence[Bound]) -> Speedup:

@@ -34,6 +34,7 @@ class MemoryLevel(StrEnum):
     DRAM = "DRAM"
     L2 = "L2"
     L1 = "L1"
+    SHARED = "shared memory"
     ANY = "memory"
     """The busiest level, where the profile names it only as a whole."""
 
@@ -176,6 +177,7 @@ class Advice:
         hint: what to do, about this code, plain sentences.
         caveats: what it would break or cannot know, one sentence each.
         reasons: what the estimate rests on, one clause each: formula, samples, clamps.
+        rank_reason: why it does not stand where its estimate would put it, one clause; empty where it does.
     """
 
     optimizer: str
@@ -191,6 +193,7 @@ class Advice:
     hint: str
     caveats: tuple[str, ...]
     reasons: tuple[str, ...]
+    rank_reason: str = ""
 
     @property
     def hotspots(self) -> tuple[Hotspot, ...]:
@@ -257,7 +260,7 @@ class KernelAdvice:
     """Everything the optimizers said about one kernel.
 
     Attributes:
-        advice: largest estimated speedup first.
+        advice: what relieves the roof the kernel is at first (:mod:`gpa_lsp.advice.gates`), and then largest estimated speedup first.
         silences: of the other optimizers, by name.
         memory: how close the kernel is to what its memory sustains, one clause; empty where the profile does not say.
         is_bandwidth_bound: a level of memory is at its roof, or the queues before it are full: only less traffic helps.

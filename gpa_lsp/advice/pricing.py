@@ -8,7 +8,7 @@ busiest level sustains only so much (:mod:`gpa_lsp.advice.roofs`), unless the ch
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gpa_lsp.advice.bounds import Bound, cut_speedup, explain_cut, find_roof, find_sm_roof
+from gpa_lsp.advice.bounds import Bound, cut_speedup, explain_cut, find_peak_roof, find_roof, find_sm_roof
 from gpa_lsp.advice.estimators import (
     MOST_HIDING,
     count_hidden,
@@ -72,7 +72,10 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     """Price stalls that a change would remove: GPA Equation 2, below the memory roof."""
     total = subject.total_samples
     part = measure_sampled_part(subject)
-    roof = (*find_roof(subject, match.relieves), *(find_sm_roof(subject) if match.keeps_instructions else ()))
+    roof = (
+        *find_roof(subject, match.relieves),
+        *(find_sm_roof(subject) if match.keeps_instructions else find_peak_roof(subject, label.optimizer)),
+    )
 
     def price(samples: float, latency: float) -> Speedup:
         found = measure_range(samples, total)
@@ -181,7 +184,7 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
     saved = (match.saved_ratio_low, match.saved_ratio, match.saved_ratio_high)
     values = tuple(estimate_idle(ratio) for ratio in saved)
     bound = Bound(speedup=match.bound, reason=match.bound_reason)
-    speedup = cut_speedup(values, values[1], (bound, *find_roof(subject)))
+    speedup = cut_speedup(values, values[1], (bound, *find_roof(subject), *find_peak_roof(subject, label.optimizer)))
     reasons = (f"{100 * match.saved_ratio:.1f} % of the run time would go",)
     whole = _Estimate(speedup=speedup, reasons=reasons)
     return _finish_kernel(label, match, whole, measure_share(0, subject.total_samples))

@@ -11,7 +11,9 @@ from gpa_lsp.advice.estimators import bound_by_traffic
 from gpa_lsp.advice.model import SM_UNIT, MemoryLevel, UnitUse
 from gpa_lsp.advice.residency import measure_active_part
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof
 from gpa_lsp.machine.ceilings import HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
+from gpa_lsp.machine.model import MemoryLevel as MachineLevel
 
 BANDWIDTH_BOUND_RATIO = 0.8
 """From this share of a level's peak on a kernel counts as bound by bandwidth, as in Nsight Compute's rule for the bottleneck."""
@@ -119,6 +121,45 @@ def measure_sm_use(subject: Subject) -> float | None:
     """Share of its peak that the busiest unit of the SMs has (issue, an arithmetic pipe, L1), 0..1; None when not collected."""
     percent = subject.metric(_SM_METRIC)
     return None if percent is None else percent / 100
+
+
+def list_sure_roofs(roofline: KernelRoofline | None) -> tuple[Roof, ...]:
+    """The roofs of a kernel's launches together that can be relied on, nearest first.
+
+    Left out are those of which the machine's table only assumes the limit, and peaks of operations that were only estimated.
+    """
+    whole = None if roofline is None else roofline.whole
+    if roofline is None or whole is None:
+        return ()
+    machine = roofline.machine
+    guessed = {count.kind for count in whole.operations if not count.is_exact}
+    assumed_kinds = {peak.kind for peak in machine.peaks if not peak.is_certain}
+    assumed_levels = {bandwidth.level for bandwidth in machine.bandwidths if not bandwidth.is_certain}
+    sure = (
+        roof
+        for roof in whole.roofs
+        if roof.kind not in (guessed | assumed_kinds) and roof.level not in assumed_levels and roof.limit_per_s > 0
+    )
+    return tuple(sorted(sure, key=lambda roof: roof.headroom))
+
+
+def find_level(level: MachineLevel) -> MemoryLevel:
+    """A level of a machine as advice names it.
+
+    >>> find_level(MachineLevel.DRAM)
+    <MemoryLevel.DRAM: 'DRAM'>
+    """
+    return MemoryLevel(level.value)
+
+
+def describe_roof(roof: Roof) -> str:
+    """How close a kernel is to a roof, one clause.
+
+    >>> describe_roof(Roof(name="FP32 peak", kind=None, level=None, limit_per_s=20e12, achieved_per_s=18e12))
+    'FP32 peak is at 90.0 %'
+    """
+    words = f"{roof.name} is at {100 * roof.share_ratio:.1f} %"
+    return words if roof.ceiling_ratio >= 1 else f"{words} and sustains {100 * roof.ceiling_ratio:.0f} %"
 
 
 def list_units(subject: Subject, roofs: MemoryRoofs) -> tuple[UnitUse, ...]:

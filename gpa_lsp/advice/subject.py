@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.launch_facts import LaunchFacts, find_longest_launch, gather_launch_facts
 from gpa_lsp.advice.scopes import ScopeTree, build_scopes
+from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.binary.opcodes import Opcode, describe_mnemonic
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
@@ -39,6 +40,7 @@ class Subject:
         latency_samples: int64[n, k].
         executions: int64[n], -1 unknown.
         total_samples: T, every sample of the kernel, whatever became of it.
+        roofline: where the kernel stands; None when there is none.
     """
 
     kernel: Kernel
@@ -52,6 +54,7 @@ class Subject:
     latency_samples: npt.NDArray[np.int64]
     executions: npt.NDArray[np.int64]
     total_samples: int
+    roofline: KernelRoofline | None = None
     _longest: Launch | None = field(repr=False)
     _opcodes: Mapping[str, Opcode] = field(repr=False)
 
@@ -128,13 +131,19 @@ class Subject:
         return lines[line - 1].strip() if 0 < line <= len(lines) else None
 
 
-def build_subject(kernel: Kernel, blame: KernelBlame, read_source: SourceReader | None = None) -> Subject:
+def build_subject(
+    kernel: Kernel,
+    blame: KernelBlame,
+    read_source: SourceReader | None = None,
+    roofline: KernelRoofline | None = None,
+) -> Subject:
     """The subject of a kernel.
 
     Args:
         kernel: joined.
         blame: of the same kernel.
         read_source: where sources come from; None takes those embedded in the profile.
+        roofline: of the same kernel; None when there is none.
     """
     functions = kernel.functions
     sizes = [len(function.pc_offsets) for function in functions]
@@ -152,6 +161,7 @@ def build_subject(kernel: Kernel, blame: KernelBlame, read_source: SourceReader 
         latency_samples=np.concatenate([function.latency_samples for function in functions]),
         executions=np.concatenate([function.executions for function in functions]),
         total_samples=kernel.total_samples,
+        roofline=roofline,
         _longest=find_longest_launch(kernel),
         _opcodes={name: describe_mnemonic(name) for name in mnemonics},
     )

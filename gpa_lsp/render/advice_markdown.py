@@ -191,12 +191,14 @@ class _KernelMarkdown:
         rest = len(advice.regions) - len(shown)
         if rest:
             yield from ("", f"And {describe_small_regions(rest)}.")
-        if advice.caveats or advice.reasons:
+        if advice.caveats or advice.reasons or advice.rank_reason:
             yield ""
         for caveat in advice.caveats:
             yield f"- **Caution**: {escape_prose(caveat)}"
         for reason in advice.reasons:
             yield f"- Because: {escape_prose(reason)}"
+        if advice.rank_reason:
+            yield f"- Place in the list: {escape_prose(advice.rank_reason)}"
 
     def _render_region(self, region: Region, hint: str, number: int) -> Iterator[str]:
         words, place = describe_scope(region.scope, self._kernel, self._places)

@@ -80,6 +80,8 @@ class AdviceText:
         ]
         if rivals:
             yield from self._write(f"instead of: {', '.join(rivals)}", Style.DIM)
+        if advice.rank_reason:
+            yield from self._write(advice.rank_reason, Style.DIM)
         if advice.hint:
             yield from self._write(advice.hint)
         shown = choose_regions(advice)

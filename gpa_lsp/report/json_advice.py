@@ -31,6 +31,7 @@ def make_advice(advice: Advice, columns: InstructionColumns) -> Json:
         "hint": advice.hint,
         "caveats": list(advice.caveats),
         "reasons": list(advice.reasons),
+        "rank_reason": advice.rank_reason,
     }
 
 

@@ -75,6 +75,7 @@ def _read_advice(at: JsonCursor, instruction_count: int) -> Advice:
         hint=at.at("hint").text(),
         caveats=tuple(caveat.text() for caveat in at.at("caveats").items()),
         reasons=tuple(reason.text() for reason in at.at("reasons").items()),
+        rank_reason=at.find("rank_reason").maybe(JsonCursor.text) or "",
     )
 
 

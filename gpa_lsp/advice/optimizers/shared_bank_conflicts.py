@@ -83,7 +83,7 @@ class SharedBankConflicts(EliminationOptimizer):
                 "Padding takes shared memory and may cost occupancy; swizzling (the column index xor the row index) does not.",
                 "Where latency and not throughput is waited for, the gain is less than the share of passes.",
             ),
-            relieves=(MemoryLevel.L1,),
+            relieves=(MemoryLevel.L1, MemoryLevel.SHARED),
             reasons=(
                 "stalls blamed on each access, times its share of passes beyond the least",
                 f"shared accesses take {made / least:.2f}× the least passes: {made:,} where {least:,} would do",

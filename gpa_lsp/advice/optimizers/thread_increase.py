@@ -16,7 +16,6 @@ from gpa_lsp.advice.residency import (
     measure_resident_warps,
     say_count,
 )
-from gpa_lsp.advice.roofs import measure_roofs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import (
@@ -68,7 +67,8 @@ class ThreadIncrease(ParallelOptimizer):
     most; registers and shared memory give way as little as helps. The bound is the gain with all warps the architecture holds, and no more than the
     schedulers have free cycles.
 
-    Silent where the number of warps is not what is missing: the grid has no more, bandwidth is the limit, ready warps already wait for each other.
+    Silent where the number of warps is not what is missing: the grid has no more, ready warps already wait for each other; and below a bandwidth
+    roof (:mod:`gpa_lsp.advice.gates`).
 
     Source: GPA section V-A (Thread Increase) and Equations 7 to 10.
     """
@@ -127,11 +127,6 @@ class ThreadIncrease(ParallelOptimizer):
             message = f"of {held} warps that fit into an SM only {resident:.1f} are resident on average"
             return self.silent(SilenceStage.NOT_MATCHED, message)
         limiters = " and ".join(room.occupancy.limiters)
-        roofs = measure_roofs(subject)
-        if roofs.is_bandwidth_bound:
-            return self.silent(
-                SilenceStage.GATED, f"{limiters} limit an SM to {held} of {most} warps, but {roofs.words}"
-            )
         not_selected = subject.count_reason("not_selected") / subject.total_samples
         if not_selected >= NOT_SELECTED_SHARE:
             message = (
