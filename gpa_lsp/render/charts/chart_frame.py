@@ -66,7 +66,9 @@ def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[st
     ridges = [limit / slope for limit in limits for slope in slopes]
     across = [*(point["x"] for point in kept), *ridges] or [0.1, 10.0]
     left, right = _round_down(min(across) / 1.5), _round_up(max(across) * 3)
-    bottom = _round_down(min([*(point["y"] for point in kept), *(slope * left * 10 for slope in slopes)], default=1e9))
+    bottom = _round_down(
+        min([*(point["y"] / 1.5 for point in kept), *(slope * left * 10 for slope in slopes)], default=1e9)
+    )
     return ChartFrame(
         left=left,
         right=right,

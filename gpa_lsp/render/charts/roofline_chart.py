@@ -10,6 +10,7 @@ What is shown is decided by parameters, which a page sets as signals (``view.sig
 * ``focused_row``: the one that stands out, with its name and its way up to its roofs; null for none;
 * ``drawn_levels``, ``drawn_kinds``: levels and types drawn, roofs as well as points;
 * ``all_peaks``: also draw the peaks of the other types;
+* ``show_movements``: also draw where suggestions would take the points (of the row in focus, if there is one);
 * ``shown_machine``: position of the machine whose roofs are drawn.
 
 Source: Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2009; for the second view Ding and Williams, "An Instruction Roofline Model for
@@ -26,7 +27,6 @@ from gpa_lsp.render.charts.chart_frame import choose_frame, place_names
 from gpa_lsp.render.charts.roofline_layers import build_layers
 from gpa_lsp.render.charts.roofline_rows import (
     ISSUE,
-    Arrow,
     PlacedRow,
     Row,
     build_arrow,
@@ -35,6 +35,7 @@ from gpa_lsp.render.charts.roofline_rows import (
     build_point,
     build_roofs,
     find_changes,
+    find_movements,
     find_ridges,
     group_machines,
     is_drawable,
@@ -91,7 +92,6 @@ def build_roofline_chart(
     *,
     before: Sequence[KernelReport] = (),
     view: RooflineView = RooflineView.TIME,
-    movements: Sequence[Arrow] = (),
     look: ChartLook | None = None,
     max_launches: int = 20,
 ) -> dict[str, Any]:
@@ -101,7 +101,6 @@ def build_roofline_chart(
         kernels: in the order of a report; those without a roofline draw nothing.
         before: the kernels of an earlier profile; those of the same linkage name are joined to theirs by arrows.
         view: which of the two.
-        movements: further arrows, e.g. of what a suggestion would do; only in the view of time.
         look: size, legend and title.
         max_launches: of each kernel that can be shown.
 
@@ -109,12 +108,10 @@ def build_roofline_chart(
         A specification that holds its data and needs no network.
     """
     rows = place_kernels(kernels, before, max_launches=max_launches)
-    return build_chart_of_rows(rows, view=view, movements=movements, look=look or ChartLook())
+    return build_chart_of_rows(rows, view=view, look=look or ChartLook())
 
 
-def build_chart_of_rows(
-    rows: Sequence[PlacedRow], *, view: RooflineView, movements: Sequence[Arrow] = (), look: ChartLook
-) -> dict[str, Any]:
+def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: ChartLook) -> dict[str, Any]:
     """The same of rows that were placed already."""
     machines, machine_of = group_machines(rows)
     points = build_points(rows, view)
@@ -124,7 +121,7 @@ def build_chart_of_rows(
     levels = [level.value for level in LEVEL_COLOURS if level.value in used]
     shown = choose_rows(rows)
     frame = choose_frame(points, roofs, kinds)
-    arrows = [*find_changes(rows), *movements] if view is RooflineView.TIME else []
+    arrows = [*find_changes(rows), *find_movements(rows)] if view is RooflineView.TIME else []
     datasets = {
         "rows": [build_row(row, machine_of[row.row_id]) for row in rows],
         "points": place_names([point for point in points if frame.holds(point)], rows, set(shown), roofs, frame),
@@ -146,6 +143,7 @@ def build_chart_of_rows(
             {"name": "drawn_levels", "value": levels or [bandwidth.value for bandwidth in LEVEL_COLOURS]},
             {"name": "drawn_kinds", "value": kinds or _list_roof_kinds(roofs)},
             {"name": "all_peaks", "value": False},
+            {"name": "show_movements", "value": False},
             {"name": "shown_machine", "value": machine_of[rows[0].row_id] if rows else 0},
         ],
         "layer": build_layers(frame, view is RooflineView.INSTRUCTIONS, _build_legends(kinds, levels, look)),
@@ -252,7 +250,7 @@ def _list_roof_kinds(roofs: Sequence[Row]) -> list[str]:
 
 def _build_legends(kinds: Sequence[str], levels: Sequence[str], look: ChartLook) -> dict[str, Any]:
     """The encodings of colour and shape."""
-    shapes = {**{kind.value: shape for kind, shape in KIND_SHAPES.items()}, ISSUE: "circle"}
+    shapes = {**{kind.value: shape for kind, shape in KIND_SHAPES.items()}, ISSUE: KIND_SHAPES[OperationKind.FP32]}
     colours = {level.value: colour for level, colour in LEVEL_COLOURS.items()}
     legend: dict[str, Any] | None = {"orient": "bottom", "direction": "horizontal", "columns": 6}
     if not look.has_legend:

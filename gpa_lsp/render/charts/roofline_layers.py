@@ -1,5 +1,6 @@
 """The layers of the roofline chart, from back to front: roofs, ridge points, ways to the roofs, arrows, points, names."""
 
+import math
 from typing import Any
 
 from gpa_lsp.render.charts.chart_axes import ChartAxes, Layer
@@ -7,6 +8,9 @@ from gpa_lsp.render.charts.chart_frame import ChartFrame
 from gpa_lsp.render.charts.roof_layers import draw_diagonals, draw_peaks, draw_ridges, name_diagonals, name_peaks
 
 _IS_SHOWN = "indexof(shown_rows, datum.row) >= 0 && indexof(drawn_levels, datum.level) >= 0 && indexof(drawn_kinds, datum.kind) >= 0"
+_IS_ARROW_SHOWN = (
+    f"{_IS_SHOWN} && (datum.measured || show_movements && (!isValid(focused_row) || focused_row === datum.row))"
+)
 _IS_QUIET = "isValid(focused_row) && focused_row !== datum.row"
 _ARROW_HEAD = "M0,0L0.7,2L0,1.5L-0.7,2Z"
 """Upright, its tip where the arrow ends."""
@@ -82,7 +86,7 @@ def _draw_headroom(axes: ChartAxes) -> Layer:
 def _draw_arrows(axes: ChartAxes) -> Layer:
     return {
         "data": {"name": "arrows"},
-        "transform": [{"filter": _IS_SHOWN}],
+        "transform": [{"filter": _IS_ARROW_SHOWN}],
         "mark": {"type": "rule", "style": "arrow", "clip": True},
         "encoding": {
             **axes.both("x", "y"),
@@ -103,7 +107,7 @@ def _draw_arrow_heads(axes: ChartAxes) -> Layer:
     return {
         "data": {"name": "arrows"},
         "transform": [
-            {"filter": _IS_SHOWN},
+            {"filter": _IS_ARROW_SHOWN},
             {
                 "calculate": f"atan2(log(datum.x2 / datum.x) * width / {decades}, log(datum.y2 / datum.y) * height / {rise}) * 180 / PI",
                 "as": "angle",
@@ -176,8 +180,13 @@ def _draw_points(axes: ChartAxes, legends: dict[str, Any]) -> Layer:
 
 def _draw_names(axes: ChartAxes, *, is_focus: bool) -> Layer:
     """Names where there is room; of the row in focus, right of its rightmost point of each type."""
+    side: Layer = {"align": "left", "dx": 13}
     chosen: list[Layer] = [{"filter": f"isValid(datum.name) && !isValid(focused_row) && {_IS_SHOWN}"}]
     if is_focus:
+        middle = f"datum.x > {math.sqrt(axes.frame.left * axes.frame.right)!r}"
+        # Right of the middle of the plane a long name has no room on its right.
+        side = {"align": {"expr": f"{middle} ? 'right' : 'left'"}, "dx": {"expr": f"{middle} ? 0 : 13"}}
+        side["dy"] = {"expr": f"{middle} ? -17 : 0"}
         chosen = [
             {"filter": f"datum.row === focused_row && {_IS_SHOWN}"},
             {
@@ -192,6 +201,6 @@ def _draw_names(axes: ChartAxes, *, is_focus: bool) -> Layer:
     return {
         "data": {"name": "points"},
         "transform": chosen,
-        "mark": {"type": "text", "style": "name", "align": "left", "baseline": "middle", "dx": 13, "aria": False},
+        "mark": {"type": "text", "style": "name", **side, "baseline": "middle", "aria": False},
         "encoding": {**axes.both("x", "y"), "text": {"field": "name", "type": "nominal"}},
     }

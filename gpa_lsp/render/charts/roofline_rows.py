@@ -258,6 +258,23 @@ def find_changes(rows: Sequence[PlacedRow]) -> Iterator[Arrow]:
                 )
 
 
+def find_movements(rows: Iterable[PlacedRow]) -> Iterator[Arrow]:
+    """Where the suggestions of the analyses would take the points of each kernel."""
+    for row in rows:
+        if row.is_before or not row.is_whole or row.kernel.analyses is None:
+            continue
+        for movement in (one for answer in row.kernel.analyses.answers for one in answer.movements):
+            yield Arrow(
+                row_id=row.row_id,
+                label=movement.label,
+                kind=movement.kind,
+                level=movement.level,
+                start=(movement.from_intensity, movement.from_ops_per_s),
+                end=(movement.to_intensity, movement.to_ops_per_s),
+                is_measured=False,
+            )
+
+
 def build_arrow(arrow: Arrow) -> Row | None:
     """An arrow as a row; None where its ends cannot be drawn or are the same."""
     (x, y), (x2, y2) = arrow.start, arrow.end

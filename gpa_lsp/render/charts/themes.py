@@ -16,20 +16,20 @@ LEVEL_COLOURS = {
 }
 
 KIND_SHAPES = {
-    OperationKind.FP64: "square",
-    OperationKind.FP32: "circle",
-    OperationKind.FP16: "triangle-up",
-    OperationKind.INT32: "diamond",
-    OperationKind.SPECIAL: "cross",
+    OperationKind.FP64: "M-0.85,-0.85L0.85,-0.85L0.85,0.85L-0.85,0.85Z",
+    OperationKind.FP32: "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0Z",
+    OperationKind.FP16: "M0,-1L1,0.85L-1,0.85Z",
+    OperationKind.INT32: "M0,-1.1L1.1,0L0,1.1L-1.1,0Z",
+    OperationKind.SPECIAL: "M-0.35,-1L0.35,-1L0.35,-0.35L1,-0.35L1,0.35L0.35,0.35L0.35,1L-0.35,1L-0.35,0.35L-1,0.35L-1,-0.35L-0.35,-0.35Z",
     OperationKind.TENSOR_FP64: "M-1,-1L1,-1L1,1L-1,1ZM-0.4,-0.4L-0.4,0.4L0.4,0.4L0.4,-0.4Z",
-    OperationKind.TENSOR_TF32: "triangle-left",
-    OperationKind.TENSOR_FP16: "triangle-down",
-    OperationKind.TENSOR_BF16: "triangle-right",
+    OperationKind.TENSOR_TF32: "M-1,0L0.85,-1L0.85,1Z",
+    OperationKind.TENSOR_FP16: "M0,1L1,-0.85L-1,-0.85Z",
+    OperationKind.TENSOR_BF16: "M1,0L-0.85,-1L-0.85,1Z",
     OperationKind.TENSOR_FP8: "M0,-1L0.95,-0.31L0.59,0.81L-0.59,0.81L-0.95,-0.31Z",
     OperationKind.TENSOR_FP4: "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z",
     OperationKind.TENSOR_INT8: "M0,-1L0.25,-0.35L0.95,-0.31L0.4,0.13L0.59,0.81L0,0.42L-0.59,0.81L-0.4,0.13L-0.95,-0.31L-0.25,-0.35Z",
 }
-"""Vega's names of symbols, or paths in a square from -1 to 1."""
+"""Paths of SVG in a square from -1 to 1, which Vega takes as symbols."""
 
 SERIES_COLOURS = ("#1a7fc1", "#d55e00", "#0a8f6c", "#c4669b", "#8a7a1f", "#7a6fd0")
 """Of charts whose series have no colour of their own; likewise legible on both grounds."""
