@@ -1,0 +1,65 @@
+"""How evenly the units of the GPU were busy: SMs, schedulers, L2 slices, DRAM channels."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.analyses.facts import KernelFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitLoad:
+    """One measure over all units of a kind.
+
+    Attributes:
+        unit: what they are, plural, for people.
+        measure: what was counted.
+        metric: without its rollup.
+        least: of the unit with least; None when not collected.
+        mean: over all units.
+        most: of the unit with most.
+    """
+
+    unit: str
+    measure: str
+    metric: str
+    least: float | None
+    mean: float
+    most: float
+
+    @property
+    def idle_ratio(self) -> float:
+        """What the mean unit lacks of the one with most, 0..1: a part of the time if the busiest sets it."""
+        return max(0.0, 1 - self.mean / self.most) if self.most > 0 else 0.0
+
+    @property
+    def excess(self) -> float:
+        """The busiest over the mean, at least 1."""
+        return max(1.0, self.most / self.mean) if self.mean > 0 else 1.0
+
+
+_MEASURES = (
+    ("SMs", "active cycles", "sm__cycles_active", ""),
+    ("SMs", "warp instructions", "sm__inst_executed", ""),
+    ("schedulers", "active cycles", "smsp__cycles_active", ""),
+    ("schedulers", "warp instructions", "smsp__inst_executed", ""),
+    ("L1 caches", "active cycles", "l1tex__cycles_active", ""),
+    ("L2 slices", "sectors", "lts__t_sectors", ""),
+    ("L2 slices", "active cycles", "lts__cycles_active", ""),
+    ("DRAM channels", "bytes per second", "dram__bytes", ".per_second"),
+    ("DRAM channels", "active cycles", "dram__cycles_active", ""),
+)
+
+
+def measure_units(facts: KernelFacts) -> tuple[UnitLoad, ...]:
+    """Every measure of the longest launch with a mean and a maximum, from SMs to DRAM."""
+    found = []
+    for unit, measure, metric, suffix in _MEASURES:
+        least, mean, most = (facts.metric(f"{metric}.{rollup}{suffix}") for rollup in ("min", "avg", "max"))
+        if mean is None or most is None or not 0 <= mean <= most * (1 + 1e-6):
+            continue
+        found.append(UnitLoad(unit=unit, measure=measure, metric=metric + suffix, least=least, mean=mean, most=most))
+    return tuple(found)
+
+
+def find_unit(loads: tuple[UnitLoad, ...], metric: str) -> UnitLoad | None:
+    """The load by its metric; None when it was not collected."""
+    return next((load for load in loads if load.metric == metric), None)
