@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gpa_lsp.analyses.answers import Finding, Weight
 from gpa_lsp.analyses.roofline.under_roofs import ISSUE
 from gpa_lsp.analyses.roofline_model import Point, Roof, Roofline
-from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.machine.model import ClockBasis, Machine, MemoryLevel, OperationKind
 
 BOUND_RATIO = 0.8
 """From this part of what a roof sustains on it is what bounds the kernel, as in Nsight Compute's rule for the bottleneck."""
@@ -166,5 +166,6 @@ def _find_reuse(roofline: Roofline) -> Iterator[Finding]:
 
 
 def _find_clocks(machine: Machine) -> Iterator[Finding]:
-    for doubt in machine.doubts:
-        yield Finding(text=doubt)
+    """Roofs at other clocks than the kernel's are no measure of it."""
+    if machine.clocks.basis is not ClockBasis.MEASURED:
+        yield from (Finding(text=doubt) for doubt in machine.doubts)

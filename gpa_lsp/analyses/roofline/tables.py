@@ -240,7 +240,7 @@ def _build_clocks(machine: Machine) -> Table:
         title=f"Clocks of {machine.name}",
         columns=(Column(name="Clock"), Column(name="Frequency", quantity=Quantity.HZ)),
         rows=(("SM", clocks.sm_hz), ("L2", clocks.l2_hz), ("DRAM", clocks.dram_hz)),
-        note=f"{_describe_basis(clocks)} From {clocks.source}.",
+        note=" ".join((_describe_basis(clocks), f"From {clocks.source}.", *machine.doubts)),
     )
 
 

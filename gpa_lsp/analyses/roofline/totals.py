@@ -11,6 +11,9 @@ from gpa_lsp.profile.model import Launch
 
 NS_PER_S = 1e9
 
+_BEYOND_COUNTING = 1e30
+"""No counter reaches it; products and quotients of numbers below it are finite."""
+
 _DURATION = "gpu__time_duration.sum"
 
 _FREQUENCIES = (
@@ -70,9 +73,9 @@ def read_span(launch: Launch) -> Span | None:
 
 
 def read_count(launch: Launch, name: str) -> float | None:
-    """A metric that cannot be negative; None when it was not collected, or is no number or a negative one."""
+    """A metric that cannot be negative; None when it was not collected, or is no number, a negative one or beyond all counting."""
     value = launch.read_number(name)
-    return value if value is not None and value >= 0 else None
+    return value if value is not None and 0 <= value < _BEYOND_COUNTING else None
 
 
 def read_total(launch: Launch, span: Span, counters: Iterable[str]) -> Total | None:

@@ -1,0 +1,154 @@
+"""Which part of the GPU is busiest? The profiler's throughputs taken apart, with what can be recomputed beside what it stored."""
+
+from collections.abc import Iterator, Sequence
+
+from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.analyses.questions import Analysis
+from gpa_lsp.analyses.roofline.instructions import count_launch
+from gpa_lsp.analyses.roofline.throughput import MEMORY_THROUGHPUT, SM_THROUGHPUT, Basis, Breakdown, read_breakdown
+from gpa_lsp.analyses.roofline.totals import read_span
+from gpa_lsp.analyses.roofline.unit_names import describe_unit
+
+_NAME = "speed_of_light"
+_TITLE = "Busiest units"
+_SECTION = "SpeedOfLight"
+
+HIGH_RATIO, LOW_RATIO = 0.8, 0.6
+"""From the first on a unit is the bottleneck, below the second nothing is: the profiler's own rule for the bottleneck has these bounds."""
+
+APART_RATIO, APART_POINTS = 0.02, 0.001
+"""A recomputed share further from the stored one than both of these is said to be."""
+
+MOST_BARS = 5
+"""Bars of each throughput."""
+
+_TITLES = {SM_THROUGHPUT: "Compute", MEMORY_THROUGHPUT: "Memory"}
+
+
+def _answer(facts: KernelFacts) -> Answer:
+    breakdowns = list(_read_breakdowns(facts))
+    known = [one for one in breakdowns if one.busiest is not None]
+    if not known:
+        return Answer(
+            analysis=_NAME,
+            title=_TITLE,
+            summary="Unknown: the profiler's throughputs were not collected.",
+            missing=(
+                lack(
+                    "throughputs and their parts",
+                    *(f"breakdown:{metric}.avg.pct_of_peak_sustained_elapsed" for metric in _TITLES),
+                    section=_SECTION,
+                    needs_all=True,
+                ),
+            ),
+            is_known=False,
+        )
+    return Answer(
+        analysis=_NAME,
+        title=_TITLE,
+        summary=_summarise(known),
+        findings=tuple(_list_findings(known)),
+        bars=tuple(bar for one in known for bar in _list_bars(one)),
+        tables=tuple(_build_table(one) for one in known),
+    )
+
+
+def _read_breakdowns(facts: KernelFacts) -> Iterator[Breakdown]:
+    launch, roofline = facts.longest, facts.roofline
+    span = None if launch is None else read_span(launch)
+    if launch is None or span is None or roofline is None:
+        return
+    launches = sum(one.failure is None for one in facts.kernel.launches)
+    basis = Basis(
+        launch=launch,
+        span=span,
+        machine=roofline.machine,
+        architecture=facts.architecture,
+        executions=count_launch(facts.kernel, launch, launches),
+    )
+    for metric in _TITLES:
+        breakdown = read_breakdown(metric, basis)
+        if breakdown is not None:
+            yield breakdown
+
+
+def _find_ratio(breakdown: Breakdown) -> float:
+    """The throughput: as stored, else its busiest member."""
+    if breakdown.stored_ratio is not None:
+        return breakdown.stored_ratio
+    return (breakdown.busiest.ratio or 0.0) if breakdown.busiest is not None else 0.0
+
+
+def _summarise(breakdowns: Sequence[Breakdown]) -> str:
+    parts = []
+    for one in breakdowns:
+        name = describe_unit(one.busiest.metric) if one.busiest is not None else "unknown"
+        parts.append(f"{_TITLES[one.metric].lower()} at {100 * _find_ratio(one):.3g} % of its peak ({name})")
+    words = ", ".join(parts)
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _list_findings(breakdowns: Sequence[Breakdown]) -> Iterator[Finding]:
+    highest = max(breakdowns, key=_find_ratio)
+    ratio, busiest = _find_ratio(highest), highest.busiest
+    name = "" if busiest is None else describe_unit(busiest.metric)
+    if ratio >= HIGH_RATIO:
+        yield Finding(
+            text=f"{_TITLES[highest.metric]} is the bottleneck: {name} at {100 * ratio:.3g} % of the peak.",
+            weight=Weight.HIGH,
+            remedy="Only less work for that unit makes the kernel faster.",
+        )
+    elif ratio < LOW_RATIO:
+        yield Finding(
+            text=f"No unit is at {100 * LOW_RATIO:.0f} % of its peak; the busiest is {name} with {100 * ratio:.3g} %: latencies hold the kernel up.",
+            weight=Weight.HIGH,
+            remedy="More warps, or more independent instructions in each; the stalls tell which latency.",
+        )
+    else:
+        yield Finding(text=f"The busiest unit is {name} with {100 * ratio:.3g} % of its peak.")
+    yield from _list_differences(breakdowns)
+
+
+def _list_differences(breakdowns: Sequence[Breakdown]) -> Iterator[Finding]:
+    """Where our own count and the profiler's differ, neither is to be trusted blindly."""
+    for one in breakdowns:
+        for member in one.members:
+            stored, own = member.stored_ratio, member.own_ratio
+            if stored is None or own is None:
+                continue
+            if abs(stored - own) > max(APART_RATIO * stored, APART_POINTS):
+                yield Finding(
+                    text=f"{describe_unit(member.metric)}: the profiler stored {100 * stored:.3g} %, its counts give {100 * own:.3g} %. They were "
+                    "counted in different runs of the kernel.",
+                )
+
+
+def _list_bars(breakdown: Breakdown) -> Iterator[Bar]:
+    for member in breakdown.members[:MOST_BARS]:
+        if member.ratio:
+            yield Bar(
+                label=describe_unit(member.metric),
+                ratio=min(1.0, member.ratio),
+                words=_TITLES[breakdown.metric].lower(),
+            )
+
+
+def _build_table(breakdown: Breakdown) -> Table:
+    return Table(
+        title=f"{_TITLES[breakdown.metric]} throughput",
+        columns=(
+            Column(name="Unit"),
+            Column(name="Of its peak", quantity=Quantity.RATIO),
+            Column(name="Recomputed", quantity=Quantity.RATIO),
+            Column(name="Metric"),
+        ),
+        rows=tuple(
+            (describe_unit(member.metric), member.stored_ratio, member.own_ratio, member.metric)
+            for member in breakdown.members
+        ),
+        note="The throughput is the largest of these. Recomputed: from counts, peaks and cycles.",
+    )
+
+
+ANALYSIS = Analysis(name=_NAME, order=20, answer=_answer)

@@ -1,0 +1,237 @@
+"""The profiler's two throughputs taken apart: each is the largest of its members' shares of their peaks, and many of these can be recomputed.
+
+A recomputed share comes from counts, the machine's peaks and the elapsed cycles, and stands beside the stored one: where they agree, the roofs are
+those the profiler has; where only one is known, that one holds.
+
+Source: NVIDIA, Nsight Compute Profiling Guide, Metrics Structure (throughputs and their breakdowns).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpa_lsp.analyses.roofline.instructions import Executions
+from gpa_lsp.analyses.roofline.pipes import PipeUse, find_half_cycles, find_pipe_use
+from gpa_lsp.analyses.roofline.tensor_shapes import count_tensor_operations
+from gpa_lsp.analyses.roofline.totals import Span, read_count, read_total
+from gpa_lsp.analyses.roofline.traffic import SECTOR_BYTES, measure_traffic
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.machine.counters import count_l2_slices
+from gpa_lsp.machine.model import Machine, MemoryLevel
+from gpa_lsp.profile.model import Launch
+
+_SUFFIX = ".avg.pct_of_peak_sustained_elapsed"
+
+L1_FILL_SECTORS_PER_CYCLE = {(7, 0): 1, (8, 0): 2, (8, 6): 1, (8, 9): 1, (9, 0): 4, (12, 0): 1}
+"""Sectors that an SM's L1 can take from L2 in a cycle. Found from the profiler's own percentages of published reports (all but 8.9, which has the SM
+of 8.6)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What shares are recomputed from.
+
+    Attributes:
+        launch: whose counters.
+        span: its time and cycles.
+        machine: at the launch's clocks.
+        architecture: None when there is no table.
+        executions: of its instructions; None when unknown.
+    """
+
+    launch: Launch
+    span: Span
+    machine: Machine
+    architecture: Architecture | None
+    executions: Executions | None
+
+    @property
+    def sm_cycles(self) -> float | None:
+        """Elapsed cycles summed over the SMs."""
+        cycles, sms = self.span.elapsed_cycles, self.machine.sm_count
+        return cycles * sms if cycles and sms else None
+
+    @property
+    def slice_cycles(self) -> float | None:
+        """Elapsed cycles summed over the slices of L2."""
+        stated = read_count(self.launch, "lts__cycles_elapsed.sum")
+        slices, clock_hz = count_l2_slices(self.launch), self.machine.clocks.l2_hz
+        if stated:
+            return stated
+        return slices * clock_hz * self.span.duration_s if slices and clock_hz else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One of the shares a throughput is the largest of.
+
+    Attributes:
+        metric: the profiler's name of the unit's activity, without suffix.
+        stored_ratio: as the report has it; None when it was not collected.
+        own_ratio: recomputed; None where that cannot be done.
+    """
+
+    metric: str
+    stored_ratio: float | None
+    own_ratio: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The stored one, else ours."""
+        return self.own_ratio if self.stored_ratio is None else self.stored_ratio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """A throughput and its members.
+
+    Attributes:
+        metric: the profiler's name without suffix.
+        stored_ratio: as the report has it; None when it was not collected.
+        members: busiest first, those nobody knows last.
+    """
+
+    metric: str
+    stored_ratio: float | None
+    members: tuple[Member, ...]
+
+    @property
+    def busiest(self) -> Member | None:
+        """The member that makes the throughput; None when none is known."""
+        return next((member for member in self.members if member.ratio is not None), None)
+
+
+SM_THROUGHPUT, MEMORY_THROUGHPUT = "sm__throughput", "gpu__compute_memory_throughput"
+
+
+def read_breakdown(metric: str, basis: Basis) -> Breakdown | None:
+    """A throughput's members, with what can be recomputed.
+
+    Args:
+        metric: :data:`SM_THROUGHPUT` or :data:`MEMORY_THROUGHPUT`.
+        basis: what shares are recomputed from.
+
+    Returns:
+        None when the report does not list the members.
+    """
+    listed = basis.launch.metrics.get(f"breakdown:{metric}{_SUFFIX}")
+    if listed is None or not isinstance(listed.value, str):
+        return None
+    names = dict.fromkeys(
+        name.strip().removesuffix(_SUFFIX) for name in listed.value.split(",") if name.strip().endswith(_SUFFIX)
+    )
+    members = [
+        Member(metric=name, stored_ratio=read_share(basis.launch, name), own_ratio=recompute(name, basis))
+        for name in names
+    ]
+    return Breakdown(
+        metric=metric,
+        stored_ratio=read_share(basis.launch, metric),
+        members=tuple(sorted(members, key=lambda one: (one.ratio is None, -(one.ratio or 0.0)))),
+    )
+
+
+def read_share(launch: Launch, metric: str) -> float | None:
+    """The stored share of its peak of a unit, 0..1; None when it was not collected."""
+    percent = read_count(launch, f"{metric}{_SUFFIX}")
+    return None if percent is None else percent / 100
+
+
+def recompute(metric: str, basis: Basis) -> float | None:
+    """A unit's share of its peak from counts, peaks and cycles; None where that cannot be done."""
+    rule = RECOMPUTED.get(metric)
+    return None if rule is None else rule(basis)
+
+
+def _divide(count: float | None, most: float | None) -> float | None:
+    return count / most if count is not None and most else None
+
+
+def _count(basis: Basis, *counters: str) -> float | None:
+    total = read_total(basis.launch, basis.span, counters)
+    return None if total is None else total.value
+
+
+def _find_issue_slots(basis: Basis) -> float | None:
+    """Warp instructions the GPU could have issued."""
+    rate, cycles = basis.machine.issue_per_cycle, basis.span.elapsed_cycles
+    return rate * cycles if rate and cycles else None
+
+
+def _executed(basis: Basis) -> float | None:
+    return _divide(_count(basis, "smsp__inst_executed", "sm__inst_executed"), _find_issue_slots(basis))
+
+
+def _issued(basis: Basis) -> float | None:
+    return _divide(_count(basis, "smsp__inst_issued", "sm__inst_issued"), _find_issue_slots(basis))
+
+
+def _dram(basis: Basis) -> float | None:
+    traffic = measure_traffic(basis.launch, basis.span, None).get(MemoryLevel.DRAM)
+    bandwidth = basis.machine.find_bandwidth(MemoryLevel.DRAM)
+    if traffic is None or bandwidth is None or not bandwidth.bytes_per_s:
+        return None
+    return traffic.bytes / (bandwidth.bytes_per_s * basis.span.duration_s)
+
+
+def _l2_sectors(counter: str) -> Callable[[Basis], float | None]:
+    def share(basis: Basis) -> float | None:
+        peak, cycles = read_count(basis.launch, f"{counter}.avg.peak_sustained"), basis.slice_cycles
+        return _divide(_count(basis, counter), peak * cycles if peak and cycles else None)
+
+    return share
+
+
+def _l1_fills(basis: Basis) -> float | None:
+    moved = _count(basis, "l1tex__m_xbar2l1tex_read_bytes")
+    capability = None if basis.architecture is None else basis.architecture.compute_capability
+    rate = None if capability is None else L1_FILL_SECTORS_PER_CYCLE.get(capability)
+    if moved is None or rate is None or basis.sm_cycles is None:
+        return None
+    return moved / SECTOR_BYTES / (rate * basis.sm_cycles)
+
+
+def _shared_wavefronts(basis: Basis) -> float | None:
+    """One pass through the banks in a cycle."""
+    return _divide(_count(basis, "l1tex__data_pipe_lsu_wavefronts_mem_shared"), basis.sm_cycles)
+
+
+def _pipe(use: PipeUse) -> Callable[[Basis], float | None]:
+    def share(basis: Basis) -> float | None:
+        executions, cycles = basis.executions, basis.sm_cycles
+        if executions is None or not executions.warps or basis.architecture is None or cycles is None:
+            return None
+        return find_pipe_use(use, executions.warps, basis.architecture, cycles)
+
+    return share
+
+
+def _tensor(basis: Basis) -> float | None:
+    """Each type's operations over its dense peak: the types take turns on one pipe."""
+    executions, cycles = basis.executions, basis.sm_cycles
+    if executions is None or not executions.warps or basis.architecture is None or cycles is None:
+        return None
+    share = find_half_cycles(executions.warps, basis.architecture) / cycles
+    for mnemonic, warps in executions.warps.items():
+        tensor = count_tensor_operations(mnemonic)
+        if tensor is None:
+            continue
+        peak = basis.machine.find_peak(tensor.kind)
+        if peak is None or not peak.ops_per_cycle or basis.span.elapsed_cycles is None:
+            return None
+        share += tensor.operations * warps / (peak.ops_per_cycle * basis.span.elapsed_cycles)
+    return share
+
+
+RECOMPUTED: dict[str, Callable[[Basis], float | None]] = {
+    "sm__inst_executed": _executed,
+    "sm__issue_active": _issued,
+    **{use.value: _pipe(use) for use in PipeUse},
+    "sm__pipe_tensor_cycles_active": _tensor,
+    "dram__cycles_active": _dram,
+    "lts__t_sectors": _l2_sectors("lts__t_sectors"),
+    "lts__t_sectors_srcunit_tex": _l2_sectors("lts__t_sectors_srcunit_tex"),
+    "l1tex__m_xbar2l1tex_read_sectors": _l1_fills,
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared": _shared_wavefronts,
+}
+"""The profiler's name of a unit's activity → how it is recomputed. ``lts__t_tag_requests`` is not among them: ``lts__t_requests`` is another count,
+6 % from it in published reports of short kernels."""
