@@ -131,6 +131,18 @@ def find_product_of(device: Device) -> Product | None:
     return found if device.compute_capability in (None, found.compute_capability) else None
 
 
+def is_same_name(name: str, other: str) -> bool:
+    """Two names are of one product, or read alike without the vendor's brand words.
+
+    >>> is_same_name("A100 PCIe 80GB", "NVIDIA A100 80GB PCIe")
+    True
+    """
+    if _simplify(name) == _simplify(other):
+        return True
+    keys = {_simplify(name), _simplify(other)}
+    return any(keys <= _list_keys(product) for product in load_products())
+
+
 @cache
 def list_accumulation_architectures() -> tuple[tuple[int, int], ...]:
     """Compute capabilities on which the rate of FP32 accumulation in tensor cores depends on the board.
