@@ -7,17 +7,21 @@ from gpa_lsp.analyses.decomposition.issue_slots import IssueSlots, read_issue_sl
 from gpa_lsp.analyses.decomposition.latency_split import QUEUEING
 from gpa_lsp.analyses.decomposition.memory_view import BUSY_RATIO, MemoryView, view_memory
 from gpa_lsp.analyses.decomposition.memory_words import LEG_REMEDIES, LEVEL_REMEDIES, NOT_BUSY_REMEDY
-from gpa_lsp.analyses.decomposition.source_words import find_source_remedy
+from gpa_lsp.analyses.decomposition.reason_notes import choose_remedy
 from gpa_lsp.analyses.decomposition.stall_split import split_reason
 from gpa_lsp.analyses.decomposition.warp_time import StateTime, WarpTime, read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
 
+_FEWEST_SAMPLES = 500
+"""Stall samples from which their shares are trusted more than counters, which do not know when nothing was issued."""
 _KEPT_RATIO = 0.99
 _MOST_REASONS = 8
 _MOST_SOURCES = 5
 _LEAST_SOURCE_RATIO = 0.02
 OTHER_REASONS = "other reasons"
+OTHER_SOURCES = "others"
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,7 @@ def build_issue_tree(facts: KernelFacts) -> IssueTree | None:
     """The tree of a kernel; None when neither counters nor samples tell what its warps did.
 
     With u of the slots used, 1 − u are empty, and a reason's part of these is its part of the samples that were taken while the scheduler
-    issued nothing (``not issued``). Without such samples it is the reason's part of the cycles in which warps were stalled. Where the slots are
+    issued nothing (``not issued``). Without enough of these it is the reason's part of the cycles in which warps were stalled. Where the slots are
     unknown the root is warp-cycles: stalled ones and the rest.
 
     Sources of a reason: where the time of long_scoreboard goes in the memory, when that is known; else, and for all others, by
@@ -94,8 +98,9 @@ def build_issue_tree(facts: KernelFacts) -> IssueTree | None:
 
 def _weigh_stalls(time: WarpTime) -> dict[str, float]:
     """Reason → its weight among the stalls."""
+    enough = _FEWEST_SAMPLES if time.from_counters else 1
     by_latency = {one.state.name: one.latency_share_ratio or 0.0 for one in time.stalls}
-    if sum(by_latency.values()) > 0:
+    if sum(one.sampled for one in time.stalls) >= enough and sum(by_latency.values()) > 0:
         return by_latency
     return {one.state.name: one.share_ratio for one in time.stalls}
 
@@ -118,7 +123,9 @@ def _build_reasons(facts: KernelFacts, time: WarpTime, weights: dict[str, float]
         if not children:
             split = split_reason(facts, name, kinds)
             children = [
-                _make_source(source.label, ratio * lost, split.share_of(source), find_source_remedy(name, source.kind))
+                _make_source(
+                    source.label, ratio * lost, split.share_of(source), choose_remedy(facts, split, source, kinds)
+                )
                 for source in split.sources
             ]
         state = times[name].state
@@ -129,7 +136,7 @@ def _build_reasons(facts: KernelFacts, time: WarpTime, weights: dict[str, float]
                 share_ratio=ratio * lost,
                 of_parent_ratio=ratio,
                 time=times[name],
-                remedy=children[0].remedy if children else state.remedy,
+                remedy=(children[0].remedy if children else "") or state.remedy,
             )
         )
         nodes += _cut(children, ratio * lost)
@@ -177,6 +184,6 @@ def _cut(children: list[Node], share: float) -> list[Node]:
     """The first children, and the rest of them as one."""
     kept = [child for child in children[:_MOST_SOURCES] if child.of_parent_ratio >= _LEAST_SOURCE_RATIO]
     rest = 1 - sum(child.of_parent_ratio for child in kept)
-    if kept and rest > 1e-6:
-        kept.append(_make_source("others", share, rest, ""))
+    if kept and rest > _ROUNDING:
+        kept.append(_make_source(OTHER_SOURCES, share, rest, ""))
     return kept

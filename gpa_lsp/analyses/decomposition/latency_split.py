@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpa_lsp.analyses.decomposition.load_waits import LoadWaits, UseWaits
+from gpa_lsp.analyses.decomposition.load_waits import UseWaits
 from gpa_lsp.analyses.decomposition.unloaded_latency import UnloadedLatency
 
 QUEUEING = "queueing"
@@ -49,7 +49,9 @@ class LatencySplit:
         return 1 - self.exposed_cycles / self.wait_cycles if self.wait_cycles > 0 else 0.0
 
 
-def split_latency(waits: LoadWaits, uses: UseWaits, unloaded: UnloadedLatency) -> LatencySplit:
+def split_latency(
+    uses: UseWaits, unloaded: UnloadedLatency, operand_ratio: float = 0.0, unknown_ratio: float = 0.0
+) -> LatencySplit:
     """Share the long-scoreboard time out.
 
     A wait for a result begins when the warp arrives at the instruction that needs it, a while after the load's issue. Of the unloaded latency,
@@ -58,16 +60,15 @@ def split_latency(waits: LoadWaits, uses: UseWaits, unloaded: UnloadedLatency) -
     legs as the whole.
 
     Args:
-        waits: of the kernel.
-        uses: of the same.
+        uses: the waits for results.
         unloaded: mean latency, by legs.
+        operand_ratio: part of the time in which operands were still to be read.
+        unknown_ratio: part of the time without a cause.
 
     Source: after DrGPU (Hao et al., ICPE 2023), which sets latency against throughput by level; exposure and queueing as defined here.
     """
     wait, exposed = uses.mean_wait_cycles, uses.expose(unloaded.cycles)
-    whole = float(waits.samples)
-    operands, unknown = waits.operand_samples / whole, waits.unknown_samples / whole
-    results = 1 - operands - unknown
+    results = 1 - operand_ratio - unknown_ratio
     legs = [(leg.name, exposed * leg.cycles / unloaded.cycles) for leg in unloaded.parts]
     cycles = [*legs, (QUEUEING, wait - exposed)]
     parts = [
@@ -75,7 +76,7 @@ def split_latency(waits: LoadWaits, uses: UseWaits, unloaded: UnloadedLatency) -
         for name, value in cycles
         if value > 0
     ]
-    others = ((OPERANDS, operands), (UNKNOWN, unknown))
+    others = ((OPERANDS, operand_ratio), (UNKNOWN, unknown_ratio))
     parts += [StallPart(name=name, share_ratio=ratio, cycles=None) for name, ratio in others if ratio > 0]
     return LatencySplit(
         parts=tuple(parts),

@@ -1,11 +1,14 @@
 """How long warps wait for loads, measured: :class:`LoadWaits`, from samples, executions and the pairs that blame found."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind, list_kinds, select_kinds
+from gpa_lsp.analyses.decomposition.load_traffic import LoadTraffic
+from gpa_lsp.analyses.decomposition.reasons import find_warp_state
 from gpa_lsp.analyses.decomposition.sample_scale import SampleScale
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
@@ -45,7 +48,7 @@ class KindWait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseWaits:
-    """The u instructions that wait for results of loads.
+    """The u instructions that wait for results of loads; by counters one for all, in row -1.
 
     Attributes:
         row: int64[u], ascending.
@@ -115,6 +118,27 @@ class WaitPairs:
     samples: npt.NDArray[np.float64]
     distance_cycles: npt.NDArray[np.int64]
     is_result: npt.NDArray[np.bool_]
+
+
+def count_waits(facts: KernelFacts, loads: Sequence[LoadTraffic]) -> UseWaits | None:
+    """The waits without samples: of the longest launch, by counters; None where they were not collected.
+
+    ``smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio`` (warp-cycles per issue) times ``smsp__inst_issued.sum`` over the
+    requests of all loads is the mean wait per load. A warp that waits for several loads together waits once, so that this is less than the
+    mean of its waits; and what passed since the load's issue is unknown, and taken as nothing. Queueing that remains is the least there was.
+
+    Source: Little's law.
+    """
+    per_issue, issued = facts.metric(find_warp_state(LONG_SCOREBOARD).aggregate), facts.metric("smsp__inst_issued.sum")
+    requests = sum(load.requests for load in loads)
+    if not per_issue or issued is None or requests < 1:
+        return None
+    return UseWaits(
+        row=np.array([-1], dtype=np.int64),
+        executions=np.array([int(requests)], dtype=np.int64),
+        wait_cycles=np.array([per_issue * issued / requests]),
+        passed_cycles=np.zeros(1),
+    )
 
 
 def list_wait_pairs(facts: KernelFacts) -> WaitPairs | None:

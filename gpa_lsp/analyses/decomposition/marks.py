@@ -18,8 +18,8 @@ def mark_rows(
     *,
     measure: str,
     quantity: Quantity,
-    value_of: Callable[[int], float],
-    text_of: Callable[[int], str],
+    value_of: Callable[[int, float], float],
+    text_of: Callable[[int, float], str],
     least_ratio: float = 0.001,
 ) -> tuple[LineMark, ...]:
     """One mark per source line (per instruction where there is no line), the heaviest first.
@@ -29,7 +29,7 @@ def mark_rows(
         weights: float64[n], what is shared out, by row.
         measure: what was counted.
         quantity: of the value.
-        value_of: of a row, the one with most of the line.
+        value_of: of the row with most of a line and what the whole line has.
         text_of: likewise.
         least_ratio: lines with less of the whole get none.
     """
@@ -47,7 +47,7 @@ def mark_rows(
     ordered = sorted(lines.items(), key=lambda item: -item[1][1])[:MOST_MARKS]
     return tuple(
         _make_mark(
-            facts, int(row), samples / whole, measure=measure, quantity=quantity, value_of=value_of, text_of=text_of
+            facts, int(row), samples, whole, measure=measure, quantity=quantity, value_of=value_of, text_of=text_of
         )
         for _, (row, samples) in ordered
         if samples / whole >= least_ratio
@@ -57,21 +57,22 @@ def mark_rows(
 def _make_mark(
     facts: KernelFacts,
     row: int,
-    share: float,
+    weight: float,
+    whole: float,
     *,
     measure: str,
     quantity: Quantity,
-    value_of: Callable[[int], float],
-    text_of: Callable[[int], str],
+    value_of: Callable[[int, float], float],
+    text_of: Callable[[int, float], str],
 ) -> LineMark:
     place = facts.place(row)
     function = facts.function_of(row)
     return LineMark(
         measure=measure,
-        value=value_of(row),
+        value=value_of(row, weight),
         quantity=quantity,
-        share_ratio=min(1.0, share),
-        text=text_of(row),
+        share_ratio=min(1.0, weight / whole),
+        text=text_of(row, weight),
         file=None if place is None else place.file,
         line=None if place is None else place.line,
         function=function.name,

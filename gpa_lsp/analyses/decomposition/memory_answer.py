@@ -16,6 +16,7 @@ from gpa_lsp.analyses.answers import (
     Table,
     Weight,
 )
+from gpa_lsp.analyses.decomposition.finding_order import order_findings
 from gpa_lsp.analyses.decomposition.latency_split import OPERANDS, QUEUEING
 from gpa_lsp.analyses.decomposition.load_traffic import LOAD_COUNTERS
 from gpa_lsp.analyses.decomposition.load_waits import list_wait_pairs
@@ -28,6 +29,7 @@ from gpa_lsp.analyses.decomposition.memory_words import (
     NOT_BUSY_REMEDY,
     START_EARLIER,
 )
+from gpa_lsp.analyses.decomposition.reasons import find_warp_state
 from gpa_lsp.analyses.decomposition.unit_use import UnitUse
 from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts, lack
@@ -36,6 +38,9 @@ from gpa_lsp.blame.categories import LONG_SCOREBOARD
 TITLE = "Where the time goes that warps wait for memory"
 _MATTERS_RATIO = 0.1
 _SHOWN_RATIO = 0.005
+_HARDLY_RATIO = 0.005
+_CONSTANTS_RATIO = 0.05
+_CONSTANT_MISS = "imc_miss"
 _HOLDS_UP_RATIO = 0.25
 """Part of all warp-cycles from which waiting for memory is likely to be what holds the kernel up."""
 _MOST_ROWS = 8
@@ -50,10 +55,11 @@ def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
         return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
     share = time.share_of(LONG_SCOREBOARD)
     view = view_memory(facts)
-    if share == 0:
-        summary = "No warp was seen waiting for global, local or texture memory."
-        finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=0.0)
-        return Answer(analysis=name, title=TITLE, summary=summary, findings=(finding,), tables=_list_tables(view))
+    if share < _HARDLY_RATIO:
+        summary = "Hardly any time is lost waiting for global, local or texture memory."
+        finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=share)
+        findings = order_findings([finding, *_find_constants(facts)])
+        return Answer(analysis=name, title=TITLE, summary=summary, findings=findings, tables=_list_tables(view))
     return Answer(
         analysis=name,
         title=TITLE,
@@ -70,8 +76,7 @@ def _summarise(share: float, view: MemoryView) -> str:
     start = f"{share:.0%} of the warps' time is waiting for memory"
     split = view.split
     if split is None:
-        uses = None if view.waits is None else view.waits.uses
-        return f"{start}." if uses is None else f"{start}, {uses.mean_wait_cycles:,.0f} cycles each time."
+        return f"{start}." if view.uses is None else f"{start}, {view.uses.mean_wait_cycles:,.0f} cycles each time."
     if split.queueing_ratio >= 0.5:
         return f"{start}: {split.wait_cycles:,.0f} cycles each time, {split.queueing_ratio:.0%} of it queueing{_blame_unit(view.busiest)}."
     return (
@@ -91,7 +96,8 @@ def _find(share: float, facts: KernelFacts, view: MemoryView) -> Iterator[Findin
     found = [*_find_split(share, weight, view), *_find_kinds(share, weight, view)]
     if view.split is None:
         found += _find_bound(share, weight, facts, view)
-    yield from sorted(found, key=lambda one: -(one.share_ratio or 0))
+    found += _find_constants(facts)
+    yield from order_findings(found)
 
 
 def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Finding]:
@@ -100,6 +106,8 @@ def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
         return
     exposed = 0.0
     for part in split.parts:
+        if part.name == QUEUEING and part.share_ratio < _MATTERS_RATIO:
+            continue
         if part.name == QUEUEING:
             yield _find_queueing(share * part.share_ratio, weight, view)
         elif part.name == OPERANDS and part.share_ratio >= _MATTERS_RATIO:
@@ -158,9 +166,21 @@ def _find_kinds(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
             yield Finding(text=text, weight=weight, remedy=remedy, share_ratio=share * part)
 
 
+def _find_constants(facts: KernelFacts) -> Iterator[Finding]:
+    """Constants go another way: operands through their own cache, whose misses are a reason of their own."""
+    time = read_warp_time(facts)
+    share = 0.0 if time is None else time.share_of(_CONSTANT_MISS)
+    if share < _CONSTANTS_RATIO:
+        return
+    rate = facts.metric("idc__request_hit_rate.pct")
+    hits = "" if rate is None else f" ({rate:.0f}% of the requests for constants with an address hit)"
+    text = f"Another {share:.0%} of the warps' time is waiting for operands in constant memory{hits}."
+    yield Finding(text=text, remedy=find_warp_state(_CONSTANT_MISS).remedy, share_ratio=share)
+
+
 def _find_bound(share: float, weight: Weight, facts: KernelFacts, view: MemoryView) -> Iterator[Finding]:
     """Without hit rates: what is more than even a trip to DRAM takes is queueing."""
-    uses = None if view.waits is None else view.waits.uses
+    uses = view.uses
     if uses is None or facts.architecture is None:
         text = f"{share:.0%} of the warps' time is waiting for memory; what takes so long there is unknown."
         yield Finding(text=text, weight=weight, remedy=START_EARLIER, share_ratio=share)
@@ -271,7 +291,7 @@ def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
     if pairs is None:
         return ()
     size = int(facts.first_rows[-1])
-    weights = np.bincount(pairs.load, weights=pairs.samples, minlength=size)
+    weights = np.bincount(pairs.load, weights=pairs.samples, minlength=size).astype(np.float64)
     executions = facts.executions
     scale = view.scale
     if scale is None:
@@ -280,8 +300,8 @@ def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
             weights,
             measure="samples waiting for this load",
             quantity=Quantity.SAMPLES,
-            value_of=lambda row: float(weights[row]),
-            text_of=lambda row: f"{weights[row]:,.0f} samples wait for its result",
+            value_of=lambda _row, waited: waited,
+            text_of=lambda _row, waited: f"{waited:,.0f} samples wait for its result",
         )
     cycles = np.where(executions > 0, weights * scale.cycles / np.maximum(1, executions), 0.0)
     return mark_rows(
@@ -289,8 +309,8 @@ def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
         weights,
         measure="cycles waited for this load",
         quantity=Quantity.CYCLES,
-        value_of=lambda row: float(cycles[row]),
-        text_of=lambda row: f"{cycles[row]:,.0f} cycles are waited for it each time",
+        value_of=lambda row, _waited: float(cycles[row]),
+        text_of=lambda row, _waited: f"{cycles[row]:,.0f} cycles are waited for it each time",
     )
 
 
@@ -310,7 +330,7 @@ def _list_missing(facts: KernelFacts, view: MemoryView) -> Iterator[Missing]:
         why = "the sampling buffer ran full: samples are of the first part of the run only, executions of all of it"
         if truncated:
             yield Missing(what="how long one wait takes", why=why)
-        else:
+        elif view.scale is None:
             yield lack("how long one wait takes", "inst_executed", section="SourceCounters")
     why = "the profiler has no public counter of TLB misses; they show up as queueing"
     yield Missing(what="how many addresses missed the TLB", why=why)

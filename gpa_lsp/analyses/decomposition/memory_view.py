@@ -10,7 +10,7 @@ from gpa_lsp.analyses.decomposition.load_traffic import (
     list_load_traffic,
     read_l2_traffic,
 )
-from gpa_lsp.analyses.decomposition.load_waits import LoadWaits, measure_load_waits
+from gpa_lsp.analyses.decomposition.load_waits import LoadWaits, UseWaits, count_waits, measure_load_waits
 from gpa_lsp.analyses.decomposition.sample_scale import SampleScale, measure_sample_scale
 from gpa_lsp.analyses.decomposition.unit_use import MEMORY_UNITS, UnitUse, list_unit_use
 from gpa_lsp.analyses.decomposition.unloaded_latency import (
@@ -35,6 +35,7 @@ class MemoryView:
         unloaded: mean latency without queues; None when a share or a latency is unknown.
         scale: what a sample stands for; None when unknown.
         waits: None without samples or blame.
+        uses: how long waits take, by samples or else by counters; None when neither tells.
         split: None when the waits or the unloaded latency are unknown.
         units: on the way, the busiest first.
     """
@@ -44,6 +45,7 @@ class MemoryView:
     unloaded: UnloadedLatency | None
     scale: SampleScale | None
     waits: LoadWaits | None
+    uses: UseWaits | None
     split: LatencySplit | None
     units: tuple[UnitUse, ...]
 
@@ -59,15 +61,20 @@ def view_memory(facts: KernelFacts) -> MemoryView:
     unloaded = _estimate(facts, loads, l2)
     scale = measure_sample_scale(facts)
     waits = measure_load_waits(facts, scale)
+    uses = waits.uses if waits is not None and waits.uses is not None else count_waits(facts, loads)
     split = None
-    if unloaded is not None and waits is not None and waits.uses is not None:
-        split = split_latency(waits, waits.uses, unloaded)
+    if unloaded is not None and uses is not None:
+        whole = 0 if waits is None else waits.samples
+        operands = waits.operand_samples / whole if waits is not None and whole else 0.0
+        unknown = waits.unknown_samples / whole if waits is not None and whole else 0.0
+        split = split_latency(uses, unloaded, operands, unknown)
     return MemoryView(
         loads=loads,
         l2=l2,
         unloaded=unloaded,
         scale=scale,
         waits=waits,
+        uses=uses,
         split=split,
         units=list_unit_use(facts, MEMORY_UNITS),
     )

@@ -52,8 +52,10 @@ QUEUES: dict[str, frozenset[InstructionKind]] = {
 }
 """Reason → the kinds of instruction that stand in its queue. Source: Nsight Compute Profiling Guide, Warp Stall Reasons and Pipelines."""
 
-_SHARED = frozenset({InstructionKind.SHARED_LOAD, InstructionKind.SHARED_STORE, InstructionKind.MATRIX_LOAD})
-_SECTORS_PER_WAVEFRONT = 4
+SHARED_KINDS = frozenset({InstructionKind.SHARED_LOAD, InstructionKind.SHARED_STORE, InstructionKind.MATRIX_LOAD})
+"""Accesses to shared memory whose passes are counted."""
+
+_SECTORS_PER_LINE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +108,12 @@ def _measure_passes(
     facts: KernelFacts, chosen: npt.NDArray[np.bool_], kind: InstructionKind
 ) -> tuple[float | None, float | None]:
     """Passes per execution, and the fewest; None where not counted."""
-    if kind in _SHARED:
+    if kind in SHARED_KINDS:
         return _divide(facts, "shared_wavefronts", chosen), _divide(facts, "shared_wavefronts_ideal", chosen)
     if kind is InstructionKind.GLOBAL_LOAD or kind is InstructionKind.GLOBAL_STORE:
         least = _divide(facts, "global_sectors_ideal", chosen)
         return _divide(facts, "global_tag_requests", chosen), None if least is None else max(
-            1.0, least / _SECTORS_PER_WAVEFRONT
+            1.0, least / _SECTORS_PER_LINE
         )
     return None, None
 

@@ -5,14 +5,18 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind
-from gpa_lsp.analyses.decomposition.queue_pressure import list_queue_use
-from gpa_lsp.analyses.decomposition.stall_split import StallSplit
+from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind
+from gpa_lsp.analyses.decomposition.queue_pressure import SHARED_KINDS, list_queue_use
+from gpa_lsp.analyses.decomposition.source_words import find_source_remedy
+from gpa_lsp.analyses.decomposition.stall_split import Source, StallSplit
 from gpa_lsp.analyses.decomposition.unit_use import PIPE_UNITS, QUEUE_UNITS, list_unit_use
 from gpa_lsp.analyses.facts import KernelFacts
 
 _CONFLICTS_RATIO = 0.1
 """Bank conflicts per wavefront that are worth a word. Source: DrGPU's threshold (Hao et al., ICPE 2023)."""
+_MANY_CONFLICTS_RATIO = 0.25
+_SCATTERED = 2.0
+"""Times the fewest lines per access from which scattered accesses are the thing to mend."""
 _FEW_FP64_LANES = 4
 _CACHE_LINE_BYTES = 128
 
@@ -23,6 +27,33 @@ def note_reason(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
     """A sentence with the counters that belong to a reason; empty when there is nothing to add."""
     write = _NOTES.get(split.reason)
     return "" if write is None else write(facts, split, kinds)
+
+
+REMOVE_CONFLICTS = (
+    "Remove the bank conflicts first: let the threads of a warp access different banks "
+    "(pad rows by one word, swizzle, or exchange the loops)"
+)
+ACCESS_DENSER = (
+    "Let neighbouring threads access neighbouring addresses, so that an access needs fewer lines; "
+    "wider accesses help only after that"
+)
+
+
+def choose_remedy(facts: KernelFacts, split: StallSplit, leading: Source, kinds: Kinds) -> str:
+    """What to do about a reason: about what the counters say, where they say something; else about its leading source.
+
+    Bank conflicts and scattered accesses fill queues as wide accesses do, but are not helped by still wider ones.
+    """
+    is_shared = leading.kind in SHARED_KINDS
+    if split.reason in ("short_scoreboard", "mio_throttle") and is_shared:
+        conflicts = measure_bank_conflicts(facts, kinds)
+        if conflicts is not None and conflicts >= _MANY_CONFLICTS_RATIO:
+            return REMOVE_CONFLICTS
+    if split.reason == "lg_throttle":
+        uses = [use for use in list_queue_use(facts, kinds, split.reason) if use.kind is leading.kind]
+        if any(use.passes and use.least_passes and use.passes >= _SCATTERED * use.least_passes for use in uses):
+            return ACCESS_DENSER
+    return find_source_remedy(split.reason, leading.kind)
 
 
 def _note_shared(facts: KernelFacts, _split: StallSplit, kinds: Kinds) -> str:
@@ -54,9 +85,7 @@ def measure_bank_conflicts(facts: KernelFacts, kinds: Kinds) -> float | None:
 
 
 def _uses_shared(kinds: Kinds) -> bool:
-    return bool(
-        np.isin(kinds, [KINDS.index(InstructionKind.SHARED_LOAD), KINDS.index(InstructionKind.SHARED_STORE)]).any()
-    )
+    return bool(select_kinds(kinds, SHARED_KINDS).any())
 
 
 def _note_mio(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
@@ -104,7 +133,7 @@ def _note_barriers(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str:
     if warps is None:
         return ""
     threads = warps.block[0] * warps.block[1] * warps.block[2]
-    places = sum(1 for source in split.sources)
+    places = len(split.sources)
     return (
         f"{threads // 32 or 1} warps of a block wait for each other, at {places} {'places' if places > 1 else 'place'}."
     )

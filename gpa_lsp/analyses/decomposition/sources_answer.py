@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.analyses.answers import Answer, Bar, Cell, Column, Finding, LineMark, Missing, Quantity, Table, Weight
+from gpa_lsp.analyses.decomposition.finding_order import order_findings
 from gpa_lsp.analyses.decomposition.instruction_kinds import list_kinds
 from gpa_lsp.analyses.decomposition.marks import mark_rows
 from gpa_lsp.analyses.decomposition.queue_pressure import QUEUES, QueueUse, list_queue_use
-from gpa_lsp.analyses.decomposition.reason_notes import note_reason
+from gpa_lsp.analyses.decomposition.reason_notes import choose_remedy, note_reason
 from gpa_lsp.analyses.decomposition.reasons import find_warp_state
-from gpa_lsp.analyses.decomposition.source_words import find_source_remedy
 from gpa_lsp.analyses.decomposition.stall_split import NO_CAUSE, StallSplit, list_causes, split_reason
 from gpa_lsp.analyses.decomposition.unit_use import PIPE_UNITS, QUEUE_UNITS, Unit, list_unit_use
 from gpa_lsp.analyses.facts import KernelFacts, lack
@@ -24,6 +24,7 @@ _MOST_SOURCES = 6
 _MATTERS_RATIO = 0.05
 """Part of all samples from which a reason has a finding of its own."""
 _HOLDS_UP_RATIO = 0.2
+_NAMED_RATIO = 0.02
 
 
 def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
@@ -44,7 +45,7 @@ def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
         analysis=name,
         title=TITLE,
         summary=_summarise(kept, total),
-        findings=tuple(_find(facts, kept, kinds)),
+        findings=order_findings(_find(facts, kept, kinds)),
         bars=tuple(_draw_bars(kept, total)),
         tables=tuple(table for table in _list_tables(facts, kept, kinds) if table.rows),
         marks=_mark_causes(facts, kept),
@@ -85,13 +86,14 @@ def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], kinds: npt.NDArray[n
         if share < _MATTERS_RATIO and split is not kept[0]:
             continue
         leading = next((source for source in split.sources if source.label != NO_CAUSE), split.sources[0])
-        parts = [f"{split.share_of(source):.0%} {source.label}" for source in split.sources[:3]]
+        named = [source for source in split.sources[:3] if split.share_of(source) >= _NAMED_RATIO] or split.sources[:1]
+        parts = [f"{split.share_of(source):.0%} {source.label}" for source in named]
         note = note_reason(facts, split, kinds)
         text = f"{split.reason}, {share:.0%} of all samples: {'; '.join(parts)}.{' ' + note if note else ''}"
         yield Finding(
             text=text,
             weight=Weight.HIGH if share >= _HOLDS_UP_RATIO else Weight.PLAIN,
-            remedy=find_source_remedy(split.reason, leading.kind),
+            remedy=choose_remedy(facts, split, leading, kinds),
             share_ratio=share,
         )
 
@@ -173,17 +175,16 @@ def _mark_causes(facts: KernelFacts, kept: tuple[StallSplit, ...]) -> tuple[Line
         by_reason[number] = np.bincount(causes.cause, weights=causes.samples, minlength=size)
     weights = by_reason.sum(axis=0)
 
-    def write_text(row: int) -> str:
-        heaviest = int(by_reason[:, row].argmax())
-        share = by_reason[heaviest, row] / weights[row]
-        return f"causes {weights[row]:,.0f} samples of stalls, {share:.0%} of them {kept[heaviest].reason}"
+    def write_text(row: int, caused: float) -> str:
+        heaviest = kept[int(by_reason[:, row].argmax())].reason
+        return f"causes {caused:,.0f} samples of stalls, most of them {heaviest}"
 
     return mark_rows(
         facts,
         weights,
         measure="stalls caused",
         quantity=Quantity.SAMPLES,
-        value_of=lambda row: float(weights[row]),
+        value_of=lambda _row, caused: caused,
         text_of=write_text,
     )
 

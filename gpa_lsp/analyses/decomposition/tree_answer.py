@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Answer, Bar, Cell, Column, Finding, Missing, Quantity, Table, Weight
+from gpa_lsp.analyses.decomposition.finding_order import order_findings
 from gpa_lsp.analyses.decomposition.issue_slots import IssueSlots
-from gpa_lsp.analyses.decomposition.issue_tree import OTHER_REASONS, IssueTree, Node, build_issue_tree
+from gpa_lsp.analyses.decomposition.issue_tree import OTHER_REASONS, OTHER_SOURCES, IssueTree, Node, build_issue_tree
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
@@ -32,7 +33,7 @@ def write_tree_answer(facts: KernelFacts, name: str) -> Answer:
         analysis=name,
         title=TITLE,
         summary=_summarise(tree),
-        findings=tuple(_find(tree)),
+        findings=order_findings(_find(tree)),
         bars=tuple(_draw_bars(tree)),
         tables=(_tabulate(tree),),
         missing=tuple(_list_missing(facts, tree)),
@@ -61,7 +62,8 @@ def _find(tree: IssueTree) -> Iterator[Finding]:
         if node.share_ratio < _SHOWN_RATIO or node.time is None:
             continue
         said = describe_stall_reason(node.name).description
-        parts = "; ".join(f"{child.of_parent_ratio:.0%} {child.name}" for child in below[:3])
+        named = [child for child in below if child.name != OTHER_SOURCES][:3]
+        parts = "; ".join(f"{child.of_parent_ratio:.0%} {child.name}" for child in named)
         each = node.time.cycles_per_issue
         cycles = "" if each is None else f", {each:.1f} cycles for each instruction"
         text = f"{node.share_ratio:.0%} of the {whole} are lost to {node.name} ({said}{cycles}){': ' + parts if parts else ''}."
@@ -86,8 +88,8 @@ def _find_slots(slots: IssueSlots) -> Iterator[Finding]:
         )
     if slots.busiest_ratio is not None and slots.busiest_ratio >= _NEAR_PEAK_RATIO:
         text = (
-            f"Filling empty slots gains little: {slots.busiest_name} work at {slots.busiest_ratio:.0%} of their peak, so that the same work "
-            f"takes at least {slots.busiest_ratio:.0%} of the time."
+            f"Filling empty slots gains little: the busiest unit of {slots.busiest_name} is at {slots.busiest_ratio:.0%} of its peak, so that "
+            f"the same work takes at least {slots.busiest_ratio:.0%} of the time."
         )
         yield Finding(text=text, weight=Weight.HIGH, remedy="Do less of what the busiest unit does")
     if slots.active_ratio is not None and slots.active_ratio < _OFTEN_IDLE_RATIO:

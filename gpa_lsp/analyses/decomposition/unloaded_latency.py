@@ -49,19 +49,20 @@ def estimate_unloaded_latency(
 ) -> UnloadedLatency | None:
     """The mean latency of a load that finds no queue.
 
-    With h the part L1 answers, and n, f, d the parts of the rest that the near L2, the far L2 and DRAM answer:
+    A warp waits for the slowest line of its request. With h the part of sectors that L1 answers, n, f, d the parts of the rest that the near L2,
+    the far L2 and DRAM answer, m = 1 − h, and k lines per request that are answered independently of each other, a request goes beyond L1
+    with the probability p₁ = 1 − hᵏ, beyond the near L2 with p₂ = 1 − (1 − m·(f + d))ᵏ, and to DRAM with p₃ = 1 − (1 − m·d)ᵏ:
 
-        unloaded = h · L1 + (1 − h) · (n · near + f · far + d · DRAM) + 2 · (lines − 1)
+        unloaded = L1 + p₁ · (near − L1) + (p₂ − p₃) · (far − near) + p₃ · (DRAM − near) + 2 · (k − 1)
 
-    written as legs: everybody pays L1; who missed pays near − L1 more; of these, who missed there pays far − near or DRAM − near more. The last
-    term is what each further 128-byte line of a request adds. A warp waits for its slowest sector, while the parts are of sectors: where the
-    sectors of one request are answered by different levels, the true mean is longer.
+    The last term is what each further 128-byte line of a request adds. Sectors of one line are taken to be answered together, lines to be
+    independent; lines that come and go together make it shorter, down to the same with p₁ = m, p₂ = m·(f + d), p₃ = m·d.
 
     Args:
         hierarchy: of the architecture.
         l1_hit_ratio: h.
         l2: n, f and d; not needed when L1 answers everything.
-        lines_per_request: 128-byte lines; None when unknown (the term is left out).
+        lines_per_request: k, 128-byte lines; None when unknown, and taken as 1.
 
     Returns:
         None when a latency or a share that is needed is unknown.
@@ -72,39 +73,50 @@ def estimate_unloaded_latency(
     if l1 is None or (l2 is None and l1_hit_ratio < 1):
         return None
     doubts: list[str] = []
+    lines = 1.0 if lines_per_request is None else max(1.0, lines_per_request)
     parts = [LatencyPart(name="L1", cycles=l1, share_ratio=1.0)]
-    missed = 1 - l1_hit_ratio
-    if l2 is not None and missed > 0:
-        legs = _list_legs(hierarchy, l2, missed, l1, doubts)
+    if l2 is not None and l1_hit_ratio < 1:
+        legs = _list_legs(hierarchy, l2, 1 - l1_hit_ratio, lines, doubts)
         if legs is None:
             return None
         parts += legs
-    if lines_per_request is not None and lines_per_request > 1:
-        further = _CYCLES_PER_FURTHER_LINE * (lines_per_request - 1)
+    if lines > 1:
+        further = _CYCLES_PER_FURTHER_LINE * (lines - 1)
         parts.append(LatencyPart(name="several lines per request", cycles=further, share_ratio=1.0))
     return UnloadedLatency(parts=tuple(parts), doubts=tuple(doubts))
 
 
 def _list_legs(
-    hierarchy: MemoryHierarchy, l2: L2Traffic, missed: float, l1: float, doubts: list[str]
+    hierarchy: MemoryHierarchy, l2: L2Traffic, missed: float, lines: float, doubts: list[str]
 ) -> list[LatencyPart] | None:
-    near = hierarchy.l2_near_cycles.value
-    if near is None:
+    l1, near, dram = (
+        hierarchy.l1_hit_cycles.value,
+        hierarchy.l2_near_cycles.value,
+        hierarchy.dram_tlb_warm_cycles.value,
+    )
+    if l1 is None or near is None or (dram is None and l2.dram_ratio > 0):
         return None
-    legs = [LatencyPart(name="L1 to L2", cycles=missed * (near - l1), share_ratio=missed)]
+    beyond_l1 = reach_level(missed, lines)
+    legs = [LatencyPart(name="L1 to L2", cycles=beyond_l1 * (near - l1), share_ratio=beyond_l1)]
+    to_dram = reach_level(missed * l2.dram_ratio, lines)
     if l2.far_ratio > 0:
         far = _take(hierarchy.l2_far_cycles, near, "the far partition of L2", doubts)
-        share = missed * l2.far_ratio
+        share = reach_level(missed * (l2.far_ratio + l2.dram_ratio), lines) - to_dram
         legs.append(LatencyPart(name="to the far partition of L2", cycles=share * (far - near), share_ratio=share))
-    if l2.dram_ratio > 0:
-        dram = hierarchy.dram_tlb_warm_cycles.value
-        if dram is None:
-            return None
-        share = missed * l2.dram_ratio
-        legs.append(LatencyPart(name="L2 to DRAM", cycles=share * (dram - near), share_ratio=share))
+    if dram is not None and to_dram > 0:
+        legs.append(LatencyPart(name="L2 to DRAM", cycles=to_dram * (dram - near), share_ratio=to_dram))
     if not l2.is_of_reads:
         doubts.append("The hit rate of L2 is of all its traffic, stores included, which makes it look better")
     return legs
+
+
+def reach_level(sector_ratio: float, lines: float) -> float:
+    """The part of requests of which at least one line goes to a level, when a part of all sectors does.
+
+    >>> reach_level(0.5, 1.0), reach_level(0.5, 2.0), reach_level(1.0, 4.0)
+    (0.5, 0.75, 1.0)
+    """
+    return float(1 - (1 - min(1.0, max(0.0, sector_ratio))) ** lines)
 
 
 def _take(figure: MaybeNumber, otherwise: float, what: str, doubts: list[str]) -> float:
