@@ -1,38 +1,58 @@
 """``gpa-lsp report``: everything that was found."""
 
 import argparse
+import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, locate_sources, name_places
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import Report
 
+_MOST_FILES = 1000
+"""Pages of one profile in one folder before a name has to be given."""
+
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
+    parser.add_argument(
+        "--format", choices=("text", "json", "html"), default="text", help="how to print (default: text)"
+    )
+    parser.add_argument(
+        "--html",
+        dest="format",
+        action="store_const",
+        const="html",
+        help="the same as --format html: one page with everything, which opens from disk without a network; on a terminal and without -o it "
+        "is written to a new file here, named after the profile",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of standard output")
+    parser.add_argument(
+        "--before", metavar="PATH", type=Path, help="html: an earlier profile; the page says what became of each kernel"
+    )
     parser.add_argument("--top", metavar="N", type=_parse_count, help="text: no more than N rows per table")
     parser.add_argument(
         "--indent", metavar="N", type=_parse_count, help="json: spaces per level (default: one row per line)"
     )
-    parser.add_argument(
-        "--no-sources", action="store_true", help="json: leave out the source texts that the profile carries"
-    )
+    parser.add_argument("--no-sources", action="store_true", help="json and html: leave out the texts of sources")
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    if arguments.before is not None and arguments.format != "html":
+        raise InputError("--before is for pages only", remedy="add --html, or use gpa-lsp compare")
     report = load_report(arguments, terminal)
+    if arguments.output is None and arguments.format == "html" and terminal.is_interactive:
+        arguments.output = _choose_file(arguments.paths[0])
+        terminal.complain(f"writing {arguments.output}")
     if arguments.output is None:
         terminal.print_safely(lambda: _print(report, arguments, terminal))
     else:
         try:
-            _write_file(report, arguments)
+            _write_file(report, arguments, terminal)
         except OSError as error:
             raise InputError(
                 f"cannot be written: {error.strerror or error}", path=arguments.output, remedy="choose another file"
@@ -46,13 +66,23 @@ def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) 
 
         write_report(report, terminal.out, indent=arguments.indent, with_sources=not arguments.no_sources)
         return
+    if arguments.format == "html":
+        page = _render_page(report, arguments, terminal)
+        if hasattr(terminal.out, "reconfigure"):
+            terminal.out.reconfigure(encoding="utf-8")  # as the page says of itself, whatever the locale
+        terminal.write_text(page)
+        return
     from gpa_lsp.render.text import render_report
 
     lines = render_report(report, name_places(arguments), terminal.width, max_rows=arguments.top)
     terminal.write_lines(lines)
 
 
-def _write_file(report: "Report", arguments: argparse.Namespace) -> None:
+def _write_file(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
+    if arguments.format == "html":
+        page = _render_page(report, arguments, terminal)
+        arguments.output.write_text(page, encoding="utf-8", errors="backslashreplace")
+        return
     if arguments.format == "json":
         from gpa_lsp.report.store import write_report
 
@@ -65,6 +95,29 @@ def _write_file(report: "Report", arguments: argparse.Namespace) -> None:
     arguments.output.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
+def _render_page(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> str:
+    from gpa_lsp.render.html_report.page import render_html_report
+
+    before = None
+    if arguments.before is not None:
+        earlier = copy.copy(arguments)
+        earlier.paths = [arguments.before]
+        before = load_report(earlier, terminal)
+    return render_html_report(
+        report, locator=locate_sources(arguments), with_sources=not arguments.no_sources, before=before
+    )
+
+
+def _choose_file(profile: Path) -> Path:
+    """A name in the current folder that is not taken, after the profile's."""
+    stem = profile.name.partition(".")[0] or "report"
+    for number in range(1, _MOST_FILES):
+        chosen = Path(f"{stem}.html" if number == 1 else f"{stem}-{number}.html")
+        if not chosen.exists():
+            return chosen
+    raise InputError("there are too many pages of this profile here", remedy="give -o FILE")
+
+
 def _parse_count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
@@ -72,8 +125,11 @@ def _parse_count(text: str) -> int:
 
 
 COMMAND = Command(
-    summary="print everything: kernels, reasons, functions, lines, loops, launches",
-    description="Print all that was found in profiles. The JSON form can be read back by every command, on any machine.",
+    summary="print everything: kernels, reasons, functions, lines, loops, launches; or write it as a page",
+    description=(
+        "Print all that was found in profiles. The JSON form can be read back by every command, on any machine; the page shows kernels, advice, "
+        "rooflines, answers, source and SASS in a browser."
+    ),
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from gpa_lsp.render.charts.javascript import read_javascript
 from gpa_lsp.render.charts.themes import build_config
 from gpa_lsp.render.page.embedding import embed_json, embed_script, hash_script
+from gpa_lsp.render.page.prose import render_prose
 
 _SHELL = "gpa_lsp.render.page"
 
@@ -31,9 +32,11 @@ class _PackageTemplates(BaseLoader):
 @cache
 def make_environment() -> Environment:
     """The one environment of all pages: everything is escaped, and a name that is not defined is an error."""
-    return Environment(
+    environment = Environment(
         loader=_PackageTemplates(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["prose"] = render_prose
+    return environment
 
 
 @cache

@@ -77,6 +77,24 @@ const gpaPage = (() => {
     document.getElementById("announcement").textContent = text;
   }
 
+  // --- What scrolls sideways must be reached by keyboard; what does not should not be stopped at. ---
+  const settled = new ResizeObserver((changes) => { for (const change of changes) settleOne(change.target); });
+
+  function settleOne(element) {
+    const scrolls = element.scrollWidth > element.clientWidth || element.scrollHeight > element.clientHeight;
+    if (!scrolls) {
+      for (const name of ["tabindex", "role", "aria-label"]) element.removeAttribute(name);
+      return;
+    }
+    element.tabIndex = 0;
+    element.setAttribute("role", "region");
+    element.setAttribute("aria-label", element.querySelector("caption")?.textContent.trim() || "Table");
+  }
+
+  function settle(container) {
+    for (const element of container.querySelectorAll(".scroll")) settled.observe(element);
+  }
+
   // --- Charts: Vega-Lite, in the page's colours, drawn again when these change. ---
   const drawn = new Map();
   const configs = document.getElementById("chart-configs") ? readJson("chart-configs") : {};
@@ -107,5 +125,6 @@ const gpaPage = (() => {
   });
 
   startTheme();
-  return { theme, readJson, readCompressed, openPlace, announce, drawChart, hasEditor: editor !== null };
+  settle(document);
+  return { theme, settle, readJson, readCompressed, openPlace, announce, drawChart, hasEditor: editor !== null };
 })();

@@ -1,0 +1,1 @@
+"""A report as one page: kernels, advice, rooflines, answers, source and SASS."""

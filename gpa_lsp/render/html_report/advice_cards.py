@@ -1,0 +1,219 @@
+"""Advice for a page: everything a card shows, as text and addresses."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope
+from gpa_lsp.render.advice_words import (
+    SECTION_TITLES,
+    choose_regions,
+    describe_bound,
+    describe_hotspot,
+    describe_interval,
+    describe_matched,
+    describe_scope,
+    describe_small_regions,
+    show_gain,
+)
+from gpa_lsp.render.html_report.addresses import KernelAddresses
+from gpa_lsp.render.html_report.source_texts import SourceTexts
+from gpa_lsp.render.instruction_places import InstructionPlaces
+from gpa_lsp.render.layout import join_facts
+from gpa_lsp.render.numbers import (
+    format_count_of,
+    format_percent,
+    format_share,
+    format_speedup,
+    format_whole_percent,
+)
+from gpa_lsp.render.places import PlaceNames, shorten_paths
+from gpa_lsp.report.model import KernelReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionLink:
+    """An instruction to go to.
+
+    Attributes:
+        place: its line in short, or its offset.
+        text: disassembly; may be empty.
+        link: fragment.
+    """
+
+    place: str
+    text: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotspotCard:
+    """A def and its use.
+
+    Attributes:
+        percent: of the kernel's samples.
+        cause: the causing instruction.
+        victim: the suffering one; None where the matter is one instruction.
+        facts: the rest, on one line.
+    """
+
+    percent: str
+    cause: InstructionLink
+    victim: InstructionLink | None
+    facts: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionCard:
+    """A place to change.
+
+    Attributes:
+        words: what it is.
+        place: where; may be empty.
+        link: fragment; may be empty.
+        source: text of its line; may be empty.
+        facts: how much, on one line.
+        hint: what to do here; may be empty.
+        hotspots: most samples first.
+    """
+
+    words: str
+    place: str
+    link: str
+    source: str
+    facts: str
+    hint: str
+    hotspots: Sequence[HotspotCard]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceCard:
+    """A piece of advice.
+
+    Attributes:
+        title: a few words.
+        optimizer: who says so.
+        change: what has to be changed.
+        estimate: of the speedup.
+        interval: of the estimate; may be empty.
+        bound: what can be reached, and why.
+        formula: what the formula alone gives; empty where that is the estimate.
+        matched: how much it is about; may be empty.
+        rivals: advice about the same samples; may be empty.
+        hint: what to do.
+        regions: where.
+        rest: regions that are not shown; may be empty.
+        caveats: what it would break or cannot know.
+        reasons: what the estimate rests on.
+    """
+
+    title: str
+    optimizer: str
+    change: str
+    estimate: str
+    interval: str
+    bound: str
+    formula: str
+    matched: str
+    rivals: str
+    hint: str
+    regions: Sequence[RegionCard]
+    rest: str
+    caveats: Sequence[str]
+    reasons: Sequence[str]
+
+
+class AdviceCards:
+    """Makes the cards of one kernel.
+
+    Args:
+        kernel: the kernel.
+        addresses: of its places.
+        texts: reads sources.
+    """
+
+    def __init__(self, kernel: KernelReport, addresses: KernelAddresses, texts: SourceTexts) -> None:
+        self._kernel = kernel
+        self._addresses = addresses
+        self._texts = texts
+        self._places = PlaceNames()
+        self._instructions = InstructionPlaces(kernel, self._places)
+        self._short = shorten_paths({frame.file for chain in kernel.instructions.chains for frame in chain})
+
+    def build(self) -> list[AdviceCard]:
+        """All cards, largest estimate first."""
+        every = self._kernel.advice.advice if self._kernel.advice is not None else ()
+        return [self._build_card(advice, every) for advice in every]
+
+    def _build_card(self, advice: Advice, every: Sequence[Advice]) -> AdviceCard:
+        speedup = advice.speedup
+        estimate, uncapped = format_speedup(speedup.estimate), format_speedup(speedup.uncapped)
+        shown = choose_regions(advice)
+        rest = len(advice.regions) - len(shown)
+        rivals = [
+            f"{other.title} ({format_speedup(other.speedup.estimate)})"
+            for other in every
+            if other.group == advice.group and other is not advice
+        ]
+        return AdviceCard(
+            title=advice.title,
+            optimizer=advice.optimizer,
+            change=SECTION_TITLES[advice.category],
+            estimate=estimate,
+            interval=describe_interval(speedup),
+            bound=describe_bound(speedup),
+            formula="" if uncapped == estimate else f"the formula alone gives {uncapped}",
+            matched=describe_matched(advice),
+            rivals=", ".join(rivals),
+            hint=advice.hint,
+            regions=[self._build_region(region, advice) for region in shown],
+            rest=f"and {describe_small_regions(rest)}" if rest else "",
+            caveats=advice.caveats,
+            reasons=advice.reasons,
+        )
+
+    def _build_region(self, region: Region, advice: Advice) -> RegionCard:
+        scope = region.scope
+        words, place = describe_scope(scope, self._kernel, self._places)
+        facts = [f"{format_share(region.share)}, {format_count_of(round(region.matched_samples), 'sample')}"]
+        if len(advice.regions) > 1:
+            facts.append(f"alone {show_gain(region.speedup)}")
+        if region.hotspots:
+            facts.append(f"the pairs below hold {format_whole_percent(region.density)}")
+        return RegionCard(
+            words=words,
+            place=self._shorten(scope, place),
+            link=self._link(scope),
+            source=self._texts.read_line(self._kernel, scope.file, scope.line),
+            facts=join_facts(facts),
+            hint="" if region.hint == advice.hint else region.hint,
+            hotspots=[self._build_hotspot(hotspot, scope) for hotspot in region.hotspots],
+        )
+
+    def _shorten(self, scope: Scope, place: str) -> str:
+        """The short name of a file instead of the whole path."""
+        if scope.file is None or scope.line is None:
+            return place
+        name = self._short.get(scope.file, scope.file)
+        last = "" if scope.last_line in (None, scope.line) else f"-{scope.last_line}"
+        return f"{name}:{scope.line}{last}"
+
+    def _link(self, scope: Scope) -> str:
+        if scope.file is not None and scope.line:
+            return self._addresses.line(scope.file, scope.line)
+        return self._addresses.row(scope.row) if scope.row < len(self._kernel.instructions) else ""
+
+    def _build_hotspot(self, hotspot: Hotspot, region: Scope) -> HotspotCard:
+        ratio = hotspot.samples / self._kernel.total_samples if self._kernel.total_samples else 0.0
+        return HotspotCard(
+            percent=format_percent(ratio),
+            cause=self._link_row(hotspot.def_row),
+            victim=None if hotspot.use_row is None else self._link_row(hotspot.use_row),
+            facts=join_facts(describe_hotspot(hotspot, region)),
+        )
+
+    def _link_row(self, row: int) -> InstructionLink:
+        return InstructionLink(
+            place=" < ".join(self._instructions.show(row)),
+            text=self._kernel.instructions.texts[row],
+            link=self._addresses.row(row),
+        )

@@ -1,0 +1,107 @@
+"""What became of a kernel since an earlier profile, for a page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpa_lsp.render.changes_text import LEAST_CHANGE_RATIO, VERDICT_WORDS, describe_range, describe_time
+from gpa_lsp.render.html_report.tables import Cell, PageTable
+from gpa_lsp.render.numbers import UNKNOWN, format_percent, format_speedup
+from gpa_lsp.render.places import shorten_paths
+from gpa_lsp.report.changes import PartChange, Verdict
+from gpa_lsp.report.comparison import AdviceFate, KernelComparison
+
+_MOST_PARTS = 10
+
+_FATES = {AdviceFate.TAKEN: "taken", AdviceFate.PARTLY_TAKEN: "partly taken", AdviceFate.OPEN: "still open"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSection:
+    """A kernel before and after.
+
+    Attributes:
+        brief: for the list of kernels.
+        speedup: to sort by; 0 where unknown.
+        tone: ``good``, ``warning`` or empty.
+        text: time before and after, and the verdict.
+        range: what the speedup lies between; may be empty.
+        tables: advice given before, stall reasons, lines.
+    """
+
+    brief: str
+    speedup: float
+    tone: str
+    text: str
+    range: str
+    tables: Sequence[PageTable]
+
+
+def build_change(found: KernelComparison) -> ChangeSection:
+    """The section of one kernel."""
+    words, _ = VERDICT_WORDS[found.verdict]
+    tone = {Verdict.FASTER: "good", Verdict.SLOWER: "warning"}.get(found.verdict, "")
+    tables: list[PageTable] = []
+    if found.verdict not in (Verdict.SAME_CODE, Verdict.UNKNOWN):
+        files = shorten_paths({change.name for change in found.lines})
+        tables = [
+            _tabulate_outcomes(found),
+            _tabulate_parts("By stall reason", found.reasons, [change.name for change in found.reasons]),
+            _tabulate_parts("By line", found.lines, [_name_line(change, files) for change in found.lines]),
+        ]
+    return ChangeSection(
+        brief=format_speedup(found.time.speedup) if tone and found.time is not None else words.partition(":")[0],
+        speedup=found.time.speedup if found.time is not None else 0.0,
+        tone=tone,
+        text=f"{describe_time(found.time)} {words}".strip(),
+        range=describe_range(found.time) if found.time is not None and found.verdict is not Verdict.SAME_CODE else "",
+        tables=[table for table in tables if table.rows],
+    )
+
+
+def _tabulate_outcomes(found: KernelComparison) -> PageTable:
+    columns = [
+        ("advice", False),
+        ("", False),
+        ("estimated", True),
+        ("achieved", True),
+        ("its stalls then", True),
+        ("now", True),
+    ]
+    rows = [
+        [
+            Cell(text=outcome.advice.title),
+            Cell(text=_FATES[outcome.fate]),
+            Cell(text=format_speedup(outcome.estimate)),
+            Cell(text=UNKNOWN if outcome.achieved is None else format_speedup(outcome.achieved)),
+            Cell(text=format_percent(outcome.before_ratio)),
+            Cell(text=format_percent(outcome.after_ratio)),
+        ]
+        for outcome in found.outcomes
+    ]
+    note = "Stalls in parts of the old time; achieved by all changes together."
+    return PageTable(title="Advice given before", columns=columns, rows=rows, note=note)
+
+
+def _tabulate_parts(title: str, changes: Sequence[PartChange], names: Sequence[str]) -> PageTable:
+    """Shares before and after; parts that stayed as they were are left out."""
+    rows = [
+        [
+            Cell(text=name, tone="code"),
+            Cell(text=format_percent(part.before_ratio)),
+            Cell(text=format_percent(part.after_ratio)),
+        ]
+        for part, name in zip(changes, names, strict=True)
+        if abs(part.after_ratio - part.before_ratio) >= LEAST_CHANGE_RATIO
+    ]
+    columns = [("", False), ("share before", True), ("share after", True)]
+    return PageTable(title=title, columns=columns, rows=rows[:_MOST_PARTS])
+
+
+def _name_line(change: PartChange, files: dict[str, str]) -> str:
+    name = files[change.name]
+    if change.after_line is None:
+        return f"{name}:{change.before_line} (gone)"
+    if change.before_line is None:
+        return f"{name}:{change.after_line} (new)"
+    was = "" if change.before_line == change.after_line else f" (was {change.before_line})"
+    return f"{name}:{change.after_line}{was}"

@@ -1,0 +1,178 @@
+"""What a kernel is and what its warps did, for a page: facts, bars of states and causes, tables."""
+
+from collections.abc import Sequence
+
+from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.render.advice_text import describe_run
+from gpa_lsp.render.advice_words import describe_cause
+from gpa_lsp.render.blame_words import measure_causes
+from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, clamp_ratio, convert_text_table
+from gpa_lsp.render.kernel_tables import build_function_table, build_launch_table, build_loop_table
+from gpa_lsp.render.layout import join_facts
+from gpa_lsp.render.numbers import (
+    format_bytes,
+    format_count,
+    format_count_of,
+    format_dim3,
+    format_duration_spread,
+    format_hz,
+    format_percent,
+    format_share,
+)
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.rule_estimates import list_estimates
+from gpa_lsp.report.model import KernelReport
+
+_NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
+_MOST_CONTEXTS = 50
+
+
+def list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[str, str]]:
+    """Name and value of what is known of a kernel.
+
+    Args:
+        kernel: the kernel.
+        profile: how the profile is called.
+        measured: when, for people; may be empty.
+    """
+    configuration = kernel.configuration
+    shared_bytes = (configuration.shared_static_bytes or 0) + (configuration.shared_dynamic_bytes or 0)
+    facts = [("GPU", _describe_device(kernel))]
+    if kernel.launches:
+        facts.append(("Time", format_duration_spread(kernel.duration_spread_ns)))
+        facts.append(("Launches", format_count(len(kernel.launches))))
+        facts.append(("Grid × block", f"{format_dim3(configuration.grid)} × {format_dim3(configuration.block)}"))
+    else:
+        facts.append(("Time", "not measured"))
+    if configuration.registers_per_thread is not None:
+        facts.append(("Registers", f"{configuration.registers_per_thread} per thread"))
+    if shared_bytes:
+        facts.append(("Shared memory", f"{format_bytes(shared_bytes)} per block"))
+    facts.append(("Samples", _describe_samples(kernel)))
+    facts.append(("Profile", join_facts([profile, measured]) if measured else profile))
+    return [(name, value) for name, value in facts if value]
+
+
+def describe_briefly(kernel: KernelReport) -> str:
+    """GPU, time, launches and samples on one line."""
+    return join_facts(describe_run(kernel))
+
+
+def measure_states(kernel: KernelReport) -> list[Meter]:
+    """Samples by warp state."""
+    meters = []
+    for name, count in kernel.by_reason.items():
+        reason = describe_stall_reason(name)
+        share = kernel.share_of(count.all_samples)
+        meters.append(
+            Meter(
+                label=name,
+                ratio=clamp_ratio(share.ratio),
+                text=format_share(share),
+                words=f"{format_count(count.latency_samples)} of {format_count(count.all_samples)} without issue",
+                tone="" if reason.is_stall else "faint",
+                title=reason.description,
+            )
+        )
+    return meters
+
+
+def measure_blame(kernel: KernelReport) -> list[Meter]:
+    """Samples by what they are blamed on, and those nobody is blamed for."""
+    if kernel.blame is None:
+        return []
+    meters = [
+        Meter(
+            label=describe_cause(category),
+            ratio=clamp_ratio(ratio),
+            text=format_percent(ratio),
+            words=format_count_of(round(ratio * kernel.total_samples), "sample"),
+            tone="faint" if category in _NO_STALLS else "",
+        )
+        for category, ratio in measure_causes(kernel, kernel.blame)
+    ]
+    lost = float(kernel.blame.unattributed.all_samples.sum())
+    if lost:
+        ratio = lost / (kernel.total_samples or 1)
+        words = format_count_of(round(lost), "sample")
+        meters.append(
+            Meter(
+                label="what nobody could say",
+                ratio=clamp_ratio(ratio),
+                text=format_percent(ratio),
+                words=words,
+                tone="faint",
+            )
+        )
+    return meters
+
+
+def list_tables(kernel: KernelReport) -> list[PageTable]:
+    """Functions and loops, where there are any."""
+    places = PlaceNames()
+    tables = [convert_text_table(build(kernel, places)) for build in (build_function_table, build_loop_table)]
+    return [table for table in tables if table.rows]
+
+
+def tabulate_launches(kernel: KernelReport) -> PageTable | None:
+    """The launches; None where there is one and it went well."""
+    table = convert_text_table(build_launch_table(kernel, PlaceNames()))
+    return table if table.rows else None
+
+
+def tabulate_estimates(kernel: KernelReport) -> PageTable | None:
+    """What NVIDIA's rules think can be saved; None where they say nothing."""
+    rows = [
+        [
+            Cell(text=estimate.factor),
+            Cell(text=estimate.saved),
+            Cell(text=estimate.base),
+            Cell(text=estimate.rule, tone="code"),
+            Cell(text=estimate.text),
+        ]
+        for estimate in list_estimates(kernel)
+    ]
+    if not rows:
+        return None
+    columns = [("factor", True), ("saves", True), ("of the time of", False), ("rule", False), ("remark", False)]
+    note = "Estimates of NVIDIA's own rules, kept apart from those above."
+    return PageTable(title="The profiler's own estimates", columns=columns, rows=rows, note=note)
+
+
+def list_remarks(kernel: KernelReport) -> list[tuple[str, str, str]]:
+    """Kind, rule and text of the profiler's remarks, each once, without those that found nothing."""
+    notes = dict.fromkeys(note for launch in kernel.launches for note in launch.rules if note.kind != "ok")
+    return [(note.kind, note.rule, note.text) for note in notes]
+
+
+def list_contexts(kernel: KernelReport) -> tuple[Sequence[tuple[str, str]], str]:
+    """NVTX ranges and call stack of each different place on the host, and how many are left out."""
+    found = list(
+        dict.fromkeys(
+            (" > ".join(launch.nvtx_ranges), " < ".join(launch.call_stack))
+            for launch in kernel.launches
+            if launch.nvtx_ranges or launch.call_stack
+        )
+    )
+    rest = len(found) - _MOST_CONTEXTS
+    return found[:_MOST_CONTEXTS], f"and {format_count_of(rest, 'place')} more" if rest > 0 else ""
+
+
+def _describe_device(kernel: KernelReport) -> str:
+    device = kernel.device
+    facts = [device.name or "unknown GPU"]
+    if device.compute_capability is not None:
+        facts.append("compute capability {}.{}".format(*device.compute_capability))
+    if device.sm_count is not None:
+        facts.append(f"{device.sm_count} SMs")
+    if device.sm_clock_hz is not None:
+        facts.append(format_hz(device.sm_clock_hz))
+    return join_facts(facts)
+
+
+def _describe_samples(kernel: KernelReport) -> str:
+    if not kernel.total_samples:
+        return "none"
+    text = f"{format_count(kernel.total_samples)}, {format_share(kernel.share_of(kernel.latency_samples))} of them while nothing was issued"
+    return f"{text}; the sampling buffer was full, so they cover only the start" if kernel.samples_truncated else text

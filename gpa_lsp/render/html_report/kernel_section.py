@@ -1,0 +1,109 @@
+"""One kernel's section of the page, and the data its script needs: packed together, opened when the kernel is chosen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpa_lsp.render.advice_text import ALTERNATIVES
+from gpa_lsp.render.blame_words import describe_bounds, describe_grounds
+from gpa_lsp.render.html_report import kernel_facts
+from gpa_lsp.render.html_report.addresses import KernelAddresses
+from gpa_lsp.render.html_report.advice_cards import AdviceCards
+from gpa_lsp.render.html_report.answer_sections import build_section
+from gpa_lsp.render.html_report.cause_links import link_lines, link_marks, link_rows
+from gpa_lsp.render.html_report.changes_section import ChangeSection
+from gpa_lsp.render.html_report.code_columns import build_code
+from gpa_lsp.render.html_report.pool import TextPool
+from gpa_lsp.render.html_report.roofline_section import build_roofline_section
+from gpa_lsp.render.html_report.source_columns import build_sources
+from gpa_lsp.render.html_report.source_texts import SourceTexts
+from gpa_lsp.render.page.frame import make_environment
+from gpa_lsp.render.silence_text import count_silences, explain_silence
+from gpa_lsp.report.model import KernelReport
+
+TEMPLATE = "gpa_lsp.render.html_report/kernel.html.jinja"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelPlace:
+    """Where a kernel stands in the page.
+
+    Attributes:
+        number: position in the report.
+        name: short, different for different kernels.
+        profile: how its profile is called.
+        measured: when, for people; may be empty.
+        most_rows: instructions to show at most.
+        change: since an earlier profile; None without one.
+        before: the kernel in that profile; None likewise.
+        problems: messages about this kernel.
+    """
+
+    number: int
+    name: str
+    profile: str
+    measured: str
+    most_rows: int
+    change: ChangeSection | None = None
+    before: KernelReport | None = None
+    problems: tuple[str, ...] = ()
+
+
+def build_kernel_data(kernel: KernelReport, place: KernelPlace, texts: SourceTexts) -> dict[str, Any]:
+    """Everything the page shows of a kernel when it is chosen.
+
+    Returns:
+        ``html`` (escaped), ``charts`` (number → Vega-Lite), and the columns of code and sources.
+    """
+    addresses = KernelAddresses(kernel=place.number)
+    charts: dict[str, Mapping[str, Any]] = {}
+    pool = TextPool()
+    has_code = bool(len(kernel.instructions))
+    html = _render(kernel, place, texts, addresses, charts)
+    data: dict[str, Any] = {"name": place.name, "mangled": kernel.mangled_name, "html": html, "charts": charts}
+    if has_code:
+        data["code"] = build_code(kernel, addresses, pool, place.most_rows)
+        data["sources"] = build_sources(kernel, addresses, pool, texts)
+        data["rowCauses"] = link_rows(kernel, pool)
+        data["lineCauses"] = link_lines(kernel, addresses, pool)
+        data["marks"] = link_marks(kernel, addresses, pool)
+    data["files"] = list(addresses.files)
+    data["pool"] = pool.texts
+    return data
+
+
+def _render(
+    kernel: KernelReport,
+    place: KernelPlace,
+    texts: SourceTexts,
+    addresses: KernelAddresses,
+    charts: dict[str, Mapping[str, Any]],
+) -> str:
+    answers = kernel.analyses.answers if kernel.analyses is not None else ()
+    contexts, contexts_rest = kernel_facts.list_contexts(kernel)
+    roofline = build_roofline_section(kernel, charts, place.before)
+    cards = AdviceCards(kernel, addresses, texts).build()
+    values = {
+        "place": place,
+        "kernel": kernel,
+        "key": f"k{place.number}",
+        "facts": kernel_facts.list_facts(kernel, place.profile, place.measured),
+        "bounds": describe_bounds(kernel),
+        "states": kernel_facts.measure_states(kernel),
+        "causes": kernel_facts.measure_blame(kernel),
+        "tables": kernel_facts.list_tables(kernel),
+        "cards": cards,
+        "alternatives": ALTERNATIVES if cards else "",
+        "estimates": kernel_facts.tabulate_estimates(kernel),
+        "silences": explain_silence(kernel) if not cards or kernel.advice is None or kernel.advice.silences else {},
+        "silence_count": count_silences(kernel) if cards else "",
+        "roofline": roofline,
+        "answers": [build_section(answer, addresses, charts) for answer in answers],
+        "has_code": bool(len(kernel.instructions)),
+        "launches": kernel_facts.tabulate_launches(kernel),
+        "contexts": contexts,
+        "contexts_rest": contexts_rest,
+        "remarks": kernel_facts.list_remarks(kernel),
+        "grounds": list(describe_grounds(kernel)),
+    }
+    return make_environment().get_template(TEMPLATE).render(values)

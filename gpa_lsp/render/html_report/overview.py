@@ -1,0 +1,202 @@
+"""The head of the page and the list of its kernels."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpa_lsp.errors import Problem
+from gpa_lsp.render.advice_words import find_best_advice
+from gpa_lsp.render.finding_words import describe_problem
+from gpa_lsp.render.html_report.changes_section import ChangeSection
+from gpa_lsp.render.html_report.roofline_section import convert_roof
+from gpa_lsp.render.html_report.tables import Meter, clamp_ratio
+from gpa_lsp.render.moments import format_moment
+from gpa_lsp.render.numbers import (
+    UNKNOWN,
+    format_count,
+    format_count_of,
+    format_duration_ns,
+    format_percent,
+    format_speedup,
+    format_speedup_range,
+)
+from gpa_lsp.render.roof_words import name_limiter
+from gpa_lsp.report.model import KernelReport, Report
+
+UTC_SUFFIX = " UTC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRow:
+    """A row of the list; the numbers are to sort by.
+
+    Attributes:
+        number: of the kernel.
+        name: short.
+        full_name: readable name, where it differs; else empty.
+        time: of all launches.
+        time_ns: the same.
+        share: of the time of all kernels, as a bar; None without a time.
+        launches: how many.
+        samples: how many.
+        counts: both, written.
+        roof: the nearest one; None where unknown.
+        limiter: what bounds the kernel, in two words; may be empty.
+        occupancy: achieved or possible; None where unknown.
+        speedup: best estimate; 0 without advice.
+        estimate: the same, written; empty without advice.
+        interval: of it; may be empty.
+        advice: title of the best advice, or ``none``.
+        change: since an earlier profile; None without one.
+    """
+
+    number: int
+    name: str
+    full_name: str
+    time: str
+    time_ns: float
+    share: Meter | None
+    launches: int
+    samples: int
+    counts: tuple[str, str]
+    roof: Meter | None
+    limiter: str
+    occupancy: Meter | None
+    speedup: float
+    estimate: str
+    interval: str
+    advice: str
+    change: ChangeSection | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemItem:
+    """A problem: its severity, the file it is about (may be empty), and what is wrong and to do."""
+
+    severity: str
+    file: str
+    text: str
+
+
+def build_rows(
+    kernels: Sequence[KernelReport], names: Mapping[str, str], changes: Mapping[int, ChangeSection]
+) -> list[KernelRow]:
+    """The list, in the report's order.
+
+    Args:
+        kernels: of the report.
+        names: readable name → short name.
+        changes: by number of the kernel.
+    """
+    whole_ns = sum(kernel.total_duration_ns for kernel in kernels)
+    return [
+        _build_row(number, kernel, names[kernel.name], whole_ns, changes.get(number))
+        for number, kernel in enumerate(kernels)
+    ]
+
+
+def list_facts(report: Report) -> list[tuple[str, str]]:
+    """What the page is about: profiles, GPUs, when, how long."""
+    profiles = list(dict.fromkeys(name_profile(kernel) for kernel in report.kernels if kernel.profile_path))
+    devices = list(dict.fromkeys(kernel.device.name for kernel in report.kernels if kernel.device.name))
+    moments = sorted({kernel.measured_unix_s for kernel in report.kernels if kernel.measured_unix_s is not None})
+    total_ns = sum(kernel.total_duration_ns for kernel in report.kernels)
+    launches = sum(len(kernel.launches) for kernel in report.kernels)
+    facts = [
+        ("Profiles" if len(profiles) > 1 else "Profile", ", ".join(profiles)),
+        ("GPUs" if len(devices) > 1 else "GPU", ", ".join(devices)),
+        ("Measured", " to ".join(dict.fromkeys(format_measured(moment) for moment in (*moments[:1], *moments[-1:])))),
+        (
+            "Kernels",
+            f"{format_count(len(report.kernels))}, {format_count_of(launches, 'launch').replace('launchs', 'launches')}",
+        ),
+        ("Time", format_duration_ns(total_ns) if total_ns else ""),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def format_measured(unix_s: int | None) -> str:
+    """When something was measured, in UTC, so that a page says the same wherever it is written; empty when unknown.
+
+    >>> format_measured(1_763_733_720)
+    '2025-11-21 14:02 UTC'
+    """
+    if unix_s is None:
+        return ""
+    from datetime import UTC
+
+    return f"{format_moment(unix_s * 1_000_000_000, UTC)}{UTC_SUFFIX}"
+
+
+def name_profile(kernel: KernelReport) -> str:
+    """The profile's file name: its folder is the writer's own affair."""
+    return kernel.profile_path.name if kernel.profile_path is not None else ""
+
+
+def list_problems(problems: Sequence[Problem]) -> list[ProblemItem]:
+    """All problems; none is dropped."""
+    return [
+        ProblemItem(
+            severity=problem.severity.value,
+            file=problem.path.name if problem.path is not None else "",
+            text=describe_problem(problem),
+        )
+        for problem in problems
+    ]
+
+
+def _build_row(
+    number: int, kernel: KernelReport, name: str, whole_ns: float, change: ChangeSection | None
+) -> KernelRow:
+    total_ns = kernel.total_duration_ns
+    best = find_best_advice(kernel)
+    ratio = total_ns / whole_ns if whole_ns else 0.0
+    return KernelRow(
+        number=number,
+        name=name,
+        full_name="" if kernel.name == name else kernel.name,
+        time=format_duration_ns(total_ns or None),
+        time_ns=total_ns,
+        share=Meter(label="", ratio=clamp_ratio(ratio), text=format_percent(ratio)) if total_ns else None,
+        launches=len(kernel.launches),
+        samples=kernel.total_samples,
+        counts=(format_count(len(kernel.launches)), format_count(kernel.total_samples)),
+        roof=find_nearest_roof(kernel),
+        limiter=(name_limiter(kernel.advice) or "") if kernel.advice is not None else "",
+        occupancy=find_occupancy(kernel),
+        speedup=best.speedup.estimate if best is not None else 0.0,
+        estimate=format_speedup(best.speedup.estimate) if best is not None else "",
+        interval=format_speedup_range(best.speedup.low, best.speedup.high) if best is not None else "",
+        advice=best.title if best is not None else "none",
+        change=change,
+    )
+
+
+def find_nearest_roof(kernel: KernelReport) -> Meter | None:
+    """The roof the kernel is closest to: of its roofline, else of what the profiler says of its units."""
+    roofline = kernel.analyses.roofline if kernel.analyses is not None else None
+    if roofline is not None and roofline.whole is not None and roofline.whole.binding is not None:
+        return convert_roof(roofline.whole.binding)
+    units = kernel.advice.units if kernel.advice is not None else ()
+    known = [unit for unit in units if unit.ceiling_ratio > 0]
+    if not known:
+        return None
+    unit = max(known, key=lambda one: one.achieved_ratio / one.ceiling_ratio)
+    return Meter(
+        label=unit.name,
+        ratio=clamp_ratio(unit.achieved_ratio),
+        text=format_percent(unit.achieved_ratio),
+        ceiling=clamp_ratio(unit.ceiling_ratio) if unit.ceiling_ratio < 1 else None,
+    )
+
+
+def find_occupancy(kernel: KernelReport) -> Meter | None:
+    """The first bar of the analysis of occupancy; None where it could not say."""
+    answer = kernel.analyses.find("occupancy") if kernel.analyses is not None else None
+    if answer is None or not answer.bars:
+        return None
+    bar = answer.bars[0]
+    return Meter(
+        label=bar.label,
+        ratio=clamp_ratio(bar.ratio),
+        text=format_percent(bar.ratio) if bar.ratio == bar.ratio else UNKNOWN,
+    )

@@ -1,0 +1,199 @@
+"""A kernel's roofline for a page: the chart in both views, and the same as tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpa_lsp.analyses.answers import Quantity
+from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof, Roofline
+from gpa_lsp.machine.model import Clocks, OperationKind
+from gpa_lsp.render.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
+from gpa_lsp.render.html_report.answer_sections import ChartItem, describe_missing
+from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, clamp_ratio
+from gpa_lsp.render.numbers import (
+    UNKNOWN,
+    format_bytes,
+    format_hz,
+    format_percent,
+    format_quantity,
+    format_significant,
+    format_speedup,
+)
+from gpa_lsp.report.model import KernelReport
+
+_LOOK = ChartLook(width=None, height=420, title="")
+_AT_ROOF_RATIO = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RooflineSection:
+    """A kernel under its roofs.
+
+    Attributes:
+        summary: one sentence.
+        machine: whose roofs, at which clocks.
+        doubts: what is assumed.
+        meters: the roofs, nearest first.
+        charts: first operations, then instructions; empty where there are no points.
+        tables: points, operations and bytes.
+        missing: what could not be known.
+    """
+
+    summary: str
+    machine: str
+    doubts: Sequence[str]
+    meters: Sequence[Meter]
+    charts: Sequence[ChartItem]
+    tables: Sequence[PageTable]
+    missing: Sequence[str]
+
+
+def build_roofline_section(
+    kernel: KernelReport, charts: dict[str, Mapping[str, Any]], before: KernelReport | None
+) -> RooflineSection | None:
+    """The roofline of all launches together.
+
+    Args:
+        kernel: the kernel.
+        charts: specifications by number; the roofline's are added.
+        before: the kernel in an earlier profile; its points are joined to these.
+
+    Returns:
+        None where nothing is known of the machine, or nothing was measured.
+    """
+    roofline = kernel.analyses.roofline if kernel.analyses is not None else None
+    if roofline is None or roofline.whole is None:
+        return None
+    whole = roofline.whole
+    return RooflineSection(
+        summary=_summarise(whole),
+        machine=_describe_machine(roofline),
+        doubts=roofline.machine.doubts,
+        meters=[convert_roof(roof) for roof in whole.roofs],
+        charts=_build_charts(kernel, whole, charts, before),
+        tables=[table for table in (_tabulate_points(whole), _tabulate_amounts(whole)) if table.rows],
+        missing=[describe_missing(missing) for missing in whole.missing],
+    )
+
+
+def convert_roof(roof: Roof) -> Meter:
+    """A roof as a bar: how much of it is used, with a tick at what is known to be sustained."""
+    unit = _choose_unit(roof)
+    achieved, limit = format_quantity(roof.achieved_per_s, unit), format_quantity(roof.limit_per_s, unit)
+    is_at_roof = roof.share_ratio >= _AT_ROOF_RATIO * roof.ceiling_ratio
+    return Meter(
+        label=roof.name,
+        ratio=clamp_ratio(roof.share_ratio),
+        text=format_percent(roof.share_ratio),
+        words=f"{achieved} of {limit}, headroom {format_speedup(roof.headroom)}",
+        ceiling=clamp_ratio(roof.ceiling_ratio) if roof.ceiling_ratio < 1 else None,
+        tone="high" if is_at_roof else "",
+    )
+
+
+def _choose_unit(roof: Roof) -> Quantity:
+    if roof.level is not None:
+        return Quantity.BYTES_PER_S
+    if roof.kind is None:
+        return Quantity.INSTRUCTIONS_PER_S
+    return _unit_of(roof.kind)
+
+
+def _unit_of(kind: OperationKind) -> Quantity:
+    return Quantity.INTEGER_OPS_PER_S if kind.is_integer else Quantity.FLOPS_PER_S
+
+
+def _summarise(whole: Roofline) -> str:
+    nearest = whole.binding
+    if nearest is None:
+        return "No roof is known together with how much of it is used."
+    return f"The nearest roof is {nearest.name}: {format_percent(nearest.share_ratio)} of it is used."
+
+
+def _describe_machine(roofline: KernelRoofline) -> str:
+    return f"{roofline.machine.name}, {_describe_clocks(roofline.machine.clocks)}"
+
+
+def _describe_clocks(clocks: Clocks) -> str:
+    rates = [
+        f"{name} {format_hz(rate)}"
+        for name, rate in (("SM", clocks.sm_hz), ("L2", clocks.l2_hz), ("DRAM", clocks.dram_hz))
+        if rate is not None
+    ]
+    return f"clocks {clocks.basis.value}: {', '.join(rates) or UNKNOWN} ({clocks.source})"
+
+
+def _build_charts(
+    kernel: KernelReport, whole: Roofline, charts: dict[str, Mapping[str, Any]], before: KernelReport | None
+) -> list[ChartItem]:
+    items = []
+    earlier = () if before is None else (before,)
+    views = (
+        (RooflineView.TIME, "Operations", bool(whole.points)),
+        (RooflineView.INSTRUCTIONS, "Warp instructions", bool(whole.instruction_points)),
+    )
+    for view, title, has_points in views:
+        if not has_points:
+            continue
+        number = f"chart{len(charts)}"
+        charts[number] = build_roofline_chart([kernel], before=earlier, view=view, look=_LOOK)
+        words = f"Roofline chart of {title.lower()} over those per byte; the table below holds its points."
+        items.append(ChartItem(number=number, title=title, words=words))
+    return items
+
+
+def _tabulate_points(whole: Roofline) -> PageTable:
+    columns = [
+        ("operations", False),
+        ("memory", False),
+        ("intensity", True),
+        ("achieved", True),
+        ("attainable", True),
+        ("side", False),
+    ]
+    sides = {True: "bandwidth", False: "peak", None: UNKNOWN}
+    rows = [
+        [
+            Cell(text=point.kind.value),
+            Cell(text=point.level.value),
+            Cell(text=f"{format_significant(point.intensity)} {'IOP/B' if point.kind.is_integer else 'FLOP/B'}"),
+            Cell(text=format_quantity(point.achieved_ops_per_s, _unit_of(point.kind))),
+            Cell(text=format_quantity(point.attainable_ops_per_s, _unit_of(point.kind))),
+            Cell(text=sides[point.is_memory_side]),
+        ]
+        for point in whole.points
+    ]
+    for warp in whole.instruction_points:
+        cells = (
+            "warp instructions",
+            warp.level.value,
+            f"{format_significant(warp.intensity)} per {format_bytes(warp.transaction_bytes)}",
+            format_quantity(warp.achieved_per_s, Quantity.INSTRUCTIONS_PER_S),
+            format_quantity(warp.attainable_per_s, Quantity.INSTRUCTIONS_PER_S),
+            "",
+        )
+        rows.append([Cell(text=text) for text in cells])
+    return PageTable(title="Points", columns=columns, rows=rows)
+
+
+def _tabulate_amounts(whole: Roofline) -> PageTable:
+    rows = [
+        [
+            Cell(text=count.kind.value),
+            Cell(text=f"{format_quantity(count.operations, Quantity.COUNT)} operations"),
+            Cell(text=count.source if count.is_exact else f"{count.source} (not exact)", tone="dim"),
+        ]
+        for count in whole.operations
+        if count.operations
+    ]
+    rows += [
+        [
+            Cell(text=traffic.level.value),
+            Cell(text=format_bytes(traffic.bytes)),
+            Cell(text=traffic.source, tone="dim"),
+        ]
+        for traffic in whole.traffic
+    ]
+    return PageTable(
+        title="Operations and bytes", columns=[("what", False), ("amount", True), ("from", False)], rows=rows
+    )

@@ -1,0 +1,76 @@
+"""The texts of a report's sources, as they were when the profile was taken."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.profiled_sources import is_as_compiled
+from gpa_lsp.report.source_paths import SourceLocator
+
+_MAX_SOURCE_BYTES = 16 << 20
+
+ABSENT = "The profile does not hold this file (ncu --import-source yes), and it was not found on the machine that wrote this page."
+CHANGED = "The file has been saved since the kernel was compiled or measured, so its lines may be others."
+UNWANTED = "This page was written without the texts of sources."
+UNREADABLE = "The file could not be read."
+
+
+class SourceTexts:
+    """Reads sources: those a profile carries first, then files of this machine that still are what was compiled.
+
+    Args:
+        locator: finds files here; None reads embedded sources only.
+        is_wanted: False leaves all texts out.
+    """
+
+    def __init__(self, locator: SourceLocator | None, *, is_wanted: bool = True) -> None:
+        self._locator = locator
+        self._is_wanted = is_wanted
+        self._split: dict[str, Sequence[str]] = {}
+        self._read: dict[Path, Sequence[str] | None] = {}
+
+    def read(self, kernel: KernelReport, file: str) -> tuple[Sequence[str] | None, str]:
+        """The lines of a file, and why there are none.
+
+        Args:
+            kernel: compiled from it.
+            file: as compiled.
+
+        Returns:
+            The lines and an empty string, or None and one sentence.
+        """
+        if not self._is_wanted:
+            return None, UNWANTED
+        embedded = kernel.embedded_sources.get(file)
+        if embedded is not None:
+            if embedded not in self._split:
+                self._split[embedded] = split_lines(embedded)
+            return self._split[embedded], ""
+        path = None if self._locator is None else self._locator.locate(file)
+        if path is None:
+            return None, ABSENT
+        return self._read_unchanged(path, kernel, file)
+
+    def read_line(self, kernel: KernelReport, file: str | None, line: int | None) -> str:
+        """One line without surrounding white space; empty when nobody has it."""
+        if file is None or not line:
+            return ""
+        lines, _ = self.read(kernel, file)
+        return lines[line - 1].strip() if lines is not None and 0 < line <= len(lines) else ""
+
+    def _read_unchanged(self, path: Path, kernel: KernelReport, file: str) -> tuple[Sequence[str] | None, str]:
+        stamp = kernel.source_stamps.get(file)
+        if kernel.measured_unix_s is None:
+            return None, CHANGED
+        try:
+            found = path.stat()
+            if found.st_size > _MAX_SOURCE_BYTES:
+                return None, UNREADABLE
+            if not is_as_compiled(found, kernel.measured_unix_s * 1_000_000_000, stamp):
+                return None, CHANGED
+            if path not in self._read:
+                self._read[path] = split_lines(path.read_text(encoding="utf-8", errors="replace"))
+        except OSError:
+            return None, UNREADABLE
+        return self._read[path], ""

@@ -1,0 +1,147 @@
+"""Tables and bars for a page: text only, numbers already written; the templates add nothing but elements."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpa_lsp.analyses import answers
+from gpa_lsp.analyses.answers import Quantity
+from gpa_lsp.render import kernel_tables
+from gpa_lsp.render.layout import Align, Style
+from gpa_lsp.render.numbers import format_count_of, format_quantity
+
+MOST_ROWS = 200
+"""Of a table; what is beyond is counted below it."""
+
+FOLDED_FROM = 14
+"""Rows from which on a table is folded away."""
+
+_TONES = {
+    Style.HOT: "hot",
+    Style.WARM: "warm",
+    Style.DIM: "dim",
+    Style.CODE: "code",
+    Style.PATH: "code",
+    Style.WARNING: "warning",
+    Style.ERROR: "warning",
+    Style.TITLE: "strong",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """A bar with its number.
+
+    Attributes:
+        label: what it is of; may be empty.
+        ratio: 0 to 1, how far it reaches.
+        text: the number.
+        words: the amount behind it; may be empty.
+        ceiling: 0 to 1, where a tick stands; None for none.
+        tone: ``high``, ``faint`` or empty.
+        title: explained in a sentence; may be empty.
+    """
+
+    label: str
+    ratio: float
+    text: str
+    words: str = ""
+    ceiling: float | None = None
+    tone: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A cell.
+
+    Attributes:
+        text: what stands in it.
+        tone: class of its looks; may be empty.
+        link: fragment it leads to, with its ``#``; empty for none.
+    """
+
+    text: str
+    tone: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageTable:
+    """A table.
+
+    Attributes:
+        title: caption.
+        columns: heading and whether its cells are numbers.
+        rows: each as long as ``columns``.
+        current_row: row that is the kernel as it is now; None for none.
+        note: below it; may be empty.
+    """
+
+    title: str
+    columns: Sequence[tuple[str, bool]]
+    rows: Sequence[Sequence[Cell]]
+    current_row: int | None = None
+    note: str = ""
+
+    @property
+    def is_folded(self) -> bool:
+        """Long enough to be opened on demand."""
+        return len(self.rows) >= FOLDED_FROM
+
+
+def convert_answer_table(table: answers.Table) -> PageTable:
+    """A table of an analysis."""
+    rows = [
+        [Cell(text=format_quantity(value, column.quantity)) for value, column in zip(row, table.columns, strict=True)]
+        for row in table.rows[:MOST_ROWS]
+    ]
+    return PageTable(
+        title=table.title,
+        columns=[(column.name, column.quantity is not Quantity.TEXT) for column in table.columns],
+        rows=rows,
+        current_row=table.current_row,
+        note=_join_notes(table.note, len(table.rows)),
+    )
+
+
+def convert_text_table(table: kernel_tables.Table) -> PageTable:
+    """A table of the text report; its bars of characters are left out."""
+    kept = [
+        number
+        for number, column in enumerate(table.columns)
+        if not any(row[number][1] is Style.BAR for row in table.rows)
+    ]
+    rows = [
+        [Cell(text=row[number][0], tone=_TONES.get(row[number][1], "")) for number in kept]
+        for row in table.rows[:MOST_ROWS]
+    ]
+    columns = [(table.columns[number].title, table.columns[number].align is Align.RIGHT) for number in kept]
+    return PageTable(title=table.title, columns=columns, rows=rows, note=_join_notes("", len(table.rows)))
+
+
+def convert_bar(bar: answers.Bar) -> Meter:
+    """A bar of an analysis."""
+    return Meter(
+        label=bar.label,
+        ratio=clamp_ratio(bar.ratio),
+        text=format_quantity(bar.ratio, Quantity.RATIO),
+        words=bar.words,
+        ceiling=clamp_ratio(bar.ceiling_ratio) if bar.ceiling_ratio < 1 else None,
+        tone="high" if bar.ceiling_ratio > 0 and bar.ratio >= 0.95 * bar.ceiling_ratio else "",
+    )
+
+
+def clamp_ratio(ratio: float) -> float:
+    """A ratio as the length of a bar: counters of several passes exceed 1 by a little, and NaN has no length.
+
+    >>> clamp_ratio(1.02), clamp_ratio(float("nan")), clamp_ratio(0.123456)
+    (1.0, 0.0, 0.1235)
+    """
+    return round(min(1.0, max(0.0, ratio)), 4) if ratio == ratio else 0.0  # noqa: PLR0124 - NaN is not itself
+
+
+def _join_notes(note: str, count: int) -> str:
+    if count <= MOST_ROWS:
+        return note
+    left_out = f"{format_count_of(count - MOST_ROWS, 'more row')} in gpa-lsp report --format json."
+    return f"{note} {left_out}".strip()
