@@ -34,6 +34,9 @@ __all__ = [
 _TOO_HIGH = 1.02
 """A measured roof above so many times the theoretical one is worth a word."""
 
+_SAME_CLOCK = 0.02
+"""Clocks that differ by no more are the same."""
+
 _DOMAINS = {
     MemoryLevel.SHARED: ClockDomain.SM,
     MemoryLevel.L1: ClockDomain.SM,
@@ -64,7 +67,7 @@ def apply_roofs(machine: Machine, roofs: EmpiricalRoofs, *, any_device: bool = F
         doubts.append("The file of measured roofs does not say which GPU they are of.")
     peaks = {peak.kind: peak for peak in machine.peaks}
     for measured in roofs.peaks:
-        peaks[measured.kind] = _replace_peak(machine, measured, roofs)
+        peaks[measured.kind] = _replace_peak(machine, peaks.get(measured.kind), measured, roofs)
     levels = {found.level: found for found in machine.bandwidths}
     for reached in roofs.bandwidths:
         levels[reached.level] = _replace_bandwidth(machine, reached, roofs)
@@ -84,16 +87,17 @@ def _find_difference(machine: Machine, roofs: EmpiricalRoofs) -> str | None:
     return None
 
 
-def _replace_peak(machine: Machine, measured: EmpiricalPeak, roofs: EmpiricalRoofs) -> Peak:
-    per_cycle = measured.ops_per_cycle
+def _replace_peak(machine: Machine, theoretical: Peak | None, measured: EmpiricalPeak, roofs: EmpiricalRoofs) -> Peak:
+    per_cycle, target_hz = measured.ops_per_cycle, machine.clocks.sm_hz
     if per_cycle is None and roofs.sm_hz is not None:
         per_cycle = measured.ops_per_s / roofs.sm_hz
-    is_scaled = per_cycle is not None and machine.clocks.sm_hz is not None
-    rate = per_cycle * machine.clocks.sm_hz if per_cycle and machine.clocks.sm_hz else measured.ops_per_s
+    if theoretical is not None and theoretical.ops_per_s and theoretical.ops_per_cycle:
+        target_hz = theoretical.ops_per_s / theoretical.ops_per_cycle  # tensor cores may have a lower boost clock
+    is_scaled = per_cycle is not None and target_hz is not None
     return Peak(
         kind=measured.kind,
         ops_per_cycle=per_cycle,
-        ops_per_s=rate,
+        ops_per_s=per_cycle * target_hz if per_cycle and target_hz else measured.ops_per_s,
         origin=RoofOrigin.EMPIRICAL,
         source=_describe_source(roofs, measured.spread_ratio, is_scaled),
         is_certain=is_scaled,
@@ -112,6 +116,7 @@ def _replace_bandwidth(machine: Machine, measured: EmpiricalBandwidth, roofs: Em
     if per_cycle is None and own is not None:
         per_cycle = measured.bytes_per_s / own
     is_scaled = per_cycle is not None and target is not None
+    is_certain = is_scaled or (domain is not ClockDomain.DRAM and _are_equal(roofs.sm_hz, machine.clocks.sm_hz))
     return Bandwidth(
         level=measured.level,
         bytes_per_cycle=per_cycle,
@@ -119,8 +124,13 @@ def _replace_bandwidth(machine: Machine, measured: EmpiricalBandwidth, roofs: Em
         bytes_per_s=per_cycle * target if per_cycle and target else measured.bytes_per_s,
         origin=RoofOrigin.EMPIRICAL,
         source=_describe_source(roofs, measured.spread_ratio, is_scaled),
-        is_certain=is_scaled,
+        is_certain=is_certain,
     )
+
+
+def _are_equal(measured_hz: float | None, target_hz: float | None) -> bool:
+    """Two clocks of the SMs are the same to 2 %; L2's, which follows it, then is too."""
+    return bool(measured_hz and target_hz and abs(measured_hz / target_hz - 1) <= _SAME_CLOCK)
 
 
 def _describe_source(roofs: EmpiricalRoofs, spread_ratio: float | None, is_scaled: bool) -> str:
@@ -132,14 +142,11 @@ def _describe_source(roofs: EmpiricalRoofs, spread_ratio: float | None, is_scale
 
 def _list_doubts(before: Machine, after: Machine) -> list[str]:
     doubts = []
-    as_they_are = [
-        roof.kind.value if isinstance(roof, Peak) else roof.level.value
-        for roof in (*after.peaks, *after.bandwidths)
-        if roof.origin is RoofOrigin.EMPIRICAL and not roof.is_certain
-    ]
-    if as_they_are and after.clocks.basis is not ClockBasis.UNKNOWN:
+    unscaled = [peak.kind.value for peak in after.peaks if _is_unscaled(peak)]
+    unscaled += [found.level.value for found in after.bandwidths if _is_unscaled(found)]
+    if unscaled and after.clocks.basis is not ClockBasis.UNKNOWN:
         doubts.append(
-            f"Measured roofs that hold at the clocks of their measurement, and not at these: {', '.join(as_they_are)}."
+            f"Measured roofs that hold at the clocks of their measurement, and not at these: {', '.join(unscaled)}."
         )
     for peak in after.peaks:
         theoretical = before.find_peak(peak.kind)
@@ -150,6 +157,10 @@ def _list_doubts(before: Machine, after: Machine) -> list[str]:
         if known is not None and _is_too_high(found.bytes_per_s, known.bytes_per_s):
             doubts.append(f"The measured roof of {found.level.value} is above the theoretical one.")
     return doubts
+
+
+def _is_unscaled(roof: Peak | Bandwidth) -> bool:
+    return roof.origin is RoofOrigin.EMPIRICAL and not roof.is_certain
 
 
 def _is_too_high(measured: float | None, theoretical: float | None) -> bool:
