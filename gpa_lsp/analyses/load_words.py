@@ -99,7 +99,8 @@ def describe_idle_ends(
     if longest_cycles is None:
         idle = 1 - mean_cycles / elapsed_cycles
         text = f"For {100 * idle:.0f} % of the launch the mean SM has no block: it starts, it ends, or the blocks are divided unevenly."
-        return None if idle < WORTH_TELLING_RATIO else Finding(text=text, share_ratio=idle)
+        weight = Weight.HIGH if idle >= LARGE_RATIO else Weight.PLAIN
+        return None if idle < WORTH_TELLING_RATIO else Finding(text=text, weight=weight, share_ratio=idle)
     idle = 1 - longest_cycles / elapsed_cycles
     if idle < WORTH_TELLING_RATIO:
         return None

@@ -8,6 +8,9 @@ from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_o
 from gpa_lsp.binary.model import Function
 from gpa_lsp.profile.model import Launch
 
+DYNAMIC_SHARED = "launch__shared_mem_per_block_dynamic"
+"""Bytes of shared memory per block given at launch."""
+
 _MOST_SMS = 100_000
 """More multiprocessors than this are no device."""
 
@@ -21,7 +24,7 @@ class LaunchShape:
 
     Attributes:
         block: None where the profile does not say, or says what no GPU can hold.
-        dynamic_bytes: the part of the block's shared memory that was given at launch; None when unknown.
+        dynamic_bytes: the part of the block's shared memory that was given at launch; None when unknown (the block is then without any).
         carveout_bytes: shared memory the SMs were set to; None when unknown.
         grid_blocks: blocks of the grid; None for code without a launch.
         sm_count: multiprocessors the launch could use; None when unknown.
@@ -53,30 +56,14 @@ class LaunchShape:
         return self.cluster_blocks * self.most_clusters
 
 
-def read_launch_shape(facts: KernelFacts, launch: Launch | None) -> LaunchShape:
-    """What a launch asks for; what the code alone says where there is none (a block without a size is then taken as of one warp)."""
+def read_launch_shape(facts: KernelFacts, launch: Launch) -> LaunchShape:
+    """What a launch asks for; registers, static shared memory and barriers by the code where the profile does not say."""
     function = facts.kernel.functions[0].function if facts.kernel.functions else None
-    if launch is None:
-        return LaunchShape(block=None, dynamic_bytes=None)
-    static, dynamic = _count(launch, "launch__shared_mem_per_block_static"), _count(launch, _DYNAMIC)
-    registers = _count(launch, "launch__registers_per_thread")
-    if registers is None and function is not None:
-        registers = function.registers
-    barriers = _count(launch, "launch__barrier_count")
-    if barriers is None:
-        barriers = (function.barriers if function is not None else None) or 0
-    block = None
-    if registers is not None and static is not None and dynamic is not None:
-        block = BlockShape(
-            threads=launch.block[0] * launch.block[1] * launch.block[2],
-            registers_per_thread=registers,
-            shared_bytes=static + dynamic,
-            barriers=barriers,
-        )
+    dynamic = _count(launch, DYNAMIC_SHARED)
     sm_count = _count(launch, "launch__sm_count") or facts.kernel.device.sm_count
     cluster = _count(launch, "launch__cluster_size") or 1
     return LaunchShape(
-        block=block if block is not None and _is_sensible(block, facts.architecture) else None,
+        block=_read_block(facts.architecture, function, launch, dynamic or 0),
         dynamic_bytes=dynamic,
         carveout_bytes=_count(launch, "launch__shared_mem_config_size"),
         grid_blocks=max(0, launch.grid[0] * launch.grid[1] * launch.grid[2]),
@@ -86,17 +73,36 @@ def read_launch_shape(facts: KernelFacts, launch: Launch | None) -> LaunchShape:
     )
 
 
+def _read_block(
+    architecture: Architecture | None, function: Function | None, launch: Launch, dynamic_bytes: int
+) -> BlockShape | None:
+    """None where registers or static shared memory are unknown, or make no sense."""
+    registers = _count(launch, "launch__registers_per_thread")
+    static = _count(launch, "launch__shared_mem_per_block_static")
+    barriers = _count(launch, "launch__barrier_count")
+    if function is not None:
+        registers = function.registers if registers is None else registers
+        static = _read_static(architecture, function) if static is None else static
+        barriers = function.barriers if barriers is None else barriers
+    if registers is None or static is None:
+        return None
+    block = BlockShape(
+        threads=launch.block[0] * launch.block[1] * launch.block[2],
+        registers_per_thread=registers,
+        shared_bytes=static + dynamic_bytes,
+        barriers=barriers or 0,
+    )
+    return block if _is_sensible(block, architecture) else None
+
+
 def read_code_shape(architecture: Architecture, function: Function | None) -> BlockShape | None:
     """A block of one warp with the registers and the static shared memory of the code; None where the code does not say."""
     if function is None or function.registers is None:
         return None
-    shared = function.shared_static_bytes
-    if architecture.compute_capability >= _STATIC_INCLUDES_RESERVE:
-        shared = max(0, shared - architecture.occupancy.shared_reserved_per_block_bytes.value)
     block = BlockShape(
         threads=architecture.sm.warp_size_threads.value,
         registers_per_thread=function.registers,
-        shared_bytes=shared,
+        shared_bytes=_read_static(architecture, function),
         barriers=function.barriers or 0,
     )
     return block if _is_sensible(block, architecture) else None
@@ -118,7 +124,11 @@ def find_launch_occupancy(architecture: Architecture, shape: LaunchShape, launch
     return largest if largest.limit_of(OccupancyLimit.SHARED_MEMORY) == printed else found
 
 
-_DYNAMIC = "launch__shared_mem_per_block_dynamic"
+def _read_static(architecture: Architecture | None, function: Function) -> int:
+    """The static shared memory of the code, without the driver's part."""
+    if architecture is None or architecture.compute_capability < _STATIC_INCLUDES_RESERVE:
+        return function.shared_static_bytes
+    return max(0, function.shared_static_bytes - architecture.occupancy.shared_reserved_per_block_bytes.value)
 
 
 def _count(launch: Launch, name: str) -> int | None:

@@ -154,7 +154,7 @@ def _list_bandwidths(facts: KernelFacts) -> list[_BandwidthUse]:
     )
     if percent is None:
         return []
-    ceiling = find_dram_ceiling(facts.kernel.device.attributes.get("global_memory_bus_width"))
+    ceiling = find_dram_ceiling(facts.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
     return [_BandwidthUse(name="the DRAM bandwidth", share_ratio=percent / 100, sustained_ratio=ceiling)]
 
 

@@ -50,7 +50,10 @@ def answer_load_balance(facts: KernelFacts) -> Answer:
         idle = _measure_idle(mean, sms, elapsed)
         findings.insert(0, describe_waves(waves, idle, _measure_empty(facts, idle)))
     ends = describe_idle_ends(elapsed, mean, None if sms is None else sms.most)
-    if ends is not None:
+    is_told = (
+        waves is not None and waves.idle_sms and sms is None
+    )  # the mean is that low because of the SMs without a block
+    if ends is not None and not is_told:
         findings.append(ends)
     findings.sort(key=lambda finding: (_ORDER[finding.weight], -(finding.share_ratio or 0.0)))
     tables = [*_tabulate_waves(facts, launch, waves), *_tabulate_units(loads)]
@@ -75,9 +78,9 @@ def find_waves(facts: KernelFacts, launch: Launch) -> Waves | None:
     architecture = facts.architecture
     occupancy = None if architecture is None else find_launch_occupancy(architecture, shape, launch)
     capacity = None if occupancy is None else shape.find_capacity(occupancy)
-    if capacity is None:
+    if capacity is None or shape.dynamic_bytes is None:
         stored = launch.read_number("launch__waves_per_multiprocessor")
-        capacity = round(blocks / stored) if stored is not None and stored > 0 else None
+        capacity = round(blocks / stored) if stored is not None and stored > 0 else capacity
     return Waves(blocks=blocks, sm_count=sm_count, capacity_blocks=capacity) if capacity else None
 
 

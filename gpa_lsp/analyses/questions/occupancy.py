@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gpa_lsp.analyses.answers import Answer, Chart, Column, Finding, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.occupancy_gap import OccupancyGap, describe_gap, measure_gap
-from gpa_lsp.analyses.occupancy_launch import LaunchShape, find_launch_occupancy, read_launch_shape
+from gpa_lsp.analyses.occupancy_launch import DYNAMIC_SHARED, LaunchShape, find_launch_occupancy, read_launch_shape
 from gpa_lsp.analyses.occupancy_next_steps import describe_free_room, describe_steps_up
 from gpa_lsp.analyses.occupancy_tables import (
     tabulate_block_sizes,
@@ -72,6 +72,8 @@ def answer_occupancy(facts: KernelFacts) -> Answer:
     )
     tables, charts = _tabulate(standing)
     missing = [*standing.worth.missing]
+    if shape.dynamic_bytes is None:
+        missing.append(lack("the shared memory given at launch (taken as none)", DYNAMIC_SHARED, section="LaunchStats"))
     if achieved is None:
         missing.append(lack("the warps that were resident", ACHIEVED, section="Occupancy"))
     return Answer(
