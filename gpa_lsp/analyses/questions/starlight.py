@@ -15,7 +15,7 @@ from gpa_lsp.analyses.starlight.words import say_place, say_rate
 MOST_FINDINGS = 5
 """Lines told in sentences."""
 
-LABEL = "Starlight's estimate: no bound by what can hide a stall, and lines that wait instead of lines that cause it"
+LABEL = "Starlight's estimate, not ours: nothing bounds it by what can hide a stall, and its lines are those that wait, not those that cause it"
 _NAME = "starlight"
 _TITLE = "What Starlight would suggest"
 
@@ -52,14 +52,15 @@ def _lack_samples() -> Missing:
 
 def _summarise(decision: Decision, estimates: Sequence[LineEstimate], *, has_samples: bool) -> str:
     side = {True: "memory-bound", False: "compute-bound", None: "of unknown bound"}[decision.is_memory_bound]
+    said = f"By Starlight's table the kernel is {side}, and "
     if not has_samples:
-        return f"{LABEL}. The kernel is {side}; there are no samples to find lines by."
+        return f"{said}there are no samples to find lines by. {LABEL}."
     if not estimates:
-        return f"{LABEL}. The kernel is {side}; no stall of a line is worth a change."
+        return f"{said}no stall of a line is worth a change. {LABEL}."
     best = estimates[0]
     return (
-        f"{LABEL}. The kernel is {side}; most is to be gained at {say_place(best.line)}: "
-        f"{best.speedup:.2f}× without its stalls of {best.row.title.lower()}."
+        f"{said}most is to be gained at {say_place(best.line)}: {best.speedup:.2f}× without its stalls of "
+        f"{best.row.title.lower()}. {LABEL}."
     )
 
 

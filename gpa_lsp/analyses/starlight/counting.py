@@ -22,6 +22,7 @@ class LineSamples:
     Attributes:
         line: None for an instruction without a line.
         function: mangled name of the section of its instruction with most samples.
+        is_own: that section is the kernel's own.
         pc_offset: that instruction, bytes from the section's start.
         operations: N_op.
         stalls: N by row of Table 1; rows without a sample are missing.
@@ -30,6 +31,7 @@ class LineSamples:
 
     line: SourceLine | None
     function: str
+    is_own: bool
     pc_offset: int
     operations: int
     stalls: dict[Bottleneck, int]
@@ -108,6 +110,7 @@ def _gather(
     return LineSamples(
         line=None if isinstance(key, int) else key,
         function=function.name,
+        is_own=function is facts.kernel.functions[0],
         pc_offset=int(function.pc_offsets[facts.index_of(hottest)]),
         operations=by_target[Part.OPERATION],
         stalls={row: by_target[row] for row in Bottleneck if by_target[row]},

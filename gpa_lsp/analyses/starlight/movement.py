@@ -113,16 +113,14 @@ def move(position: Position, direction: Direction, speedup: float, label: str) -
     if intensity > point.intensity:
         words += (
             f"and right from {say_intensity(point.intensity, kind)} to {say_intensity(intensity, kind)} at least, "
-            f"so that {point.level} can follow"
+            f"so that {point.level} can follow; the peak is "
         )
     else:
-        words += f"at {say_intensity(point.intensity, kind)} of {point.level}"
-    if roof is None:
-        words += "; the roof is not known"
-    elif uncapped > rate:
-        words += f"; the roof is {say_rate(roof, kind)}, Equation 4 alone gives {say_rate(uncapped, kind)}"
-    else:
-        words += f"; the roof is {say_rate(roof, kind)}"
+        words += f"at {say_intensity(point.intensity, kind)} of {point.level}; the roof there is "
+        roof = position.roof_ops_per_s
+    words += "not known" if roof is None else say_rate(roof, kind)
+    if uncapped > rate:
+        words += f", Equation 4 alone gives {say_rate(uncapped, kind)}"
     return Outcome(movement=_draw(point, intensity, rate, label), uncapped_ops_per_s=uncapped, words=words)
 
 

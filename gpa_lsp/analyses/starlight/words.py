@@ -3,6 +3,9 @@
 from gpa_lsp.analyses.starlight.counting import LineSamples
 from gpa_lsp.machine.model import OperationKind
 
+_MOST_NAME = 40
+"""Characters of a mangled name."""
+
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -27,8 +30,12 @@ def say_intensity(intensity: float, kind: OperationKind) -> str:
 
 
 def say_place(line: LineSamples) -> str:
-    """``file.cu:12``, or ``function+0x30`` for an instruction without a line."""
-    return f"{line.function}+{line.pc_offset:#x}" if line.line is None else str(line.line)
+    """``file.cu:12`` without folders; for an instruction without a line its offset, and its function where that is not the kernel."""
+    if line.line is not None:
+        name = line.line.file.replace("\\", "/").rsplit("/", 1)[-1]
+        return f"{name}:{line.line.line}"
+    function = "" if line.is_own else f" of {line.function[:_MOST_NAME]}"
+    return f"instruction {line.pc_offset:#x}{function}"
 
 
 def _shorten(value: float) -> str:

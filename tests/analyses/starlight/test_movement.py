@@ -32,7 +32,7 @@ def test_the_level_with_the_lowest_roof_is_where_the_kernel_stands():
 
 def test_up_below_the_roof():
     outcome = move(place(), Direction.UP, 4 / 3, "x")
-    assert outcome.words == "up from 1.2 TFLOP/s to 1.6 TFLOP/s at 0.9 FLOP/B of DRAM; the roof is 1.8 TFLOP/s"
+    assert outcome.words == "up from 1.2 TFLOP/s to 1.6 TFLOP/s at 0.9 FLOP/B of DRAM; the roof there is 1.8 TFLOP/s"
     arrow = outcome.movement
     assert (arrow.from_intensity, arrow.from_ops_per_s) == (pytest.approx(0.9), 1.2 * T)
     assert (arrow.to_intensity, arrow.to_ops_per_s) == (pytest.approx(0.9), pytest.approx(1.6 * T))
@@ -42,7 +42,7 @@ def test_up_ends_at_the_roof_and_equation_4_is_told():
     outcome = move(place(), Direction.UP, 2.0, "x")
     assert outcome.movement.to_ops_per_s == pytest.approx(1.8 * T)
     assert outcome.uncapped_ops_per_s == pytest.approx(2.4 * T)
-    assert outcome.words.endswith("; the roof is 1.8 TFLOP/s, Equation 4 alone gives 2.4 TFLOP/s")
+    assert outcome.words.endswith("; the roof there is 1.8 TFLOP/s, Equation 4 alone gives 2.4 TFLOP/s")
 
 
 def test_saved_bytes_take_the_point_as_far_right_as_the_new_rate_demands():

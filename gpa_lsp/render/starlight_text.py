@@ -1,0 +1,44 @@
+"""Starlight's suggestions with our own estimates beside them."""
+
+from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.analyses.answers import Answer, Cell, Table
+from gpa_lsp.analyses.starlight.tables import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
+from gpa_lsp.render.advice_words import describe_stage, show_gain
+
+_NO_COUNTERPART = "we have no such remedy"
+
+
+def pair_with_advice(answer: Answer, advice: KernelAdvice | None) -> Table | None:
+    """The table of suggestions, with what our optimizers for the same remedy say in place of their names.
+
+    Args:
+        answer: of the analysis ``starlight``.
+        advice: of the same kernel; None where nobody was asked, and the names stay.
+
+    Returns:
+        None where the answer has no such table.
+    """
+    table = next((one for one in answer.tables if one.title == SUGGESTIONS_TITLE), None)
+    if table is None or advice is None:
+        return table
+    at = next((number for number, column in enumerate(table.columns) if column.name == OUR_ADVICE), None)
+    if at is None:
+        return table
+    rows = tuple((*row[:at], _describe(row[at], advice), *row[at + 1 :]) for row in table.rows)
+    return Table(title=table.title, columns=table.columns, rows=rows, current_row=table.current_row, note=table.note)
+
+
+def _describe(names: Cell, advice: KernelAdvice) -> str:
+    if not isinstance(names, str) or not names:
+        return _NO_COUNTERPART
+    return "; ".join(_describe_one(name, advice) for name in names.split(NAMES_BETWEEN))
+
+
+def _describe_one(name: str, advice: KernelAdvice) -> str:
+    """An optimizer's estimate with its interval, or why it is silent."""
+    title = name.replace("_", " ")
+    spoken = next((one for one in advice.advice if one.optimizer == name), None)
+    if spoken is not None:
+        return f"{title} {show_gain(spoken.speedup)}"
+    silent = next((one for one in advice.silences if one.optimizer == name), None)
+    return f"{title}: not asked" if silent is None else f"{title}: {describe_stage(silent.stage)} ({silent.message})"

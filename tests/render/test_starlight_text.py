@@ -1,0 +1,48 @@
+"""Starlight's suggestions beside our estimates."""
+
+from gpa_lsp.advice.advise import advise_kernel
+from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.analyses.answers import Answer
+from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.questions.starlight import answer_starlight
+from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.render.numbers import format_speedup
+from gpa_lsp.render.starlight_text import pair_with_advice
+from tests.kernel.written import write_kernel
+
+KERNEL = write_kernel(
+    """
+    B-:R-:W0:-:S02  LDG.E R2, [R4.64]        # k.cu:3 | selected=10
+    B0:R-:W-:-:S04  FFMA R2, R2, R3, R6      # k.cu:4 | long_scoreboard=80/70 selected=5
+    B-:R-:W-:-:S05  EXIT                     # k.cu:5 | wait=5
+    """
+)
+
+
+def pair(advice: KernelAdvice | None) -> dict[str, str]:
+    table = pair_with_advice(answer_starlight(build_facts(KERNEL, None, None)), advice)
+    assert table is not None
+    at = [column.name for column in table.columns].index("our advice")
+    return {f"{row[0]}: {row[1]}": str(row[at]) for row in table.rows}
+
+
+def test_names_become_estimates_or_the_reason_of_silence():
+    advice, _ = advise_kernel(KERNEL, blame_kernel(KERNEL))
+    shown = pair(advice)
+    for one in advice.advice:
+        cells = [cell for cell in shown.values() if one.optimizer.replace("_", " ") in cell]
+        assert all(format_speedup(one.speedup.estimate) in cell for cell in cells)
+    silent = next(one for one in advice.silences if one.optimizer == "register_reuse")
+    assert silent.message in shown["Poor memory usage: Reuse registers"]
+    assert shown["Low operational intensity: Compress the data"] == "we have no such remedy"
+
+
+def test_the_names_stay_where_nobody_was_asked():
+    assert pair(None)["Latency/dependency: Unroll the loop"] == "loop_unrolling"
+    assert (
+        pair(KernelAdvice(advice=(), silences=()))["Latency/dependency: Unroll the loop"] == "loop unrolling: not asked"
+    )
+
+
+def test_an_answer_without_the_table_has_nothing_to_pair():
+    assert pair_with_advice(Answer(analysis="starlight", title="", summary=""), None) is None
