@@ -14,6 +14,7 @@ class Abilities:
         output: ``gpaLsp/output``.
         images: hovers may contain pictures.
         call_hierarchy_tree: it shows def-use chains of sources itself, so their call hierarchy stays with the language's own server.
+        pages: it shows pages of HTML itself.
         is_trusted: the user trusts the workspace.
     """
 
@@ -22,6 +23,7 @@ class Abilities:
     output: bool = False
     images: bool = False
     call_hierarchy_tree: bool = False
+    pages: bool = False
     is_trusted: bool = True
 
 
@@ -31,6 +33,7 @@ _NAMES = {
     "output": "output",
     "images": "images",
     "callHierarchyTree": "call_hierarchy_tree",
+    "pages": "pages",
     "trusted": "is_trusted",
 }
 
@@ -41,7 +44,7 @@ def read_abilities(initialization_options: object) -> Abilities:
     A client that says something senseless about trust is not trusted.
 
     >>> read_abilities({"client": {"heat": True, "images": "yes"}})
-    Abilities(heat=True, status=False, output=False, images=False, call_hierarchy_tree=False, is_trusted=True)
+    Abilities(heat=True, status=False, output=False, images=False, call_hierarchy_tree=False, pages=False, is_trusted=True)
     """
     said = initialization_options.get("client") if isinstance(initialization_options, Mapping) else None
     if not isinstance(said, Mapping):

@@ -151,16 +151,20 @@ class Editor:
 
     def show_document(self, title: str, markdown: str) -> None:
         """Open a text beside the sources; where the client cannot be asked to, say in which file it is."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True)
         name = "".join(character if character.isalnum() or character in "-_." else "_" for character in title)[:80]
-        path = Path(self._folder.name) / f"{name}.md"
+        path = self.make_folder() / f"{name}.md"
         path.write_text(markdown, encoding="utf-8", errors="replace")
         if self.can("window.show_document.support"):
             params = types.ShowDocumentParams(uri=path.as_uri(), take_focus=True)
             self.start(self.ask(types.WINDOW_SHOW_DOCUMENT, params))
         else:
             self.inform(f"{title} is in {path}")
+
+    def make_folder(self) -> Path:
+        """A folder for what is shown; it goes with the session."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True)
+        return Path(self._folder.name)
 
     def show_location(self, location: types.Location) -> None:
         """Put the cursor somewhere; where the client cannot be asked to, say where that is."""

@@ -27,15 +27,17 @@ from gpa_lsp.lsp.editor import Editor, Wire
 from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature, SessionFeature
 from gpa_lsp.lsp.held_settings import HeldSettings
 from gpa_lsp.lsp.incoming import IncomingPipe
+from gpa_lsp.lsp.late_imports import build_sass, warm_up
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay, call_in_thread
 from gpa_lsp.lsp.measure_desk import MeasureDesk, choose_options, watch_measured
 from gpa_lsp.lsp.measure_on_save import Measuring
+from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.past import pin_kernels
 from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import UnitCounter
 from gpa_lsp.lsp.registrations import LateRegistrations, withdraw
 from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
-from gpa_lsp.lsp.sass.model import SCHEME, SassDocument
+from gpa_lsp.lsp.sass.model import SCHEME
 from gpa_lsp.lsp.server_log import start_log
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
@@ -135,7 +137,8 @@ class Server:
             send=editor.notify,
             guard=self._dispatcher.guard,
         )
-        self._sass = SassDocuments(_build_sass, units)
+        self._pages = Pages(editor)
+        self._sass = SassDocuments(build_sass, units)
         self._registrations = LateRegistrations(editor, ())
         self._doubts = Doubts(editor.inform)
         self._status = Status(editor.notify if self._abilities.status else None)
@@ -157,7 +160,7 @@ class Server:
         await self._fetch_settings()
         self._configure_loader()
         self._editor.start(self._registrations.update(self._held.current, self._abilities))
-        self._editor.start(call_in_thread(_warm_up))
+        self._editor.start(call_in_thread(warm_up))
         self._loading = asyncio.get_running_loop().create_task(self._loader.run())
 
     async def _shut_down(self, params: Any) -> None:
@@ -328,6 +331,11 @@ class Server:
         """The view of an open source."""
         return self._documents.view(uri)
 
+    @property
+    def pages(self) -> Pages:
+        """The report as a page."""
+        return self._pages
+
     def reload(self) -> None:
         """Read every profile again."""
         self._loader.reload()
@@ -372,18 +380,6 @@ class Server:
             return 0
         await self._loader.look_back()
         return count
-
-
-def _build_sass(uri: str, shown: VisibleKernel) -> SassDocument:
-    """Loaded late: it needs numpy, which the answer to initialize must not wait for."""
-    from gpa_lsp.lsp.sass.document import build_document
-
-    return build_document(uri, shown)
-
-
-def _warm_up() -> None:
-    """Import and read what the first answers need while the first results are being made."""
-    from gpa_lsp.lsp.sass import warm_up  # noqa: F401
 
 
 def serve_client() -> int:

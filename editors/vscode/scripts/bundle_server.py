@@ -25,6 +25,9 @@ COMMAND_LINE_ONLY = ("rich",)
 PROGRAMS = ("nvidia-cuda-nvdisasm", "nvidia-cuda-cuobjdump")
 """No modules: what needs SASS text says so when they are missing."""
 
+FOR_PAGES = ("jinja2", "vl-convert-python")
+"""Only the report's page needs them, and says so when they are missing: the server starts without."""
+
 MODULES = {"protobuf": "google.protobuf"}
 """Where the name to import is not the name of the package."""
 
@@ -97,7 +100,7 @@ def main() -> int:
             archive.writestr(ZipInfo(name), path.read_bytes())  # without times: the same files make the same archive
     requirements = read_requirements()
     names = [find_name(text) for text in requirements]
-    modules = {name: MODULES.get(name, name.replace("-", "_")) for name in names if name not in PROGRAMS}
+    modules = {name: MODULES.get(name, name.replace("-", "_")) for name in names if name not in (*PROGRAMS, *FOR_PAGES)}
     (BUNDLED / "requirements.txt").write_text("\n".join(requirements) + "\n", encoding="utf-8")
     (BUNDLED / "native.json").write_text(json.dumps(modules, indent=2) + "\n", encoding="utf-8")
     return 0

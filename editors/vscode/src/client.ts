@@ -122,7 +122,7 @@ export class Connection implements Disposable {
   }
 
   #makeOptions(): LanguageClientOptions {
-    const client: ClientAbilities = { heat: true, status: true, output: true, images: true, callHierarchyTree: true, trusted: workspace.isTrusted };
+    const client: ClientAbilities = { heat: true, status: true, output: true, images: true, callHierarchyTree: true, pages: true, trusted: workspace.isTrusted };
     return {
       documentSelector: [{ scheme: "file", pattern: `**/*.{${SUFFIXES}}` }, { scheme: SASS_SCHEME }],
       diagnosticCollectionName: SECTION,

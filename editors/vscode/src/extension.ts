@@ -9,6 +9,7 @@ import { JumpMemory } from "./jumpMemory";
 import { chooseCause, goBack, goToHotLine, jump } from "./jumps";
 import { listHotSpots, listKernels, showKernel } from "./lists";
 import { MeasuringOutput } from "./output";
+import { ReportPanel } from "./page";
 import { toProtocol } from "./placement";
 import type { HeatMark, Status } from "./protocol";
 import { CursorSync, toggleSass } from "./sass";
@@ -23,6 +24,7 @@ export interface Api {
   heatOf(uri: Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[] };
   readonly lit: CursorSync["lit"];
   readonly chain: ChainTree;
+  readonly report: ReportPanel;
 }
 
 let connection: Connection | undefined;
@@ -36,7 +38,8 @@ export function activate(context: ExtensionContext): Api {
   const chain = new ChainTree(server);
   const status = new StatusItem(server);
   const output = new MeasuringOutput(server);
-  context.subscriptions.push(log, server, heat, sync, chain, status, output);
+  const report = new ReportPanel(server);
+  context.subscriptions.push(log, server, heat, sync, chain, status, output, report);
   connection = server;
 
   const forward = (command: string) => () => server.run(command);
@@ -55,6 +58,8 @@ export function activate(context: ExtensionContext): Api {
     "gpa.openLink": openLink,
     "gpa.showKernel": () => showKernel(server),
     "gpa.showReport": forward("gpaLsp.showReport"),
+    "gpa.showPage": () => report.show(),
+    "gpa.showKernelPage": () => showKernel(server, (mangled) => report.show(mangled)),
     "gpa.showHistory": forward("gpaLsp.showHistory"),
     "gpa.measure": () => measure(server),
     "gpa.cancelMeasuring": forward("gpaLsp.cancelMeasuring"),
@@ -88,6 +93,7 @@ export function activate(context: ExtensionContext): Api {
     get lit() { return sync.lit; },
     heatOf: (uri) => ({ marks: heat.marksOf(uri), stale: heat.staleLinesOf(uri) }),
     chain,
+    report,
   };
 }
 

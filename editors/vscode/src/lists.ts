@@ -88,11 +88,11 @@ export async function listKernels(connection: Connection): Promise<void> {
   }
 }
 
-/** Choose a kernel and open its page. */
-export async function showKernel(connection: Connection): Promise<void> {
+/** Choose a kernel and open its page: as a text beside the source, or however `show` does. */
+export async function showKernel(connection: Connection, show: (mangled: string) => Promise<unknown> = (mangled) => connection.run("gpaLsp.showKernel", mangled)): Promise<void> {
   const chosen = await pickKernel(connection, "Open the page of a kernel");
   if (chosen !== undefined) {
-    await connection.run("gpaLsp.showKernel", chosen.mangled);
+    await show(chosen.mangled);
   }
 }
 

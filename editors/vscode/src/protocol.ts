@@ -70,6 +70,12 @@ export interface Kernel {
   readonly text: string;
 }
 
+/** A page of HTML in a file of the server's, and the fragment of the kernel that was asked for. */
+export interface Page {
+  readonly uri: string;
+  readonly place: string;
+}
+
 export interface ChainItem {
   readonly item: CallHierarchyItem;
   readonly text: string;
@@ -90,5 +96,6 @@ export interface ClientAbilities {
   readonly output: true;
   readonly images: true;
   readonly callHierarchyTree: true;
+  readonly pages: true;
   readonly trusted: boolean;
 }

@@ -63,7 +63,7 @@ export async function showMenu(status: Status | undefined): Promise<void> {
       ? [
           { label: "$(flame) List Hot Spots…", command: "gpa.listHotSpots" },
           { label: "$(list-unordered) List Kernels…", command: "gpa.listKernels" },
-          { label: "$(book) Show Report", command: "gpa.showReport" },
+          { label: "$(graph) Show Report", command: "gpa.showPage" },
           { label: "$(history) Show History of Measurements", command: "gpa.showHistory" },
           { label: "$(pin) Compare With the Present Measurement From Now On", command: "gpa.pinBaseline" },
           { label: "$(paintcan) Toggle Heat", command: "gpa.toggleHeat" },

@@ -9,12 +9,18 @@ from typing import Any, Protocol
 
 from lsprotocol import types
 
+from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.session_view import SessionView
 
 
 class Desk(SessionView, Protocol):
     """What a command may do beside reading the session."""
+
+    @property
+    def pages(self) -> Pages:
+        """The report as a page."""
+        ...
 
     def reload(self) -> None:
         """Read every profile again."""

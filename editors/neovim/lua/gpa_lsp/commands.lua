@@ -172,6 +172,18 @@ local subcommands = {
       execute('gpaLsp.showReport', {})
     end,
   },
+  page = {
+    run = function(arguments)
+      if #arguments == 0 then
+        execute('gpaLsp.showPage', {})
+      else
+        with_kernel(arguments, function(kernel)
+          execute('gpaLsp.showPage', { kernel.mangled })
+        end)
+      end
+    end,
+    complete = complete_kernels,
+  },
   history = {
     run = function(arguments)
       if #arguments == 0 then

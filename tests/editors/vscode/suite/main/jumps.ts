@@ -71,4 +71,12 @@ export const jumps: readonly Test[] = [
     await pause(800);
     await screenshot("report-dark");
   }],
+  ["the report opens in a panel, runs its scripts and goes to lines of sources", async () => {
+    await vscode.commands.executeCommand("gpa.showPage");
+    await until("the page", () => api.report.isReady);
+    assert.ok(api.report.html?.includes("relax"), "the page is about the kernels of the workspace");
+    assert.ok(!/https?:\/\/(?!www\.w3\.org)[^"' ]+\.(js|css)/.test(api.report.html ?? ""), "the page loads nothing from elsewhere");
+    await pause(1_500);
+    await screenshot("page-dark");
+  }],
 ];

@@ -1,0 +1,20 @@
+"""What needs numpy, which the answer to initialize must not wait for."""
+
+from typing import TYPE_CHECKING
+
+from gpa_lsp.lsp.session import VisibleKernel
+
+if TYPE_CHECKING:
+    from gpa_lsp.lsp.sass.model import SassDocument
+
+
+def build_sass(uri: str, shown: VisibleKernel) -> "SassDocument":
+    """The SASS document of a kernel."""
+    from gpa_lsp.lsp.sass.document import build_document
+
+    return build_document(uri, shown)
+
+
+def warm_up() -> None:
+    """Import and read what the first answers need while the first results are being made."""
+    from gpa_lsp.lsp.sass import warm_up  # noqa: F401

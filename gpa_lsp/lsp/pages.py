@@ -1,0 +1,90 @@
+"""The report as a page of HTML: written into a file of the session's own, and opened by the editor or, where that cannot, by a browser."""
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from gpa_lsp.errors import MissingToolError
+from gpa_lsp.lsp.editor import Editor
+from gpa_lsp.lsp.loader import call_in_thread
+from gpa_lsp.lsp.session import VisibleKernel
+
+if TYPE_CHECKING:
+    from gpa_lsp.report.model import KernelReport
+
+_NAME = "report.html"
+
+
+class Pages:
+    """Writes and shows the page of a session.
+
+    Args:
+        editor: the client.
+    """
+
+    def __init__(self, editor: Editor) -> None:
+        self._editor = editor
+        self._turn = asyncio.Lock()
+
+    async def write(self, kernels: Sequence[VisibleKernel]) -> Path:
+        """The page of some kernels, in their order; one after the other, and never on the event loop, because a large one takes seconds.
+
+        Raises:
+            GpaError: a part of it is not installed.
+            OSError: it cannot be written.
+        """
+        async with self._turn:
+            path = self._editor.make_folder() / _NAME
+            await call_in_thread(lambda: write_page(kernels, path))
+            return path
+
+    def show(self, path: Path, place: str) -> None:
+        """Let whatever shows HTML open it.
+
+        Args:
+            path: as :meth:`write` gave it.
+            place: a fragment with its ``#``; empty for the beginning.
+        """
+        if self._editor.can("window.show_document.support"):
+            params = types.ShowDocumentParams(uri=path.as_uri() + place, external=True)
+            self._editor.start(self._editor.ask(types.WINDOW_SHOW_DOCUMENT, params))
+        else:
+            self._editor.inform(f"the report is in {path}")
+
+
+def write_page(kernels: Sequence[VisibleKernel], path: Path) -> None:
+    """Write the page; replaces what is there as a whole.
+
+    Raises:
+        MissingToolError: a library that only pages need is not installed.
+        OSError: the file cannot be written.
+    """
+    try:
+        from gpa_lsp.render.html_report.page import (
+            render_html_report,
+        )  # needs numpy, and what not everybody has who edits
+    except ImportError as error:
+        name = error.name or "a library"
+        raise MissingToolError(name, needed_for="the report's page", install="pip install gpa-lsp") from error
+    from gpa_lsp.report.model import Report
+
+    report = Report(problems=(), kernels=tuple(restore_sources(shown) for shown in kernels))
+    beside = path.with_suffix(".part")
+    beside.write_text(render_html_report(report), encoding="utf-8", errors="backslashreplace")
+    beside.replace(path)
+
+
+def restore_sources(shown: VisibleKernel) -> "KernelReport":
+    """A kernel's report with the sources that were measured, which the session keeps beside it; files that have changed since have none."""
+    report = shown.kernel.report
+    wanted = {row.file for row in report.lines}
+    texts = {
+        path: "\n".join(file.lines) + "\n"
+        for path, file in shown.profile.files.items()
+        if path in wanted and file.lines is not None and file.is_verified and not file.is_outside
+    }
+    return dataclasses.replace(report, embedded_sources={**report.embedded_sources, **texts})

@@ -1,0 +1,119 @@
+"""The report's page from the editor: written beside nothing of the user's, shown by whoever can, and its places lead back."""
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pytest
+
+from tests.lsp.conftest import StartClient
+from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+from tests.lsp.views import SOURCE
+
+
+def run(client: RawClient, command: str, *arguments: object) -> object:
+    return client.request("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
+
+
+def ready(client: RawClient, workspace: Path, **more: object) -> str:
+    client.settings = {"pollSeconds": 0.1}
+    client.initialize(workspace, **more)
+    uri = client.open(workspace / "saxpy.cu")
+    client.wait_for_diagnostics(uri)
+    return uri
+
+
+def list_kernels(client: RawClient) -> list[dict[str, object]]:
+    found = run(client, "gpaLsp.listKernels")
+    assert isinstance(found, list)
+    return found
+
+
+def read_page(answer: object) -> str:
+    assert isinstance(answer, dict)
+    return Path(unquote(urlparse(str(answer["uri"])).path)).read_text(encoding="utf-8")
+
+
+def test_a_client_that_shows_pages_gets_the_file_and_nothing_is_opened(
+    start_client: StartClient, workspace: Path
+) -> None:
+    client = start_client()
+    ready(client, workspace, initializationOptions={"client": {"pages": True}})
+    (kernel,) = list_kernels(client)
+    answer = run(client, "gpaLsp.showPage", kernel["mangled"])
+    page = read_page(answer)
+    assert "saxpy" in page
+    assert re.search(r"<html[^>]* lang=", page)
+    assert isinstance(answer, dict)
+    assert answer["place"] == "#k0"
+    assert [request for request in client.requests if request["method"] == "window/showDocument"] == []
+    assert client.shut_down() == 0
+    assert not Path(unquote(urlparse(str(answer["uri"])).path)).exists()  # the session's folder went with it
+
+
+def test_other_clients_are_asked_to_open_a_browser(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    ready(client, workspace)
+    answer = run(client, "gpaLsp.showPage")
+    shown = client.wait_for_request("window/showDocument")
+    assert isinstance(answer, dict)
+    assert (shown["uri"], shown["external"]) == (answer["uri"], True)
+    assert answer["place"] == ""
+
+
+def test_a_client_that_opens_nothing_is_told_the_file(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    ready(client, workspace, capabilities={**ALL_CAPABILITIES, "window": {}})
+    answer = run(client, "gpaLsp.showPage")
+    assert isinstance(answer, dict)
+    client.wait_for("window/showMessage", lambda params: "the report is in" in params["message"])
+
+
+def test_without_a_profile_it_says_so(start_client: StartClient, tmp_path: Path) -> None:
+    client = start_client()
+    client.initialize(tmp_path)
+    assert run(client, "gpaLsp.showPage") is None
+    client.wait_for("window/showMessage", lambda params: "nothing to show" in params["message"])
+
+
+def test_a_place_of_the_page_leads_to_the_line(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    uri = ready(client, workspace)
+    location = run(client, "gpaLsp.openPlace", "saxpy.cu", 5)
+    assert isinstance(location, dict)
+    assert (location["uri"], location["range"]["start"]["line"]) == (uri, 4)
+    shown = client.wait_for_request("window/showDocument")
+    assert (shown["uri"], shown["selection"]["start"]["line"]) == (uri, 4)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("saxpy.cu",), ("saxpy.cu", "5"), ("saxpy.cu", True), ("saxpy.cu", 0), (5, 5), ("saxpy.cu", 1 << 40)],
+)
+def test_what_is_no_place_is_nothing(start_client: StartClient, workspace: Path, arguments: tuple[object, ...]) -> None:
+    client = start_client()
+    ready(client, workspace)
+    assert run(client, "gpaLsp.openPlace", *arguments) is None
+    assert [request for request in client.requests if request["method"] == "window/showDocument"] == []
+
+
+@pytest.mark.parametrize("file", ["/etc/passwd", "../../etc/passwd", "other.cu"])
+def test_only_files_of_profiles_are_opened(start_client: StartClient, workspace: Path, file: str) -> None:
+    client = start_client()
+    ready(client, workspace)
+    assert run(client, "gpaLsp.openPlace", file, 1) is None
+    client.wait_for("window/showMessage", lambda params: "not on this machine" in params["message"])
+
+
+def test_the_page_holds_the_source_that_was_measured(start_client: StartClient, workspace: Path) -> None:
+    """It is packed into the page; what is unpacked has its lines."""
+    client = start_client()
+    ready(client, workspace, initializationOptions={"client": {"pages": True}})
+    page = read_page(run(client, "gpaLsp.showPage"))
+    packed = re.findall(r'<script type="text/plain" id="packed\d+">([^<]+)</script>', page)
+    texts = [gzip.decompress(base64.b64decode(one)).decode() for one in packed]
+    line = SOURCE.splitlines()[4].strip()
+    assert any(json.dumps(line)[1:-1] in text for text in texts), line
