@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind
+from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind, select_kinds
 from gpa_lsp.analyses.decomposition.queue_pressure import SHARED_KINDS, list_queue_use
 from gpa_lsp.analyses.decomposition.source_words import find_source_remedy
 from gpa_lsp.analyses.decomposition.stall_split import Source, StallSplit
