@@ -9,6 +9,7 @@ from gpa_lsp.analyses.roofline.instructions import count_launch
 from gpa_lsp.analyses.roofline.throughput import MEMORY_THROUGHPUT, SM_THROUGHPUT, Basis, Breakdown, read_breakdown
 from gpa_lsp.analyses.roofline.totals import read_span
 from gpa_lsp.analyses.roofline.unit_names import describe_unit
+from gpa_lsp.machine.find import find_machine
 
 _NAME = "speed_of_light"
 _TITLE = "Busiest units"
@@ -55,15 +56,17 @@ def _answer(facts: KernelFacts) -> Answer:
 
 
 def _read_breakdowns(facts: KernelFacts) -> Iterator[Breakdown]:
-    launch, roofline = facts.longest, facts.roofline
+    launch = facts.longest
     span = None if launch is None else read_span(launch)
-    if launch is None or span is None or roofline is None:
+    # Not the roofline's machine: that may have measured roofs, and the stored shares are of the theoretical ones.
+    machine = None if launch is None else find_machine(launch.device, facts.architecture, launch)
+    if launch is None or span is None or machine is None:
         return
     launches = sum(one.failure is None for one in facts.kernel.launches)
     basis = Basis(
         launch=launch,
         span=span,
-        machine=roofline.machine,
+        machine=machine,
         architecture=facts.architecture,
         executions=count_launch(facts.kernel, launch, launches),
     )

@@ -4,16 +4,18 @@ Every launch stands under the roofs at its own clocks. All launches together are
 took, under the roofs of the longest launch: launches of one kernel in one session run at clocks a percent or two apart, short ones at lower ones.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from gpa_lsp.analyses.roofline.instructions import count_launch
 from gpa_lsp.analyses.roofline.totals import Span, read_span
 from gpa_lsp.analyses.roofline.under_roofs import build_roofline
 from gpa_lsp.analyses.roofline.work import Work, measure_work, sum_work
 from gpa_lsp.analyses.roofline_model import MOST_LAUNCHES, KernelRoofline, Roofline
+from gpa_lsp.errors import InputError
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.machine.ceilings import find_dram_ceiling
+from gpa_lsp.machine.empirical import EmpiricalRoofs, apply_roofs
 from gpa_lsp.machine.find import find_machine
 from gpa_lsp.machine.model import Machine
 from gpa_lsp.profile.model import Launch
@@ -27,34 +29,47 @@ class _Timed:
     span: Span
 
 
-def place_kernel(kernel: Kernel) -> KernelRoofline | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Machines:
+    """Of one launch.
+
+    Attributes:
+        theoretical: what stored shares of peaks are of.
+        shown: what the launch stands under; has measured roofs where they were given.
+    """
+
+    theoretical: Machine
+    shown: Machine
+
+
+def place_kernel(kernel: Kernel, roofs: EmpiricalRoofs | None = None) -> KernelRoofline | None:
     """Where a kernel's launches, and all of them together, stand.
 
     Args:
         kernel: joined.
+        roofs: measured ones, to stand in place of the theoretical. Those of another GPU are not used, and the machine's doubts say so.
 
     Returns:
         None when nothing is known of the machine, or no launch has a time.
     """
     timed = sorted(_list_timed(kernel), key=lambda one: -one.span.duration_s)
-    if not timed:
-        return None
-    machine = _find_machine(kernel, timed[0].launch)
-    if machine is None:
+    longest = _find_machines(kernel, timed[0].launch, roofs) if timed else None
+    if longest is None:
         return None
     ceiling = find_dram_ceiling(kernel.device.attributes.get(_BUS_WIDTH))
     works: list[Work] = []
     placed: list[Roofline] = []
     for number, one in enumerate(timed):
         is_shown = number < MOST_LAUNCHES
-        own = (_find_machine(kernel, one.launch) if is_shown and number else None) or machine
-        work = measure_work(one.launch, one.span, count_launch(kernel, one.launch, len(timed)), own)
-        works.append(work)
+        own = (_find_machines(kernel, one.launch, roofs) if is_shown and number else None) or longest
+        executions = count_launch(kernel, one.launch, len(timed))
+        works.append(measure_work(one.launch, one.span, executions, own.theoretical))
         if is_shown:
-            placed.append(build_roofline(one.launch.index, work, own, ceiling))
+            placed.append(build_roofline(one.launch.index, works[-1], own.shown, ceiling))
+    together = sum_work(works)
     return KernelRoofline(
-        machine=machine,
-        whole=_place_whole(works, placed, machine, ceiling),
+        machine=longest.shown,
+        whole=None if together is None else build_roofline(None, together, longest.shown, ceiling),
         launches=tuple(placed),
         left_out=len(timed) - len(placed),
     )
@@ -67,12 +82,15 @@ def _list_timed(kernel: Kernel) -> Iterator[_Timed]:
             yield _Timed(launch=launch, span=span)
 
 
-def _find_machine(kernel: Kernel, launch: Launch) -> Machine | None:
-    return find_machine(launch.device, kernel.architecture, launch)
+def _find_machines(kernel: Kernel, launch: Launch, roofs: EmpiricalRoofs | None) -> _Machines | None:
+    machine = find_machine(launch.device, kernel.architecture, launch)
+    if machine is None:
+        return None
+    return _Machines(theoretical=machine, shown=machine if roofs is None else _apply(machine, roofs))
 
 
-def _place_whole(
-    works: Sequence[Work], placed: Sequence[Roofline], machine: Machine, ceiling: float
-) -> Roofline | None:
-    work = sum_work(works)
-    return None if work is None else build_roofline(None, work, machine, ceiling)
+def _apply(machine: Machine, roofs: EmpiricalRoofs) -> Machine:
+    try:
+        return apply_roofs(machine, roofs)
+    except InputError as error:
+        return replace(machine, doubts=(*machine.doubts, f"The measured roofs are not used: {error.message}."))
