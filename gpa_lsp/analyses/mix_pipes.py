@@ -1,0 +1,182 @@
+"""Which pipe of the SM executes each instruction, and how busy the pipes are."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.opcode_rows import spread_by_mnemonic
+from gpa_lsp.arch.opcodes import find_longest_entry
+from gpa_lsp.binary.opcodes import Pipe, describe_mnemonic
+from gpa_lsp.binary.sass import split_operands
+
+_TABLE = "mix_pipes.toml"
+_SPECIAL = "S2R"
+_PERCENT = 100.0
+_NAMES = {Pipe.TEXTURE: "tex", Pipe.CONTROL: "cbu"}
+"""Pipes whose name here is not that of the opcode table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipeFacts:
+    """One pipe.
+
+    Attributes:
+        name: e.g. ``alu``.
+        title: for people.
+        says: what it executes.
+        counters: metrics with its use in percent, best first.
+        rates: architecture → warp instructions per cycle and SM.
+        assumed: architectures whose rate was not measured.
+        remedy: what helps when it is busy.
+    """
+
+    name: str
+    title: str
+    says: str
+    counters: tuple[str, ...]
+    rates: Mapping[str, float]
+    assumed: tuple[str, ...]
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipeUse:
+    """How busy a pipe is.
+
+    Attributes:
+        pipe: which.
+        instructions: executed warp instructions, over all launches; None for a pipe that only its counter knows.
+        counted_ratio: its use by its counter, of the longest launch, 0..1; None when not collected.
+        computed_ratio: instructions over rate, SMs and active cycles, 0..1; None without a rate or cycles. Instructions that hold a pipe for
+            more than one turn make it less than what is counted.
+    """
+
+    pipe: PipeFacts
+    instructions: int | None
+    counted_ratio: float | None
+    computed_ratio: float | None
+
+    @property
+    def use_ratio(self) -> float | None:
+        """What is counted, else what is computed."""
+        return self.counted_ratio if self.counted_ratio is not None else self.computed_ratio
+
+
+@cache
+def list_pipes() -> tuple[PipeFacts, ...]:
+    """All pipes, in the order of their numbers in a column."""
+    return tuple(
+        PipeFacts(
+            name=name,
+            title=entry["title"],
+            says=entry["says"],
+            counters=tuple(entry["counters"]),
+            rates={key: float(rate) for key, rate in entry["rates"].items()},
+            assumed=tuple(entry["assumed"]),
+            remedy=entry["remedy"],
+        )
+        for name, entry in _read_table()["pipes"].items()
+    )
+
+
+def find_pipe(mnemonic: str, architecture: str) -> str:
+    """The pipe of an opcode on an architecture; ``none`` for what no pipe is known to execute.
+
+    >>> find_pipe("VIADD", "sm_90"), find_pipe("HFMA2.MMA", "sm_80"), find_pipe("HFMA2", "sm_86"), find_pipe("BRA", "sm_70")
+    ('fma', 'tensor', 'fma', 'cbu')
+    """
+    named = find_longest_entry(_read_opcodes(architecture), mnemonic)
+    if named is not None:
+        return named
+    pipe = describe_mnemonic(mnemonic).pipe
+    return "none" if pipe is None else _NAMES.get(pipe, pipe.value)
+
+
+def assign_pipes(facts: KernelFacts, architecture: str) -> npt.NDArray[np.int64]:
+    """int64[n], the number in :func:`list_pipes` of each instruction; -1 where nothing is disassembled."""
+    number_of = {pipe.name: number for number, pipe in enumerate(list_pipes())}
+    column = spread_by_mnemonic(facts, lambda name: number_of[find_pipe(name, architecture)])
+    other_pipes = {
+        register: number_of[name]
+        for name, registers in _read_table()["special_registers"].items()
+        for register in registers
+    }
+    for function, first in facts.list_disassembled():
+        instructions = function.instructions
+        if instructions is None or _SPECIAL not in instructions.mnemonics:
+            continue
+        wanted = instructions.mnemonics.index(_SPECIAL)
+        for row in np.flatnonzero(instructions.mnemonic_index == wanted).tolist():
+            register = split_operands(instructions.texts[row].rpartition(f"{_SPECIAL} ")[2])[-1]
+            column[first + row] = other_pipes.get(register, column[first + row])
+    return column
+
+
+def measure_pipes(facts: KernelFacts, executions: npt.NDArray[np.int64] | None) -> tuple[PipeUse, ...]:
+    """Every pipe that executed something or has a counter that says so, busiest first.
+
+    Args:
+        facts: the kernel; without an architecture nothing can be assigned, and only counters speak.
+        executions: int64[n], warp-level; None when not collected.
+    """
+    architecture = facts.architecture
+    counts: npt.NDArray[np.int64] | None = None
+    if architecture is not None and executions is not None:
+        pipes = assign_pipes(facts, architecture.name)
+        known = pipes >= 0
+        counts = np.bincount(pipes[known], weights=executions[known], minlength=len(list_pipes())).astype(np.int64)
+    name = "" if architecture is None else architecture.name
+    cycles = count_active_cycles(facts)
+    uses = []
+    for number, pipe in enumerate(list_pipes()):
+        instructions = None if counts is None or not _executes(pipe) else int(counts[number])
+        percent = facts.metric(*pipe.counters)
+        rate = pipe.rates.get(name)
+        computed = instructions / (rate * cycles) if instructions is not None and rate and cycles else None
+        use = PipeUse(
+            pipe=pipe,
+            instructions=instructions,
+            counted_ratio=None if percent is None else percent / _PERCENT,
+            computed_ratio=computed,
+        )
+        if instructions or use.use_ratio:
+            uses.append(use)
+    return tuple(sorted(uses, key=lambda use: -(use.use_ratio or 0.0)))
+
+
+def count_active_cycles(facts: KernelFacts) -> float | None:
+    """Cycles in which SMs had work, over all SMs and launches; None when a launch does not tell."""
+    sm_count = facts.kernel.device.sm_count
+    launches = [launch for launch in facts.kernel.launches if launch.failure is None]
+    cycles = [launch.read_number("sm__cycles_active.avg") for launch in launches]
+    if sm_count is None or not cycles or None in cycles:
+        return None
+    return sm_count * sum(one for one in cycles if one is not None)
+
+
+def _executes(pipe: PipeFacts) -> bool:
+    """Opcodes can be assigned to it; part of a pipe has none of its own."""
+    return pipe.name != "fmaheavy"
+
+
+@cache
+def _read_opcodes(architecture: str) -> Mapping[str, str]:
+    """Entry → pipe, on one architecture."""
+    return {
+        entry: group["pipe"]
+        for group in _read_table()["opcodes"]
+        if architecture in group.get("architectures", (architecture,))
+        for entry in group["of"]
+    }
+
+
+@cache
+def _read_table() -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(_TABLE).read_text(encoding="utf-8"))

@@ -1,0 +1,135 @@
+"""The mix of instructions as tables and bars: by class, by pipe, by line."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.answers import Bar, Cell, Column, Quantity, Table
+from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
+from gpa_lsp.analyses.mix_classes import ARITHMETIC, CLASSES, MEMORY, WorkClass
+from gpa_lsp.analyses.mix_pipes import PipeUse
+
+MOST_ROWS = 10
+"""Lines a table shows."""
+
+_LEAST_BAR = 0.005
+"""Smaller classes are shown together."""
+
+_GROUPS: tuple[tuple[str, tuple[WorkClass, ...]], ...] = (
+    ("floating point, tensor", ARITHMETIC),
+    ("integer", (WorkClass.INTEGER,)),
+    ("addresses", (WorkClass.ADDRESS,)),
+    ("memory", MEMORY),
+    ("conversions", (WorkClass.CONVERSION,)),
+    ("moves", (WorkClass.MOVE, WorkClass.UNIFORM, WorkClass.EXCHANGE)),
+    ("control, barriers", (WorkClass.CONTROL, WorkClass.BARRIER, WorkClass.OTHER)),
+)
+"""Columns of the table by line; every class is in one of them."""
+
+
+def build_bars(classes: Mapping[WorkClass, int]) -> tuple[Bar, ...]:
+    """Classes as parts of all executed instructions, largest first; the small ones together at the end."""
+    total = sum(classes.values())
+    if total == 0:
+        return ()
+    large = sorted(
+        ((one, count) for one, count in classes.items() if count >= _LEAST_BAR * total), key=lambda item: -item[1]
+    )
+    bars = [Bar(label=one.value, ratio=count / total, words=f"{count:,}") for one, count in large]
+    rest = total - sum(count for _, count in large)
+    return (*bars, *([Bar(label="all others", ratio=rest / total, words=f"{rest:,}")] if rest else []))
+
+
+def build_pipe_table(uses: tuple[PipeUse, ...], total: int | None) -> tuple[Table, ...]:
+    """How busy each pipe is; nothing where nothing is known of any."""
+    if not uses:
+        return ()
+    rows: list[tuple[Cell, ...]] = [
+        (
+            use.pipe.title,
+            use.pipe.says,
+            use.instructions,
+            use.instructions / total if use.instructions is not None and total else None,
+            use.counted_ratio,
+            use.computed_ratio,
+        )
+        for use in uses
+    ]
+    return (
+        Table(
+            title="Pipes",
+            columns=(
+                Column(name="pipe"),
+                Column(name="executes"),
+                Column(name="instructions", quantity=Quantity.COUNT),
+                Column(name="share", quantity=Quantity.RATIO),
+                Column(name="use, counted", quantity=Quantity.RATIO),
+                Column(name="use, computed", quantity=Quantity.RATIO),
+            ),
+            rows=tuple(rows),
+            note="Use is of the pipe's rate while the SMs are active. Computed use takes one turn per instruction; some instructions take more.",
+        ),
+    )
+
+
+def build_line_table(
+    classes: npt.NDArray[np.int64],
+    executions: npt.NDArray[np.int64],
+    samples: npt.NDArray[np.int64],
+    index: LineIndex,
+) -> tuple[Table, ...]:
+    """What the hottest lines execute, in shares of their instructions; nothing where none executed any.
+
+    Args:
+        classes: int64[n], numbers in ``CLASSES``; -1 unknown.
+        executions: int64[n].
+        samples: int64[n], which decide what is hot; executions do where there are none.
+        index: lines.
+    """
+    executed = index.sum_by_line(executions)
+    heat = index.sum_by_line(samples if samples.any() else executions)
+    groups = [(name, [CLASSES.index(one) for one in members]) for name, members in _GROUPS]
+    by_group = [index.sum_by_line(np.where(np.isin(classes, members), executions, 0)) for _, members in groups]
+    rows: list[tuple[Cell, ...]] = []
+    for line in rank_lines(np.where(executed > 0, heat, 0.0), MOST_ROWS):
+        shares = [float(sums[line] / executed[line]) for sums in by_group]
+        rows.append((str(index.places[line]), round(float(heat[line])), round(float(executed[line])), *shares))
+    if not rows:
+        return ()
+    heat_column = (
+        Column(name="samples", quantity=Quantity.SAMPLES)
+        if samples.any()
+        else Column(name="executions", quantity=Quantity.COUNT)
+    )
+    return (
+        Table(
+            title="What the hottest lines execute",
+            columns=(
+                Column(name="line"),
+                heat_column,
+                Column(name="warp instructions", quantity=Quantity.COUNT),
+                *(Column(name=name, quantity=Quantity.RATIO) for name, _ in groups),
+            ),
+            rows=tuple(rows),
+        ),
+    )
+
+
+def build_opcode_table(counts: Mapping[str, int], total: int) -> tuple[Table, ...]:
+    """The opcodes executed most; nothing without executions.
+
+    Args:
+        counts: opcode without modifiers → executed warp instructions.
+        total: of all opcodes.
+    """
+    largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_ROWS]
+    rows: list[tuple[Cell, ...]] = [(name, count, count / total) for name, count in largest if count > 0]
+    if not rows:
+        return ()
+    columns = (
+        Column(name="opcode"),
+        Column(name="warp instructions", quantity=Quantity.COUNT),
+        Column(name="share", quantity=Quantity.RATIO),
+    )
+    return (Table(title="Opcodes", columns=columns, rows=tuple(rows)),)

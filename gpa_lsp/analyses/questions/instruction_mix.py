@@ -1,0 +1,139 @@
+"""What does the kernel execute, on which pipes, and which of them are busy? Classes of work, pipes, and the mix of the hottest lines."""
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.answers import Answer, LineMark, Missing, Quantity, Weight
+from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.analyses.line_sums import LineIndex, index_lines, mark_lines
+from gpa_lsp.analyses.mix_classes import ARITHMETIC, MEMORY, WorkClass, classify_rows, count_classes
+from gpa_lsp.analyses.mix_findings import (
+    find_busy_pipes,
+    find_conversions,
+    find_doubles,
+    find_non_fused,
+    find_overhead,
+)
+from gpa_lsp.analyses.mix_fusion import count_non_fused
+from gpa_lsp.analyses.mix_pipes import PipeUse, measure_pipes
+from gpa_lsp.analyses.mix_tables import build_bars, build_line_table, build_opcode_table, build_pipe_table
+from gpa_lsp.analyses.opcode_rows import read_executions
+from gpa_lsp.analyses.questions import Analysis
+
+_NAME = "instruction_mix"
+_TITLE = "What is executed"
+_SECTION = "SourceCounters"
+_PIPES_SECTION = "ComputeWorkloadAnalysis"
+_MOST_MARKS = 50
+"""Every line executes something; the ones that execute most are enough."""
+
+
+def _answer(facts: KernelFacts) -> Answer:
+    executions = read_executions(facts)
+    uses = measure_pipes(facts, executions)
+    classes = classify_rows(facts)
+    has_code = bool((classes >= 0).any())
+    missing = _list_missing(facts, uses, has_executions=executions is not None, has_code=has_code)
+    if executions is None or not has_code or not executions.any():
+        return Answer(
+            analysis=_NAME,
+            title=_TITLE,
+            summary="Which instructions the kernel executes is not known.",
+            findings=tuple(find_busy_pipes(uses)),
+            tables=build_pipe_table(uses, None),
+            missing=missing,
+            is_known=bool(uses),
+        )
+    index = index_lines(facts)
+    counts = count_classes(classes, executions)
+    total = sum(counts.values())
+    findings = [
+        *find_busy_pipes(uses),
+        *find_non_fused(count_non_fused(facts, executions, uses), total, index),
+        *find_doubles(facts, counts, total),
+        *find_conversions(facts, executions, uses, index, total),
+        *find_overhead(counts, total),
+    ]
+    order = list(Weight)
+    return Answer(
+        analysis=_NAME,
+        title=_TITLE,
+        summary=_summarise(counts, total, uses),
+        findings=tuple(sorted(findings, key=lambda one: -order.index(one.weight))),
+        bars=build_bars(counts),
+        tables=(
+            *build_pipe_table(uses, total),
+            *build_line_table(classes, executions, facts.all_samples.sum(axis=1), index),
+            *build_opcode_table(count_opcodes(facts, executions), total),
+        ),
+        marks=_mark_executions(facts, executions, index, total),
+        missing=missing,
+    )
+
+
+def count_opcodes(facts: KernelFacts, executions: npt.NDArray[np.int64]) -> dict[str, int]:
+    """Executed warp instructions by opcode without modifiers, over all launches; only of disassembled code.
+
+    This is what the profiler calls ``sass__inst_executed_per_opcode``.
+    """
+    counts: dict[str, int] = {}
+    for function, first in facts.list_disassembled():
+        instructions = function.instructions
+        if instructions is None:
+            continue
+        part = executions[first : first + len(instructions)]
+        sums = np.bincount(instructions.mnemonic_index, weights=part, minlength=len(instructions.mnemonics))
+        for mnemonic, count in zip(instructions.mnemonics, sums, strict=True):
+            name = facts.opcodes[mnemonic].name
+            counts[name] = counts.get(name, 0) + int(count)
+    return counts
+
+
+def _summarise(counts: dict[WorkClass, int], total: int, uses: tuple[PipeUse, ...]) -> str:
+    arithmetic = sum(counts[one] for one in ARITHMETIC) / total
+    memory = sum(counts[one] for one in MEMORY) / total
+    integer = (counts[WorkClass.INTEGER] + counts[WorkClass.ADDRESS]) / total
+    text = (
+        f"Of {total:,} warp instructions {arithmetic:.0%} are floating-point, tensor and special arithmetic, {integer:.0%} integers and "
+        f"addresses, {memory:.0%} memory accesses"
+    )
+    known = [use for use in uses if use.use_ratio is not None]
+    if known:
+        text += f"; the busiest pipe is {known[0].pipe.title} at {known[0].use_ratio or 0.0:.0%}"
+    return f"{text}."
+
+
+def _mark_executions(
+    facts: KernelFacts, executions: npt.NDArray[np.int64], index: LineIndex, total: int
+) -> tuple[LineMark, ...]:
+    executed = index.sum_by_line(executions)
+    return mark_lines(
+        facts,
+        index,
+        executions,
+        measure="warp instructions",
+        quantity=Quantity.COUNT,
+        describe=lambda line: f"{executed[line] / total:.1%} of the kernel's instructions",
+        most=_MOST_MARKS,
+    )
+
+
+def _list_missing(
+    facts: KernelFacts, uses: tuple[PipeUse, ...], *, has_executions: bool, has_code: bool
+) -> tuple[Missing, ...]:
+    missing = []
+    if not has_executions:
+        missing.append(lack("how often each instruction is executed", "inst_executed", section=_SECTION))
+    if not has_code:
+        missing.append(Missing(what="what the instructions are", why="the code could not be disassembled"))
+    if facts.architecture is None:
+        missing.append(Missing(what="which pipes execute the instructions", why="there is no table for this GPU"))
+    uncounted = [use for use in uses if use.counted_ratio is None and use.pipe.counters]
+    if uncounted:
+        names = tuple(use.pipe.counters[0] for use in uncounted)
+        pipes = ", ".join(use.pipe.title for use in uncounted)
+        missing.append(lack(f"the counted use of {pipes}", *names, section=_PIPES_SECTION, needs_all=True))
+    return tuple(missing)
+
+
+ANALYSIS = Analysis(name=_NAME, order=100, answer=_answer)
