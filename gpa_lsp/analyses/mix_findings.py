@@ -35,7 +35,10 @@ _FUSION_REMEDY = (
     "Write products and sums so that they fuse: a*b + c in one expression, fma(), reassociated polynomials; see that -fmad=false or the "
     "intrinsics __fmul_rn and __fadd_rn do not forbid it."
 )
-_CONVERSION_REMEDY = "Keep a value in one type: loop counters and indices beside floats, literals with the suffix f, narrow types converted once and not per use."
+_CONVERSION_REMEDY = (
+    "Keep a value in one type: no integer counters in expressions of floats, literals with the suffix f, narrow types converted once and not at "
+    "each use."
+)
 _DOUBLE_REMEDY = "Write literals with the suffix f and call the float functions (sqrtf, powf); double arithmetic only where it is needed."
 _OVERHEAD_REMEDY = (
     "Let one index serve several elements: unroll, let a thread compute more than one result, advance pointers instead of computing addresses, "
@@ -140,6 +143,8 @@ def find_doubles(facts: KernelFacts, classes: Mapping[WorkClass, int], total: in
 def find_overhead(classes: Mapping[WorkClass, int], total: int) -> list[Finding]:
     """How much of a numeric kernel is arithmetic, and what the rest is."""
     arithmetic = sum(classes[one] for one in ARITHMETIC)
+    if classes[WorkClass.TENSOR] >= _NUMERIC * total:
+        return []  # one tensor instruction does the work of hundreds; its share says nothing
     if not _NUMERIC * total <= arithmetic < _LITTLE_WORK * total:
         return []
     memory = sum(classes[one] for one in MEMORY)
@@ -147,7 +152,7 @@ def find_overhead(classes: Mapping[WorkClass, int], total: int) -> list[Finding]
     rest = total - arithmetic - memory
     return [
         Finding(
-            text=f"{arithmetic / total:.0%} of the instructions are arithmetic on floats, {memory / total:.0%} access memory; the other "
+            text=f"{arithmetic / total:.0%} of the instructions are floating-point arithmetic, {memory / total:.0%} access memory; the other "
             f"{rest / total:.0%} are integers, addresses ({addressing / total:.0%}), moves and control flow.",
             remedy=_OVERHEAD_REMEDY,
         )

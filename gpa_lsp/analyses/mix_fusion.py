@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.line_sums import LineIndex
 from gpa_lsp.analyses.mix_pipes import PipeUse
 from gpa_lsp.analyses.opcode_rows import mark_by_opcode
 
@@ -56,9 +57,15 @@ class NonFused:
 
 
 def count_non_fused(
-    facts: KernelFacts, executions: npt.NDArray[np.int64], uses: tuple[PipeUse, ...]
+    facts: KernelFacts, executions: npt.NDArray[np.int64], uses: tuple[PipeUse, ...], index: LineIndex
 ) -> tuple[NonFused, ...]:
-    """The types that the kernel computes with, and how much of each is fused."""
+    """The types that the kernel computes with, and how much of each is fused.
+
+    Where the kernel has lines, code without any (divisions, powers and other routines of the vendor) is left out: nobody can fuse that.
+    """
+    has_line = np.array([place.file is not None for place in index.places], dtype=np.bool_)
+    if has_line.any():
+        executions = np.where(has_line[index.line_of], executions, 0)
     busy = {use.pipe.name for use in uses if (use.use_ratio or 0.0) >= _BUSY_ENOUGH}
     found = []
     for name, sums, products, fused, pipes in _TYPES:

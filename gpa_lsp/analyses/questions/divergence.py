@@ -61,7 +61,9 @@ def _summarise(lanes: LaneColumns) -> str:
             f"{int(lanes.part.sum()) / executed:.1f} of {WARP_THREADS} threads take part in an instruction on average"
         )
     if lanes.work is not None:
-        parts.append(f"the guard holds for {int(lanes.work.sum()) / executed:.1f}")
+        average = int(lanes.work.sum()) / executed
+        alone = f"{average:.1f} of {WARP_THREADS} threads take part in an instruction and pass its guard on average"
+        parts.append(f"the guard holds for {average:.1f}" if parts else alone)
     uniform = lanes.uniform_ratio
     if uniform is not None:
         parts.append(f"{uniform:.1%} of the executed branches keep the warp together")

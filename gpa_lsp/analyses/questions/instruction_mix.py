@@ -49,7 +49,7 @@ def _answer(facts: KernelFacts) -> Answer:
     total = sum(counts.values())
     findings = [
         *find_busy_pipes(uses),
-        *find_non_fused(count_non_fused(facts, executions, uses), total, index),
+        *find_non_fused(count_non_fused(facts, executions, uses, index), total, index),
         *find_doubles(facts, counts, total),
         *find_conversions(facts, executions, uses, index, total),
         *find_overhead(counts, total),
