@@ -97,11 +97,11 @@ def describe_idle_ends(
     if not elapsed_cycles or mean_cycles is None:
         return None
     if longest_cycles is None:
-        idle = 1 - mean_cycles / elapsed_cycles
+        idle = (elapsed_cycles - mean_cycles) / elapsed_cycles
         text = f"For {100 * idle:.0f} % of the launch the mean SM has no block: it starts, it ends, or the blocks are divided unevenly."
         weight = Weight.HIGH if idle >= LARGE_RATIO else Weight.PLAIN
         return None if idle < WORTH_TELLING_RATIO else Finding(text=text, weight=weight, share_ratio=idle)
-    idle = 1 - longest_cycles / elapsed_cycles
+    idle = (elapsed_cycles - longest_cycles) / elapsed_cycles
     if idle < WORTH_TELLING_RATIO:
         return None
     return Finding(

@@ -15,6 +15,9 @@ from gpa_lsp.arch.occupancy_curves import (
 BLOCK_SIZES = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
 """Sizes people choose; whole warps."""
 
+_LARGEST = "largest carve-out"
+"""Of a column and a series: the driver gives as much shared memory as there is."""
+
 
 def tabulate_limits(architecture: Architecture, block: BlockShape, occupancy: Occupancy) -> Table:
     """What a block asks for, what it is given, and how many blocks each resource alone would allow."""
@@ -98,7 +101,7 @@ def tabulate_block_sizes(
         Column(name="limited by"),
     ]
     series = [_draw("as it is", curve)]
-    for other, name in ((free, "largest carve-out"), (scaled, "shared memory scaled")):
+    for other, name in ((free, _LARGEST), (scaled, "shared memory scaled")):
         if other is not None:
             columns.append(Column(name=f"occupancy, {name}", quantity=Quantity.RATIO))
             series.append(_draw(name, other))
@@ -125,14 +128,12 @@ def tabulate_registers(
 ) -> tuple[Table, Chart]:
     """Occupancy over the registers of a thread."""
     curve = build_register_curve(architecture, block, carveout_bytes)
-    table = _tabulate_jumps(
-        curve,
-        "Occupancy over the registers of a thread",
-        "registers per thread",
-        now=block.registers_per_thread,
-        quantity=Quantity.COUNT,
-    )
-    return table, _chart("registers", "registers per thread", [_draw("as it is", curve)], block.registers_per_thread)
+    free = None if carveout_bytes is None else _drop_equal(build_register_curve(architecture, block), curve)
+    title = "Occupancy over the registers of a thread"
+    first = Column(name="registers per thread, from", quantity=Quantity.COUNT)
+    table = _tabulate_jumps(curve, free, title, first, now=block.registers_per_thread)
+    series = _draw_both(curve, free)
+    return table, _chart("registers", "registers per thread", series, block.registers_per_thread)
 
 
 def tabulate_shared_memory(
@@ -140,21 +141,19 @@ def tabulate_shared_memory(
 ) -> tuple[Table, Chart]:
     """Occupancy over the shared memory of a block."""
     curve = build_shared_curve(architecture, block, carveout_bytes)
-    series = [_draw("as it is", curve)]
     largest = architecture.occupancy.shared_per_sm_bytes.value
-    note = ""
-    if carveout_bytes is not None and carveout_bytes < largest:
-        free = build_shared_curve(architecture, block)
-        series = [_draw("carve-out as it is set", curve), _draw("largest carve-out", free)]
-        note = (
-            f"With a carve-out of {carveout_bytes:,} bytes, or as much as one block needs; the driver can raise it to {largest:,} at the "
-            "price of L1."
-        )
+    is_set = carveout_bytes is not None and carveout_bytes < largest
+    free = build_shared_curve(architecture, block) if is_set else None
     title = "Occupancy over the shared memory of a block"
-    table = _tabulate_jumps(
-        curve, title, "shared memory per block", now=block.shared_bytes, quantity=Quantity.BYTES, note=note
+    note = (
+        f"With a carve-out of {carveout_bytes:,} bytes, or as much as one block needs; the driver can raise it to {largest:,} at the price "
+        "of L1."
+        if is_set
+        else ""
     )
-    return table, _chart("shared memory", "bytes per block", series, block.shared_bytes)
+    first = Column(name="shared memory per block, from", quantity=Quantity.BYTES)
+    table = _tabulate_jumps(curve, free, title, first, now=block.shared_bytes, note=note)
+    return table, _chart("shared memory", "bytes per block", _draw_both(curve, free), block.shared_bytes)
 
 
 def _build_scaled(architecture: Architecture, block: BlockShape, dynamic_bytes: int) -> OccupancyCurve | None:
@@ -186,22 +185,34 @@ def _note_shared(block: BlockShape, dynamic_bytes: int, *, is_scaled: bool, is_f
 
 
 def _tabulate_jumps(
-    curve: OccupancyCurve, title: str, name: str, *, now: int, quantity: Quantity, note: str = ""
+    curve: OccupancyCurve, free: OccupancyCurve | None, title: str, first: Column, *, now: int, note: str = ""
 ) -> Table:
-    parts = curve.list_jumps()
+    """A row per part on which nothing changes; ``free`` is the same with the largest carve-out, where that differs."""
+    starts = sorted({start for one in (curve, free) if one is not None for start, _, _ in one.list_jumps()})
+    ends = [start - 1 for start in starts[1:]] + [curve.end]
+    columns = [
+        first,
+        Column(name="to", quantity=first.quantity),
+        Column(name="blocks per SM", quantity=Quantity.COUNT),
+        Column(name="warps per SM", quantity=Quantity.WARPS),
+        Column(name="occupancy", quantity=Quantity.RATIO),
+    ]
+    if free is not None:
+        columns.append(Column(name=f"occupancy, {_LARGEST}", quantity=Quantity.RATIO))
     return Table(
         title=title,
-        columns=(
-            Column(name=f"{name}, from", quantity=quantity),
-            Column(name="to", quantity=quantity),
-            Column(name="blocks per SM", quantity=Quantity.COUNT),
-            Column(name="warps per SM", quantity=Quantity.WARPS),
-            Column(name="occupancy", quantity=Quantity.RATIO),
+        columns=tuple(columns),
+        rows=tuple(
+            (start, end, *_describe(curve.at(start))[:3], *(() if free is None else (free.at(start).ratio,)))
+            for start, end in zip(starts, ends, strict=True)
         ),
-        rows=tuple((first, last, *_describe(found)[:3]) for first, last, found in parts),
-        current_row=next((i for i, (first, last, _) in enumerate(parts) if first <= now <= last), None),
+        current_row=next((i for i, end in enumerate(ends) if starts[0] <= now <= end), None),
         note=note,
     )
+
+
+def _draw_both(curve: OccupancyCurve, free: OccupancyCurve | None) -> list[Series]:
+    return [_draw("as it is", curve), *(() if free is None else (_draw(_LARGEST, free),))]
 
 
 def _describe(found: Occupancy) -> tuple[int, int, float, str]:
