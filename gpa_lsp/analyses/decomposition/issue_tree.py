@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import list_kinds
+from gpa_lsp.analyses.decomposition.instruction_rows import view_rows
 from gpa_lsp.analyses.decomposition.issue_slots import IssueSlots, read_issue_slots
 from gpa_lsp.analyses.decomposition.latency_split import QUEUEING
 from gpa_lsp.analyses.decomposition.memory_view import BUSY_RATIO, MemoryView, view_memory
@@ -108,7 +108,7 @@ def _weigh_stalls(time: WarpTime) -> dict[str, float]:
 def _build_reasons(facts: KernelFacts, time: WarpTime, weights: dict[str, float], lost: float) -> list[Node]:
     total, covered = sum(weights.values()), 0.0
     times = {one.state.name: one for one in time.stalls}
-    kinds = list_kinds(facts)
+    rows = view_rows(facts)
     memory: MemoryView | None = None
     nodes: list[Node] = []
     for name, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
@@ -121,10 +121,10 @@ def _build_reasons(facts: KernelFacts, time: WarpTime, weights: dict[str, float]
             memory = view_memory(facts)
             children = _build_memory(memory, ratio * lost)
         if not children:
-            split = split_reason(facts, name, kinds)
+            split = split_reason(facts, name, rows)
             children = [
                 _make_source(
-                    source.label, ratio * lost, split.share_of(source), choose_remedy(facts, split, source, kinds)
+                    source.label, ratio * lost, split.share_of(source), choose_remedy(facts, split, source, rows.kinds)
                 )
                 for source in split.sources
             ]

@@ -6,14 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.analyses.answers import MOST_MARKS, LineMark, Quantity
+from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, sum_by_place
 from gpa_lsp.analyses.facts import KernelFacts
-
-_MOST_ROWS = 20 * MOST_MARKS
-"""Instructions that are looked at; a line of unrolled code has many."""
 
 
 def mark_rows(
     facts: KernelFacts,
+    rows: InstructionRows,
     weights: npt.NDArray[np.float64],
     *,
     measure: str,
@@ -26,6 +25,7 @@ def mark_rows(
 
     Args:
         facts: of the kernel.
+        rows: of the same.
         weights: float64[n], what is shared out, by row.
         measure: what was counted.
         quantity: of the value.
@@ -36,21 +36,11 @@ def mark_rows(
     whole = float(weights.sum())
     if whole <= 0:
         return ()
-    rows = np.flatnonzero(weights)
-    rows = rows[np.argsort(-weights[rows], kind="stable")][:_MOST_ROWS]
-    lines: dict[tuple[str | None, int], list[float]] = {}
-    for row in rows.tolist():
-        place = facts.place(row)
-        key = (None, row) if place is None else (place.file, place.line)
-        held = lines.setdefault(key, [row, 0.0])
-        held[1] += float(weights[row])
-    ordered = sorted(lines.items(), key=lambda item: -item[1][1])[:MOST_MARKS]
+    sums = sum_by_place(rows, weights)
     return tuple(
-        _make_mark(
-            facts, int(row), samples, whole, measure=measure, quantity=quantity, value_of=value_of, text_of=text_of
-        )
-        for _, (row, samples) in ordered
-        if samples / whole >= least_ratio
+        _make_mark(facts, row, weight, whole, measure=measure, quantity=quantity, value_of=value_of, text_of=text_of)
+        for row, weight in zip(sums.rows[:MOST_MARKS].tolist(), sums.weights[:MOST_MARKS].tolist(), strict=True)
+        if weight / whole >= least_ratio
     )
 
 

@@ -14,6 +14,7 @@ from gpa_lsp.analyses.answers import (
     Weight,
 )
 from gpa_lsp.analyses.decomposition.finding_order import order_findings
+from gpa_lsp.analyses.decomposition.instruction_rows import view_rows
 from gpa_lsp.analyses.decomposition.load_traffic import LOAD_COUNTERS
 from gpa_lsp.analyses.decomposition.load_waits import list_wait_pairs
 from gpa_lsp.analyses.decomposition.marks import mark_rows
@@ -100,11 +101,12 @@ def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
         return ()
     size = int(facts.first_rows[-1])
     weights = np.bincount(pairs.load, weights=pairs.samples, minlength=size).astype(np.float64)
-    executions = facts.executions
+    executions, rows = facts.executions, view_rows(facts)
     scale = view.scale
     if scale is None:
         return mark_rows(
             facts,
+            rows,
             weights,
             measure="samples waiting for this load",
             quantity=Quantity.SAMPLES,
@@ -114,6 +116,7 @@ def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
     cycles = np.where(executions > 0, weights * scale.cycles / np.maximum(1, executions), 0.0)
     return mark_rows(
         facts,
+        rows,
         weights,
         measure="cycles waited for this load",
         quantity=Quantity.CYCLES,

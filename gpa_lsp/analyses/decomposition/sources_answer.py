@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from gpa_lsp.analyses.answers import Answer, Bar, Cell, Column, Finding, LineMark, Missing, Quantity, Table, Weight
 from gpa_lsp.analyses.decomposition.finding_order import order_findings
-from gpa_lsp.analyses.decomposition.instruction_kinds import list_kinds
+from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, view_rows
 from gpa_lsp.analyses.decomposition.marks import mark_rows
 from gpa_lsp.analyses.decomposition.queue_pressure import QUEUES, QueueUse, list_queue_use
 from gpa_lsp.analyses.decomposition.reason_notes import choose_remedy, note_reason
@@ -34,8 +33,8 @@ def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
         missing = lack("where warps stall", "smsp__pcsamp_sample_count", section="SourceCounters")
         summary = "Unknown: no stall samples were taken."
         return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
-    kinds = list_kinds(facts)
-    splits = split_stalls(facts, kinds)
+    rows = view_rows(facts)
+    splits = split_stalls(facts, rows)
     if not splits:
         summary = "No warp was seen stalled."
         finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=0.0)
@@ -45,18 +44,18 @@ def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
         analysis=name,
         title=TITLE,
         summary=_summarise(kept, total),
-        findings=order_findings(_find(facts, kept, kinds)),
+        findings=order_findings(_find(facts, kept, rows)),
         bars=tuple(_draw_bars(kept, total)),
-        tables=tuple(table for table in _list_tables(facts, kept, kinds) if table.rows),
-        marks=_mark_causes(facts, kept),
+        tables=tuple(table for table in _list_tables(facts, kept, rows) if table.rows),
+        marks=_mark_causes(facts, kept, rows),
         missing=tuple(_list_missing(facts)),
     )
 
 
-def split_stalls(facts: KernelFacts, kinds: npt.NDArray[np.int16]) -> tuple[StallSplit, ...]:
+def split_stalls(facts: KernelFacts, rows: InstructionRows) -> tuple[StallSplit, ...]:
     """The sources of every reason in which warps were held up, most samples first."""
     reasons = [reason for reason in facts.kernel.reasons if find_warp_state(reason).is_stall]
-    splits = [split_reason(facts, reason, kinds) for reason in reasons]
+    splits = [split_reason(facts, reason, rows) for reason in reasons]
     return tuple(sorted((one for one in splits if one.samples), key=lambda one: (-one.samples, one.reason)))
 
 
@@ -79,7 +78,7 @@ def _summarise(kept: tuple[StallSplit, ...], total: int) -> str:
     return f"{text}, {first.share_of(source):.0%} of it for {source.label}."
 
 
-def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], kinds: npt.NDArray[np.int16]) -> Iterator[Finding]:
+def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> Iterator[Finding]:
     total = facts.kernel.total_samples
     for split in kept:
         share = split.samples / total
@@ -88,12 +87,12 @@ def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], kinds: npt.NDArray[n
         leading = next((source for source in split.sources if source.label != NO_CAUSE), split.sources[0])
         named = [source for source in split.sources[:3] if split.share_of(source) >= _NAMED_RATIO] or split.sources[:1]
         parts = [f"{split.share_of(source):.0%} {source.label}" for source in named]
-        note = note_reason(facts, split, kinds)
+        note = note_reason(facts, split, rows.kinds)
         text = f"{split.reason}, {share:.0%} of all samples: {'; '.join(parts)}.{' ' + note if note else ''}"
         yield Finding(
             text=text,
             weight=Weight.HIGH if share >= _HOLDS_UP_RATIO else Weight.PLAIN,
-            remedy=choose_remedy(facts, split, leading, kinds),
+            remedy=choose_remedy(facts, split, leading, rows.kinds),
             share_ratio=share,
         )
 
@@ -103,12 +102,12 @@ def _draw_bars(kept: tuple[StallSplit, ...], total: int) -> Iterator[Bar]:
         yield Bar(label=split.reason, ratio=split.samples / total, words=split.sources[0].label)
 
 
-def _list_tables(facts: KernelFacts, kept: tuple[StallSplit, ...], kinds: npt.NDArray[np.int16]) -> Iterator[Table]:
+def _list_tables(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> Iterator[Table]:
     yield _tabulate_sources(kept, facts.kernel.total_samples)
     reasons = {split.reason for split in kept}
     for reason in QUEUES:
         if reason in reasons:
-            yield _tabulate_queue(reason, list_queue_use(facts, kinds, reason))
+            yield _tabulate_queue(reason, list_queue_use(facts, rows.kinds, reason))
     if reasons & QUEUES.keys():
         yield _tabulate_units(facts, "How busy what is behind the queues is", QUEUE_UNITS)
     if "math_pipe_throttle" in reasons:
@@ -166,7 +165,7 @@ def _tabulate_units(facts: KernelFacts, title: str, units: tuple[Unit, ...]) -> 
     )
 
 
-def _mark_causes(facts: KernelFacts, kept: tuple[StallSplit, ...]) -> tuple[LineMark, ...]:
+def _mark_causes(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> tuple[LineMark, ...]:
     """The instructions that are blamed, over all reasons kept; the text names the heaviest reason of each."""
     size = int(facts.first_rows[-1])
     by_reason = np.zeros((len(kept), size))
@@ -181,6 +180,7 @@ def _mark_causes(facts: KernelFacts, kept: tuple[StallSplit, ...]) -> tuple[Line
 
     return mark_rows(
         facts,
+        rows,
         weights,
         measure="stalls caused",
         quantity=Quantity.SAMPLES,

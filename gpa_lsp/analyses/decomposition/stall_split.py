@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind, list_kinds
+from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind
+from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, sum_by_place, view_rows
 from gpa_lsp.analyses.decomposition.reasons import SourceRule, find_warp_state
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.blame.model import BlameCategory, Dependency
@@ -111,13 +112,13 @@ def list_causes(facts: KernelFacts, reason: str) -> Causes:
     )
 
 
-def split_reason(facts: KernelFacts, reason: str, kinds: npt.NDArray[np.int16] | None = None) -> StallSplit:
+def split_reason(facts: KernelFacts, reason: str, rows: InstructionRows | None = None) -> StallSplit:
     """The sources of a stall reason by its rule in :data:`~gpa_lsp.analyses.decomposition.reasons.WARP_STATES`.
 
     Args:
         facts: of the kernel.
         reason: as sampled; one without samples has no sources.
-        kinds: of all rows, where they are at hand.
+        rows: of the kernel, where they are at hand.
 
     Returns:
         Sources whose samples add up to those of the reason (conservation).
@@ -125,16 +126,16 @@ def split_reason(facts: KernelFacts, reason: str, kinds: npt.NDArray[np.int16] |
     samples = facts.count_reason(reason)
     if samples == 0:
         return StallSplit(reason=reason, samples=0, sources=())
-    rows = list_kinds(facts) if kinds is None else kinds
-    sources = _RULES[find_warp_state(reason).rule](facts, list_causes(facts, reason), rows)
+    known = view_rows(facts) if rows is None else rows
+    sources = _RULES[find_warp_state(reason).rule](facts, list_causes(facts, reason), known)
     ordered = sorted(sources, key=lambda one: (-one.samples, one.label))
     return StallSplit(reason=reason, samples=samples, sources=tuple(ordered))
 
 
-def _split_by_cause(_facts: KernelFacts, causes: Causes, kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+def _split_by_cause(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
     """By kind of the blamed instruction; waits until an instruction has read its operands are told apart from waits for results."""
     reads = causes.category == BlameCategory.WRITE_AFTER_READ
-    groups = kinds[causes.cause].astype(np.int64) * 2 + reads
+    groups = rows.kinds[causes.cause].astype(np.int64) * 2 + reads
     for group, samples, row in _gather(groups, causes, 2 * len(KINDS)):
         kind = KINDS[group // 2]
         label = f"{kind.value}, until they have read their operands" if group % 2 else kind.value
@@ -151,9 +152,9 @@ _WAIT_WORDS = {
 """How a wait of fixed length depends on its cause, where it is no result; a guard is a predicate, whose latency is the longest of them."""
 
 
-def _split_by_producer(_facts: KernelFacts, causes: Causes, kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+def _split_by_producer(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
     """By kind of the blamed instruction, and whether its result, a guard or only its turn to issue was waited for."""
-    groups = kinds[causes.cause].astype(np.int64) * len(Dependency) + causes.dependency
+    groups = rows.kinds[causes.cause].astype(np.int64) * len(Dependency) + causes.dependency
     merged: dict[str, Source] = {}
     for group, samples, row in _gather(groups, causes, len(KINDS) * len(Dependency)):
         kind, dependency = KINDS[group // len(Dependency)], Dependency(group % len(Dependency))
@@ -168,32 +169,25 @@ def _split_by_producer(_facts: KernelFacts, causes: Causes, kinds: npt.NDArray[n
     yield from _leave_unknown(causes)
 
 
-def _split_by_waiter(_facts: KernelFacts, causes: Causes, kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+def _split_by_waiter(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
     """By kind of the waiting instruction: the one that found its pipe or queue taken is of the kind that takes it."""
-    for group, samples, row in _gather(kinds[causes.use].astype(np.int64), causes, len(KINDS), of_use=True):
+    for group, samples, row in _gather(rows.kinds[causes.use].astype(np.int64), causes, len(KINDS), of_use=True):
         yield Source(label=KINDS[group].value, samples=samples, kind=KINDS[group], row=row)
 
 
-def _split_by_place(facts: KernelFacts, causes: Causes, _kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+def _split_by_place(facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
     """By source line of the blamed instruction, or by the instruction where it has no line."""
-    found: dict[tuple[str | None, int], tuple[float, float, int]] = {}
     size = int(facts.first_rows[-1])
-    by_row = np.bincount(causes.cause, weights=causes.samples, minlength=size)
-    for row in np.flatnonzero(by_row).tolist():
-        place = facts.place(row)
-        key = (None, row) if place is None else (place.file, place.line)
-        total, most, leading = found.get(key, (0.0, 0.0, row))
-        samples = float(by_row[row])
-        found[key] = (total + samples, max(most, samples), row if samples > most else leading)
-    ordered = sorted(found.values(), key=lambda one: (-one[0], one[2]))
-    for total, _, row in ordered[:_MOST_PLACES]:
-        yield Source(label=name_row(facts, row), samples=total, row=row)
-    rest = sum(total for total, _, _ in ordered[_MOST_PLACES:])
+    sums = sum_by_place(rows, np.bincount(causes.cause, weights=causes.samples, minlength=size).astype(np.float64))
+    for row, samples in zip(sums.rows[:_MOST_PLACES].tolist(), sums.weights[:_MOST_PLACES].tolist(), strict=True):
+        yield Source(label=name_row(facts, row), samples=samples, row=row)
+    rest = float(sums.weights[_MOST_PLACES:].sum())
     if rest > 0:
-        yield Source(label=f"{len(ordered) - _MOST_PLACES} other places", samples=rest, row=ordered[_MOST_PLACES][2])
+        label = f"{len(sums.rows) - _MOST_PLACES} other places"
+        yield Source(label=label, samples=rest, row=int(sums.rows[_MOST_PLACES]))
 
 
-def _split_by_function(facts: KernelFacts, causes: Causes, _kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+def _split_by_function(facts: KernelFacts, causes: Causes, _rows: InstructionRows) -> Iterable[Source]:
     """By function section of the instruction that was not there yet."""
     sections = np.searchsorted(facts.first_rows, causes.use, side="right") - 1
     for section, samples, row in _gather(sections, causes, len(facts.kernel.functions), of_use=True):
@@ -207,11 +201,11 @@ def _name_section(facts: KernelFacts, section: int) -> str:
     return f"code of {name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + '…'}"
 
 
-def _split_not(_facts: KernelFacts, causes: Causes, _kinds: npt.NDArray[np.int16]) -> Iterable[Source]:
+def _split_not(_facts: KernelFacts, causes: Causes, _rows: InstructionRows) -> Iterable[Source]:
     yield Source(label="not held up", samples=float(causes.samples.sum()))
 
 
-_RULES: dict[SourceRule, Callable[[KernelFacts, Causes, npt.NDArray[np.int16]], Iterable[Source]]] = {
+_RULES: dict[SourceRule, Callable[[KernelFacts, Causes, InstructionRows], Iterable[Source]]] = {
     SourceRule.BY_CAUSE: _split_by_cause,
     SourceRule.BY_PRODUCER: _split_by_producer,
     SourceRule.BY_WAITER: _split_by_waiter,

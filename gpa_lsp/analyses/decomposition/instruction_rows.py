@@ -1,0 +1,58 @@
+"""What the decomposition knows of every row of a kernel: its kind and its place, as columns."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.decomposition.instruction_kinds import list_kinds
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.line_sums import index_lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionRows:
+    """The n rows of a kernel.
+
+    Attributes:
+        kinds: int16[n] into :data:`~gpa_lsp.analyses.decomposition.instruction_kinds.KINDS`.
+        places: int64[n], the same number for rows of one source line; a row without a line has a number of its own.
+    """
+
+    kinds: npt.NDArray[np.int16] = field(repr=False)
+    places: npt.NDArray[np.int64] = field(repr=False)
+
+
+def view_rows(facts: KernelFacts) -> InstructionRows:
+    """Kind and place of every row."""
+    index = index_lines(facts)
+    has_line = np.array([place.line is not None for place in index.places], dtype=bool)
+    own = len(index.places) + np.arange(len(index.line_of), dtype=np.int64)
+    places = np.where(has_line[index.line_of], index.line_of, own)
+    return InstructionRows(kinds=list_kinds(facts), places=places.astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceSums:
+    """A column summed by place, p places, most first.
+
+    Attributes:
+        weights: float64[p], descending.
+        rows: int64[p], the row with most of each.
+    """
+
+    weights: npt.NDArray[np.float64]
+    rows: npt.NDArray[np.int64]
+
+
+def sum_by_place(rows: InstructionRows, column: npt.NDArray[np.float64]) -> PlaceSums:
+    """Sum a column (float64[n], none negative) by place; places without any are left out."""
+    chosen = np.flatnonzero(column > 0)
+    if not len(chosen):
+        return PlaceSums(weights=np.empty(0), rows=np.empty(0, dtype=np.int64))
+    order = chosen[np.lexsort((chosen, -column[chosen], rows.places[chosen]))]
+    _, firsts = np.unique(rows.places[order], return_index=True)
+    sums = np.add.reduceat(column[order], firsts)
+    leading = order[firsts]
+    ranks = np.lexsort((leading, -sums))
+    return PlaceSums(weights=sums[ranks], rows=leading[ranks].astype(np.int64))
