@@ -211,9 +211,10 @@ def _find_lost_lanes(facts: KernelFacts, lanes: LaneColumns, total: int) -> list
     )
     if lost < _WORTH_NAMING * total:
         return [Finding(text="Hardly a lane stands idle.", weight=Weight.GOOD)]
+    average = (total - lost) / total * WARP_THREADS
     return [
         Finding(
-            text=f"Of {WARP_THREADS} threads {(total - lost) / total * WARP_THREADS:.1f} are busy on average (those of a branch not taken count); the others {why}.",
+            text=f"Of {WARP_THREADS} threads {average:.1f} are busy on average (those of a branch not taken count); the others {why}.",
             weight=Weight.HIGH if bound is not None and bound >= _MATTERS else Weight.PLAIN,
             remedy=_DIVERGENCE_REMEDY,
             share_ratio=bound,

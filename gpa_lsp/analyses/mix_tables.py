@@ -68,7 +68,8 @@ def build_pipe_table(uses: tuple[PipeUse, ...], total: int | None) -> tuple[Tabl
                 Column(name="use, computed", quantity=Quantity.RATIO),
             ),
             rows=tuple(rows),
-            note="Use is of the pipe's rate while the SMs are active (over the whole kernel where only that was counted). Computed use takes one turn per instruction; some instructions take more.",
+            note="Use is of the pipe's rate while the SMs are active (over the whole kernel where only that was counted). Computed use takes one "
+            "turn per instruction; some take more.",
         ),
     )
 
