@@ -5,9 +5,9 @@ The first line says what the kernel comes closest to and what that makes of it; 
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.analyses.answers import Bar
+from gpa_lsp.analyses.answers import Bar, Missing
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Point, Roof, Roofline
-from gpa_lsp.machine.model import ClockBasis, MemoryLevel
+from gpa_lsp.machine.model import ClockBasis, Machine, MemoryLevel
 from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
 from gpa_lsp.render.layout import ELLIPSIS, count_cells, cut
 from gpa_lsp.render.numbers import (
@@ -44,9 +44,21 @@ def describe_roofline(roofline: KernelRoofline) -> tuple[str, str]:
         roofline: of a kernel; all its launches together are described, or its longest where these could not be placed.
     """
     line = choose_roofline(roofline)
-    if line is None or line.binding is None:
-        return _say_nothing(roofline, line)
-    return _describe_nearest(line), _describe_place(roofline, line)
+    if line is None:
+        return _say_nothing((), roofline.machine)
+    return describe_line(line, roofline.machine)
+
+
+def describe_line(line: Roofline, machine: Machine) -> tuple[str, str]:
+    """The two lines of one launch, or of all together.
+
+    Args:
+        line: where it stands.
+        machine: under whose roofs.
+    """
+    if line.binding is None:
+        return _say_nothing(line.missing, machine)
+    return _describe_nearest(line), _describe_place(machine, line)
 
 
 def choose_roofline(roofline: KernelRoofline) -> Roofline | None:
@@ -144,7 +156,7 @@ def _describe_nearest(line: Roofline) -> str:
     return text
 
 
-def _describe_place(roofline: KernelRoofline, line: Roofline) -> str:
+def _describe_place(machine: Machine, line: Roofline) -> str:
     parts = []
     point = find_main_point(line)
     if point is not None:
@@ -153,7 +165,7 @@ def _describe_place(roofline: KernelRoofline, line: Roofline) -> str:
             f"{point.kind} {format_operations_per_s(point.achieved_ops_per_s, point.kind)} "
             f"at {format_intensity(point.intensity, unit)} of {point.level}"
         )
-        ridge = _find_ridge(roofline, point)
+        ridge = _find_ridge(machine, point)
         if ridge is not None:
             side = "left" if point.intensity < ridge else "right"
             parts.append(f"{side} of the ridge point at {format_intensity(ridge, unit)}")
@@ -162,7 +174,7 @@ def _describe_place(roofline: KernelRoofline, line: Roofline) -> str:
         parts.append(f"headroom {format_speedup(headroom)}")
     else:
         parts.append("no headroom with the same work")
-    parts.append(f"roofs at {CLOCK_WORDS[roofline.machine.clocks.basis]}")
+    parts.append(f"roofs at {CLOCK_WORDS[machine.clocks.basis]}")
     return "; ".join(parts)
 
 
@@ -179,18 +191,16 @@ def find_main_point(line: Roofline) -> Point | None:
     return points[-1]
 
 
-def _find_ridge(roofline: KernelRoofline, point: Point) -> float | None:
-    peak = roofline.machine.find_peak(point.kind)
-    bandwidth = roofline.machine.find_bandwidth(point.level)
+def _find_ridge(machine: Machine, point: Point) -> float | None:
+    peak = machine.find_peak(point.kind)
+    bandwidth = machine.find_bandwidth(point.level)
     if peak is None or bandwidth is None or not peak.ops_per_s or not bandwidth.bytes_per_s:
         return None
     return peak.ops_per_s / bandwidth.bytes_per_s
 
 
-def _say_nothing(roofline: KernelRoofline, line: Roofline | None) -> tuple[str, str]:
-    missing = () if line is None else line.missing
+def _say_nothing(missing: Sequence[Missing], machine: Machine) -> tuple[str, str]:
     first = "how close the kernel is to its roofs is unknown"
     if not missing:
-        doubts = roofline.machine.doubts
-        return first, doubts[0] if doubts else ""
+        return first, machine.doubts[0] if machine.doubts else ""
     return first, describe_missing(missing[0])

@@ -40,8 +40,7 @@ class ChartAxes:
             "type": "quantitative",
             "scale": {
                 "type": "log",
-                "domainMin": frame.bottom,
-                "domainMax": {"expr": f"all_peaks ? {frame.highest!r} : {frame.top!r}"},
+                "domain": [frame.bottom, {"expr": f"all_peaks ? {frame.highest!r} : {frame.top!r}"}],
                 "nice": False,
             },
             "title": self._y_title,

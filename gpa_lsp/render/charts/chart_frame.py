@@ -9,7 +9,9 @@ from gpa_lsp.render.charts.roofline_rows import PlacedRow, Row
 _MOST_DECADES = 9
 """Points that lie deeper below the highest roof are in the tables, but not on the chart: one such point would flatten all the others."""
 
-_LETTER_PIXELS = 6.2
+LETTER_PIXELS = 6.2
+"""Width of a letter of a name, about."""
+
 _LINE_PIXELS = 13
 _NAME_LETTERS = 34
 _PLANE_PIXELS = (720, 440)
@@ -96,7 +98,7 @@ def place_names(
         name = by_id[points[index]["row"]].name
         name = name if len(name) <= _NAME_LETTERS else name[: _NAME_LETTERS - 1] + "…"
         x, y = frame.place(points[index])
-        box = (x + 13, y - _LINE_PIXELS / 2, x + 13 + _LETTER_PIXELS * len(name), y + _LINE_PIXELS / 2)
+        box = (x + 13, y - _LINE_PIXELS / 2, x + 13 + LETTER_PIXELS * len(name), y + _LINE_PIXELS / 2)
         if box[2] <= _PLANE_PIXELS[0] + 40 and not any(_overlap(box, other) for other in taken):
             taken.append(box)
             named[index] = name
@@ -122,7 +124,7 @@ def _find_peak_labels(roofs: Sequence[Row], kinds: Set[str], frame: ChartFrame) 
     for roof in roofs:
         if "limit" in roof and roof["name"] in kinds:
             x, y = frame.place({"x": frame.right, "y": roof["limit"]})
-            found.append((x - _LETTER_PIXELS * len(roof["words"]), y - _LINE_PIXELS - 4, x + 40, y + 2))
+            found.append((x - LETTER_PIXELS * len(roof["words"]), y - _LINE_PIXELS - 4, x + 40, y + 2))
     return found
 
 

@@ -8,6 +8,7 @@ What is shown is decided by parameters, which a page sets as signals (``view.sig
 
 * ``shown_rows``: ids of the kernels and launches drawn (``k0``, ``k0.3``; ``b0`` of the profile before);
 * ``focused_row``: the one that stands out, with its name and its way up to its roofs; null for none;
+* ``related_rows``: ids that stay as strong as the one in focus: what it was before;
 * ``drawn_levels``, ``drawn_kinds``: levels and types drawn, roofs as well as points;
 * ``all_peaks``: also draw the peaks of the other types;
 * ``show_movements``: also draw where suggestions would take the points (of the row in focus, if there is one);
@@ -140,6 +141,7 @@ def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: 
         "params": [
             {"name": "shown_rows", "value": shown},
             {"name": "focused_row", "value": None},
+            {"name": "related_rows", "value": []},
             {"name": "drawn_levels", "value": levels or [bandwidth.value for bandwidth in LEVEL_COLOURS]},
             {"name": "drawn_kinds", "value": kinds or _list_roof_kinds(roofs)},
             {"name": "all_peaks", "value": False},

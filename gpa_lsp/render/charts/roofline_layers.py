@@ -4,16 +4,18 @@ import math
 from typing import Any
 
 from gpa_lsp.render.charts.chart_axes import ChartAxes, Layer
-from gpa_lsp.render.charts.chart_frame import ChartFrame
+from gpa_lsp.render.charts.chart_frame import LETTER_PIXELS, ChartFrame
 from gpa_lsp.render.charts.roof_layers import draw_diagonals, draw_peaks, draw_ridges, name_diagonals, name_peaks
 
 _IS_SHOWN = "indexof(shown_rows, datum.row) >= 0 && indexof(drawn_levels, datum.level) >= 0 && indexof(drawn_kinds, datum.kind) >= 0"
 _IS_ARROW_SHOWN = (
     f"{_IS_SHOWN} && (datum.measured || show_movements && (!isValid(focused_row) || focused_row === datum.row))"
 )
-_IS_QUIET = "isValid(focused_row) && focused_row !== datum.row"
+_IS_QUIET = "isValid(focused_row) && focused_row !== datum.row && indexof(related_rows, datum.row) < 0"
 _ARROW_HEAD = "M0,0L0.7,2L0,1.5L-0.7,2Z"
 """Upright, its tip where the arrow ends."""
+_LEAST_WIDTH = 480
+"""Pixels of the plane below which names would cover one another."""
 _ROW_FIELDS = ["kernel", "launch", "seconds", "time", "before", "whole"]
 
 
@@ -181,9 +183,14 @@ def _draw_points(axes: ChartAxes, legends: dict[str, Any]) -> Layer:
 def _draw_names(axes: ChartAxes, *, is_focus: bool) -> Layer:
     """Names where there is room; of the row in focus, right of its rightmost point of each type."""
     side: Layer = {"align": "left", "dx": 13}
-    chosen: list[Layer] = [{"filter": f"isValid(datum.name) && !isValid(focused_row) && {_IS_SHOWN}"}]
+    frame = axes.frame
+    across = f"log(datum.x / {frame.left!r}) / log({frame.right!r} / {frame.left!r}) * width"
+    chosen: list[Layer] = [
+        {"filter": f"isValid(datum.name) && !isValid(focused_row) && width > {_LEAST_WIDTH} && {_IS_SHOWN}"},
+        {"filter": f"{across} + 13 + {LETTER_PIXELS} * length(datum.name) < width + 20"},
+    ]
     if is_focus:
-        middle = f"datum.x > {math.sqrt(axes.frame.left * axes.frame.right)!r}"
+        middle = f"datum.x > {math.sqrt(frame.left * frame.right)!r}"
         # Right of the middle of the plane a long name has no room on its right.
         side = {"align": {"expr": f"{middle} ? 'right' : 'left'"}, "dx": {"expr": f"{middle} ? 0 : 13"}}
         side["dy"] = {"expr": f"{middle} ? -17 : 0"}

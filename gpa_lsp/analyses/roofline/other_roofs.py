@@ -1,0 +1,39 @@
+"""A roofline under other roofs than its own: measured ones, or those of another GPU. What was done stays as it was counted."""
+
+from collections.abc import Callable
+
+from gpa_lsp.analyses.roofline.under_roofs import build_roofline
+from gpa_lsp.analyses.roofline.work import Work
+from gpa_lsp.analyses.roofline_model import KernelRoofline, Roofline
+from gpa_lsp.machine.ceilings import HBM_CEILING
+from gpa_lsp.machine.model import Machine, MemoryLevel
+
+
+def place_under(roofline: KernelRoofline, choose_machine: Callable[[Machine], Machine]) -> KernelRoofline:
+    """The same work under other roofs.
+
+    Args:
+        roofline: of a kernel; all its launches go under the roofs of its longest one, since the clocks of the others are not kept.
+        choose_machine: from its machine to the one whose roofs are wanted.
+
+    Raises:
+        InputError: what ``choose_machine`` raises.
+    """
+    machine = choose_machine(roofline.machine)
+    return KernelRoofline(
+        machine=machine,
+        whole=None if roofline.whole is None else _place(roofline.whole, machine),
+        launches=tuple(_place(launch, machine) for launch in roofline.launches),
+        left_out=roofline.left_out,
+    )
+
+
+def _place(line: Roofline, machine: Machine) -> Roofline:
+    work = Work(
+        duration_s=line.duration_s,
+        operations={count.kind: count for count in line.operations},
+        traffic={traffic.level: traffic for traffic in line.traffic},
+        warp_instructions=line.warp_instructions,
+    )
+    ceiling = next((roof.ceiling_ratio for roof in line.roofs if roof.level is MemoryLevel.DRAM), HBM_CEILING)
+    return build_roofline(line.launch_index, work, machine, ceiling)

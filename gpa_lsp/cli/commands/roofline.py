@@ -1,0 +1,175 @@
+"""``gpa-lsp roofline``: where kernels stand under the roofs of their machine."""
+
+import argparse
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import InputError
+
+if TYPE_CHECKING:
+    from gpa_lsp.machine.model import Machine
+    from gpa_lsp.report.model import KernelReport, Report
+
+_SUFFIXES = (".html", ".svg", ".png")
+_DEFAULT_TOP = 10
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_input_arguments(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=_parse_output,
+        help="write an interactive page (.html) or a picture (.svg, .png) instead of printing",
+    )
+    parser.add_argument(
+        "--before", metavar="PATH", type=Path, help="the same program before a change: kernels get arrows"
+    )
+    parser.add_argument(
+        "--view",
+        choices=("time", "instructions"),
+        default="time",
+        help="axes: operations per second over operations per byte (the default), or warp instructions over those per transaction",
+    )
+    parser.add_argument(
+        "--dark", action="store_true", help="pictures: on dark ground (the page follows the reader's system)"
+    )
+    parser.add_argument(
+        "--roofs", metavar="FILE", type=Path, help="measured roofs in place of theoretical ones, from gpa-lsp calibrate"
+    )
+    parser.add_argument(
+        "--machine", metavar="NAME", help="roofs of this GPU by name, at its boost clock, in place of the one it ran on"
+    )
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=_parse_count,
+        default=_DEFAULT_TOP,
+        help=f"text: no more than N kernels, those of most time (default: {_DEFAULT_TOP}; 0 for all)",
+    )
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    choose_machine = _choose_roofs(arguments)  # a bad name or file is told before the work, not after it
+    report = _put_under(load_report(arguments, terminal), choose_machine)
+    before = None
+    if arguments.before is not None:
+        one = copy.copy(arguments)
+        one.paths = [arguments.before]
+        before = _put_under(load_report(one, terminal), choose_machine)
+    if arguments.output is None:
+        terminal.print_safely(lambda: _print(report, before, arguments, terminal))
+    else:
+        _write_file(report, before, arguments)
+        for problem in (*report.problems, *(before.problems if before is not None else ())):
+            terminal.complain(f"{problem.severity.value}: {problem}")
+    return choose_exit_code(report) or (choose_exit_code(before) if before is not None else 0)
+
+
+def _print(report: "Report", before: "Report | None", arguments: argparse.Namespace, terminal: Terminal) -> None:
+    from gpa_lsp.render.charts.roofline_chart import RooflineView  # loads numpy, which --help and --version do without
+    from gpa_lsp.render.roofline_report import render_rooflines
+
+    lines = render_rooflines(
+        report,
+        name_places(arguments),
+        terminal.width,
+        before=before,
+        view=RooflineView(arguments.view),
+        max_kernels=arguments.top or None,
+    )
+    terminal.write_lines(lines)
+
+
+def _write_file(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> None:
+    content = _draw(report, before, arguments)
+    try:
+        arguments.output.write_bytes(content)
+    except OSError as error:
+        message = f"cannot be written: {error.strerror or error}"
+        raise InputError(message, path=arguments.output, remedy="choose another file") from error
+
+
+def _draw(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> bytes:
+    from gpa_lsp.render.charts.roofline_chart import RooflineView, build_roofline_chart
+
+    view = RooflineView(arguments.view)
+    suffix = arguments.output.suffix.lower()
+    if suffix == ".html":
+        from gpa_lsp.render.roofline_page.page import render_roofline_page
+
+        return render_roofline_page(report, before=before, view=view).encode("utf-8", errors="backslashreplace")
+    from gpa_lsp.render.charts.pictures import draw_png, draw_svg  # brings a JavaScript engine
+
+    spec = build_roofline_chart(report.kernels, before=() if before is None else before.kernels, view=view)
+    if suffix == ".svg":
+        return draw_svg(spec, dark=arguments.dark).encode("utf-8", errors="backslashreplace")
+    return draw_png(spec, dark=arguments.dark)
+
+
+def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine] | None":
+    """From a kernel's machine to the one whose roofs were asked for; None for its own."""
+    if arguments.machine is None and arguments.roofs is None:
+        return None
+    from gpa_lsp.machine.empirical import apply_roofs, read_roofs
+    from gpa_lsp.machine.find import find_machine_by_name
+
+    other = None if arguments.machine is None else find_machine_by_name(arguments.machine)
+    measured = None if arguments.roofs is None else read_roofs(arguments.roofs)
+
+    def choose(machine: "Machine") -> "Machine":
+        chosen = machine
+        if other is not None:
+            doubt = f"These are the roofs of {other.name} at its boost clock; the kernel ran on {machine.name}."
+            chosen = replace(other, doubts=(doubt, *other.doubts))
+        return chosen if measured is None else apply_roofs(chosen, measured, any_device=True)
+
+    return choose
+
+
+def _put_under(report: "Report", choose_machine: "Callable[[Machine], Machine] | None") -> "Report":
+    if choose_machine is None:
+        return report
+    return replace(report, kernels=tuple(_put_kernel_under(kernel, choose_machine) for kernel in report.kernels))
+
+
+def _put_kernel_under(kernel: "KernelReport", choose_machine: "Callable[[Machine], Machine]") -> "KernelReport":
+    from gpa_lsp.analyses.roofline.other_roofs import place_under
+
+    if kernel.analyses is None or kernel.analyses.roofline is None:
+        return kernel
+    roofline = place_under(kernel.analyses.roofline, choose_machine)
+    # The arrows of suggestions end under the old roofs.
+    answers = tuple(replace(answer, movements=()) for answer in kernel.analyses.answers)
+    return replace(kernel, analyses=replace(kernel.analyses, roofline=roofline, answers=answers))
+
+
+def _parse_output(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in _SUFFIXES:
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(_SUFFIXES)}")
+    return path
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
+
+
+COMMAND = Command(
+    summary="show where kernels stand under the roofs of their machine",
+    description=(
+        "Show for each kernel which roof it comes closest to, its intensity and rate for every type of operation and level of the memory, and "
+        "what was not measured. Prints text, or writes an interactive page or a picture."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)
