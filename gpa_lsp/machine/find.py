@@ -43,7 +43,7 @@ def find_machine(device: Device, architecture: Architecture | None, launch: Laun
     gpu = KnownGpu(
         name=device.name or "unknown GPU",
         compute_capability=device.compute_capability,
-        sm_count=device.sm_count,
+        sm_count=device.sm_count if device.sm_count is not None or product is None else product.sm_count,
         architecture=architecture,
         launch=usable,
         clocks=clocks,

@@ -1,0 +1,42 @@
+"""Devices and launches to find machines of, a line each."""
+
+from collections.abc import Mapping
+
+from gpa_lsp.profile.model import Device, Launch, Metric, MetricScalar
+
+
+def make_device(
+    name: str | None = "NVIDIA A40",
+    capability: tuple[int, int] | None = (8, 6),
+    sm_count: int | None = 84,
+    **attributes: MetricScalar,
+) -> Device:
+    """A device with attributes named without ``device__attribute_``."""
+    clock = attributes.get("clock_rate")
+    return Device(
+        name=name,
+        compute_capability=capability,
+        sm_count=sm_count,
+        sm_clock_hz=float(clock) * 1e3 if isinstance(clock, int | float) else None,
+        attributes={f"device__attribute_{key}": value for key, value in attributes.items()},
+    )
+
+
+def make_launch(device: Device, metrics: Mapping[str, MetricScalar], failure: str | None = None) -> Launch:
+    return Launch(
+        index=0,
+        mangled_name="k",
+        plain_name="k",
+        demangled_name="k",
+        module_id=None,
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        device=device,
+        created_unix_s=None,
+        context_id=None,
+        stream_id=None,
+        metrics={name: Metric(name=name, value=value) for name, value in metrics.items()},
+        samples=None,
+        samples_truncated=False,
+        failure=failure,
+    )
