@@ -1,0 +1,21 @@
+"""Facts of kernels written as text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpa_lsp.analyses.facts import KernelFacts, build_facts
+from gpa_lsp.blame.blame import blame_kernel
+from tests.kernel.written import write_kernel
+
+
+def write_facts(
+    text: str, metrics: Mapping[str, float] | None = None, *, blamed: bool = True, **options: Any
+) -> KernelFacts:
+    """The facts of a kernel in the notation of :mod:`tests.kernel.written`."""
+    kernel = write_kernel(text, metrics=metrics, **options)
+    return build_facts(kernel, blame_kernel(kernel) if blamed else None, None)
+
+
+def name_state(state: str) -> str:
+    """The aggregate of a warp state."""
+    return f"smsp__average_warps_issue_stalled_{state}_per_issue_active.ratio"
