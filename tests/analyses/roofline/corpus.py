@@ -1,0 +1,55 @@
+"""Launches of the corpus of real reports, joined once."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+
+from gpa_lsp.analyses.roofline.instructions import count_launch
+from gpa_lsp.analyses.roofline.throughput import Basis
+from gpa_lsp.analyses.roofline.totals import read_span
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.machine.find import find_machine
+from gpa_lsp.profile.model import Launch
+from gpa_lsp.profile.read import read_profile
+from tests.conftest import find_corpus
+
+CORPUS = find_corpus()
+REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A launch that has numbers, with its kernel and what shares are recomputed from."""
+
+    kernel: Kernel
+    launch: Launch
+    basis: Basis
+
+
+@cache
+def read_kernels(name: str) -> tuple[Kernel, ...]:
+    """The kernels of a report."""
+    assert CORPUS is not None
+    kernels, _ = join_profile(read_profile(CORPUS / "ncu" / name))
+    return kernels
+
+
+@cache
+def list_measured(name: str) -> tuple[Measured, ...]:
+    """The launches of a report that have numbers."""
+    found = []
+    for kernel in read_kernels(name):
+        for launch in kernel.launches:
+            span, machine = read_span(launch), find_machine(launch.device, kernel.architecture, launch)
+            if span is None or machine is None:
+                continue
+            basis = Basis(
+                launch=launch,
+                span=span,
+                machine=machine,
+                architecture=kernel.architecture,
+                executions=count_launch(kernel, launch, len(kernel.launches)),
+            )
+            found.append(Measured(kernel=kernel, launch=launch, basis=basis))
+    return tuple(found)
