@@ -1,6 +1,7 @@
 """Markdown of advice: tables hold together whatever names and hints contain, and details are folded."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -57,6 +58,15 @@ def test_the_summary_has_every_piece_of_advice_with_its_category() -> None:
         "| **1.39×** | 1.34× to 1.43× | 1.87× | Unroll the loop (`loop_unrolling`) | code | 67.7 %"
     )
     assert [re.search(r"\| (code|parallel|binary) \|", row)[1] for row in rows[-2:]] == ["parallel", "binary"]  # type: ignore[index]
+
+
+def test_a_place_in_the_list_that_the_estimate_does_not_explain_is_explained() -> None:
+    kernel = make_advised()
+    assert kernel.advice is not None
+    first, *others = kernel.advice.advice
+    moved = replace(first, rank_reason="comes before larger estimates, because 5 * 5 > 3")
+    lines = show(build_report(replace(kernel, advice=replace(kernel.advice, advice=(moved, *others)))))
+    assert lines.count("- Place in the list: comes before larger estimates, because 5 \\* 5 \\> 3") == 1
 
 
 def test_limits() -> None:

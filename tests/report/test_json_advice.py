@@ -254,6 +254,7 @@ _advice = st.builds(
     hint=_texts,
     caveats=st.lists(_texts, max_size=2).map(tuple),
     reasons=st.lists(_texts, max_size=2).map(tuple),
+    rank_reason=_texts,
 )
 _silences = st.builds(Silence, optimizer=_texts, stage=st.sampled_from(SilenceStage), message=_texts)
 _units = st.builds(UnitUse, name=_texts, achieved_ratio=st.floats(0, 2), ceiling_ratio=st.floats(0, 1))

@@ -1,0 +1,66 @@
+"""Fences ``starlight``: what Starlight's table says of a kernel::
+
+    roof FP32 1.2T of 10T
+    roof DRAM 1.333T of 2T
+    count issued 80
+    k.cu:4  64.0 %  Poor memory usage  500  2.00x  2.40T  below the roof 2.40T
+    says ~ memory-bound
+    suggests Loop unroll ~ words of the movement
+
+Lines ``roof`` are those of :mod:`tests.cases.roofline_lines`. ``count`` lines are where the samples count, all of them, in any order. Then the lines
+of the kernel that gain most, all of them, in their order: place, Equation 2, bottleneck, stalls, Equation 3, and, with a roofline, Equation 4 and
+what is left of it below the roof. ``says`` demands words of a finding, ``suggests`` a suggestion of Table 1 and words of how it moves the kernel.
+"""
+
+from gpa_lsp.analyses.answers import Answer, Table
+from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.questions.starlight import answer_starlight
+from gpa_lsp.blame.model import KernelBlame
+from gpa_lsp.kernel.model import Kernel
+from tests.cases.roofline_lines import split_roofs
+
+
+def check_starlight(kernel: Kernel, blame: KernelBlame, text: str) -> None:
+    """Compare Starlight's answer about a kernel below the roofs of a fence with the fence.
+
+    Raises:
+        AssertionError: anything differs; the message is what is said.
+    """
+    roofline, lines = split_roofs(text)
+    answer = answer_starlight(build_facts(kernel, blame, roofline))
+    counts, estimates = _describe_counts(answer), _describe_estimates(answer)
+    findings = [finding.text for finding in answer.findings]
+    suggestions = {str(row[1]): str(row[6]) for row in answer.tables[0].rows}
+    told = "\n".join(["This is what is said:", *counts, *estimates, *findings, str(suggestions)])
+    written = [" ".join(line.split()) for line in lines]
+    demanded = [line for line in written if line.startswith(("says ~ ", "suggests "))]
+    assert sorted(line for line in written if line.startswith("count ")) == sorted(counts), told
+    assert [line for line in written if not line.startswith("count ") and line not in demanded] == estimates, told
+    for line in demanded:
+        what, _, words = line.partition(" ~ ")
+        if what == "says":
+            assert any(words in finding for finding in findings), told
+        else:
+            assert words in suggestions[what.removeprefix("suggests ")], told
+
+
+def _find(answer: Answer, title: str) -> Table | None:
+    return next((table for table in answer.tables if table.title == title), None)
+
+
+def _describe_counts(answer: Answer) -> list[str]:
+    parts = _find(answer, "Where the samples count")
+    return [] if parts is None else [f"count {name} {count}" for name, count, _ in parts.rows]
+
+
+def _describe_estimates(answer: Answer) -> list[str]:
+    table = _find(answer, "Starlight's hot lines")
+    found = []
+    for place, share, bottleneck, removed, speedup, rate, below in () if table is None else table.rows:
+        assert isinstance(share, float)
+        assert isinstance(speedup, float)
+        words = f"{place} {100 * share:.1f} % {bottleneck} {removed} {speedup:.2f}x"
+        if isinstance(rate, float) and isinstance(below, float):
+            words += f" {rate / 1e12:.2f}T below the roof {below / 1e12:.2f}T"
+        found.append(words)
+    return found
