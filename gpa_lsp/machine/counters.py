@@ -15,6 +15,10 @@ from gpa_lsp.profile.model import Device, Launch
 SECTOR_BYTES = 32
 """A sector, the unit L2 and L1 count in."""
 
+_LARGEST = 1e25
+"""No count, rate or attribute of a GPU is as large; broken files hold such."""
+_MOST_SLICES = 10_000
+
 _PEAK_METRICS: tuple[tuple[OperationKind, str, float], ...] = (
     (OperationKind.FP32, "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained", 2),
     (OperationKind.FP64, "sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained", 2),
@@ -51,10 +55,10 @@ class CounterPeak:
 
 
 def read_positive(launch: Launch, *names: str) -> tuple[str, float] | None:
-    """The first of these metrics that is above zero, with its name; None when there is none. A launch that failed holds zeros."""
+    """The first of these metrics that is above zero, with its name; None when there is none. Launches that failed hold zeros."""
     for name in names:
         value = launch.read_number(name)
-        if value is not None and value > 0:
+        if value is not None and 0 < value < _LARGEST:
             return name, value
     return None
 
@@ -106,7 +110,7 @@ def count_l2_slices(launch: Launch) -> float | None:
     """
     for name in ("lts__cycles_elapsed", "lts__t_sectors"):
         total, average = launch.read_number(f"{name}.sum"), launch.read_number(f"{name}.avg")
-        if total is not None and average is not None and average > 0 and total > 0:
+        if total is not None and average is not None and 0 < average <= total <= average * _MOST_SLICES:
             return float(round(total / average))
     capability = launch.device.compute_capability
     if capability is None or capability[0] > 9:
@@ -120,4 +124,4 @@ def read_attribute(device: Device, name: str) -> float | None:
     if value is None or isinstance(value, str):
         return None
     number = float(value)
-    return number if 0 < number < float("inf") else None
+    return number if 0 < number < _LARGEST else None
