@@ -131,12 +131,12 @@ def list_l1_sets(l1_bytes: int) -> tuple[int, ...]:
 
 
 def list_common_sets(l2_bytes: int, free_bytes: int) -> tuple[int, ...]:
-    """Working sets of the whole GPU, in bytes: from 1 MiB to eight times L2 (at least 512 MiB), at most half of what is free.
+    """Working sets of the whole GPU, in bytes: from 1 MiB to sixteen times L2 (at least 512 MiB), at most half of what is free.
 
     >>> list_common_sets(4 << 20, 8 << 30)[0], list_common_sets(4 << 20, 8 << 30)[-1]
     (1048576, 536870912)
     """
-    return _double(1 << 20, min(max(8 * l2_bytes, 512 << 20), free_bytes // 2))
+    return _double(1 << 20, min(max(16 * l2_bytes, 512 << 20), free_bytes // 2))
 
 
 def _double(first: int, last: int) -> tuple[int, ...]:

@@ -1,0 +1,140 @@
+"""What a calibration found, for a terminal: measured rates beside the theoretical ones."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.render.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
+from gpa_lsp.render.numbers import (
+    format_bytes,
+    format_bytes_per_s,
+    format_hz,
+    format_operations_per_s,
+    format_percent,
+    format_significant,
+)
+
+if TYPE_CHECKING:
+    from gpa_lsp.calibration.calibrate import Calibration
+
+_COLUMNS = (
+    Column(title="roof", align=Align.LEFT),
+    Column(title="measured"),
+    Column(title="per cycle"),
+    Column(title="theoretical"),
+    Column(title="reached"),
+    Column(title="spread"),
+    Column(title="how", align=Align.LEFT, can_shrink=True),
+)
+
+
+def render_calibration(found: "Calibration", machine: Machine | None, width: int | None) -> Iterator[Line]:
+    """Every roof that was measured, the sweeps, and what has no figure.
+
+    Args:
+        found: the calibration.
+        machine: the same GPU's theoretical roofs at the clocks that were measured; None where they are not known.
+        width: of the terminal.
+    """
+    facts, roofs = found.facts, found.roofs
+    capability = ".".join(str(part) for part in facts.compute_capability)
+    yield text_line(f"{facts.name}: compute capability {capability}, {facts.sm_count} SMs", Style.TITLE)
+    clock = "SM clock unknown" if roofs.sm_hz is None else f"SMs at {format_hz(roofs.sm_hz)} while measured"
+    yield text_line(f"  {clock}; driver for CUDA {facts.driver_version}")
+    yield ()
+    yield from lay_out_table(_COLUMNS, [*_list_peaks(found, machine), *_list_bandwidths(found, machine)], width=width)
+    yield from _render_sweep(
+        "L1, by working set of one SM", [(p.working_set_bytes, p.rate.per_s) for p in found.l1_sweep], width
+    )
+    yield from _render_sweep(
+        "L2 and DRAM, by working set of the GPU",
+        [(p.working_set_bytes, p.rate.per_s) for p in found.common_sweep],
+        width,
+    )
+    if not found.skipped:
+        return
+    yield ()
+    yield text_line("Without a figure", Style.HEADING)
+    for skip in found.skipped:
+        yield from hang(((f"  {skip.what}: ", Style.TITLE), (skip.why, Style.PLAIN)), width)
+
+
+def _list_peaks(found: "Calibration", machine: Machine | None) -> Iterator[Sequence[Span]]:
+    for peak in found.roofs.peaks:
+        roof = None if machine is None else machine.find_peak(peak.kind)
+        yield _make_row(
+            name=peak.kind.value,
+            measured=format_operations_per_s(peak.ops_per_s, peak.kind),
+            per_cycle=peak.ops_per_cycle,
+            theoretical=None
+            if roof is None or roof.ops_per_s is None
+            else format_operations_per_s(roof.ops_per_s, peak.kind),
+            reached_ratio=None if roof is None or not roof.ops_per_s else peak.ops_per_s / roof.ops_per_s,
+            spread_ratio=peak.spread_ratio,
+            how=_describe_kind(peak.kind),
+        )
+
+
+def _list_bandwidths(found: "Calibration", machine: Machine | None) -> Iterator[Sequence[Span]]:
+    for bandwidth in found.roofs.bandwidths:
+        roof = None if machine is None else machine.find_bandwidth(bandwidth.level)
+        size = bandwidth.working_set_bytes
+        yield _make_row(
+            name=bandwidth.level.value,
+            measured=format_bytes_per_s(bandwidth.bytes_per_s),
+            per_cycle=bandwidth.bytes_per_cycle,
+            theoretical=None if roof is None or roof.bytes_per_s is None else format_bytes_per_s(roof.bytes_per_s),
+            reached_ratio=None if roof is None or not roof.bytes_per_s else bandwidth.bytes_per_s / roof.bytes_per_s,
+            spread_ratio=bandwidth.spread_ratio,
+            how="reads" if size is None else f"reads of {format_bytes(size)}{_name_owner(bandwidth.level)}",
+        )
+
+
+def _name_owner(level: MemoryLevel) -> str:
+    return " per SM" if level is MemoryLevel.L1 else ""
+
+
+def _describe_kind(kind: OperationKind) -> str:
+    if kind.is_tensor:
+        return "mma of one warp, dense"
+    return "one instruction, 8 chains per thread"
+
+
+def _make_row(
+    *,
+    name: str,
+    measured: str,
+    per_cycle: float | None,
+    theoretical: str | None,
+    reached_ratio: float | None,
+    spread_ratio: float | None,
+    how: str,
+) -> Sequence[Span]:
+    texts = (
+        name,
+        measured,
+        "–" if per_cycle is None else format_significant(per_cycle, 4),
+        theoretical or "–",
+        "–" if reached_ratio is None else format_percent(reached_ratio),
+        "–" if spread_ratio is None else format_percent(spread_ratio),
+        how,
+    )
+    return [(text, Style.PLAIN) for text in texts]
+
+
+def _render_sweep(title: str, points: Sequence[tuple[int, float]], width: int | None) -> Iterator[Line]:
+    if not points:
+        return
+    yield ()
+    yield text_line(title, Style.HEADING)
+    columns = (Column(title="working set"), Column(title="read"), Column(title="", align=Align.LEFT))
+    most = max(rate for _, rate in points)
+    rows: list[Sequence[Span]] = [
+        (
+            (format_bytes(size), Style.PLAIN),
+            (format_bytes_per_s(rate), Style.PLAIN),
+            ("█" * max(1, round(30 * rate / most)), Style.PLAIN),
+        )
+        for size, rate in points
+    ]
+    yield from lay_out_table(columns, rows, width=width)
