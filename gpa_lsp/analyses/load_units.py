@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.occupancy_launch import read_amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +50,16 @@ _MEASURES = (
 )
 
 
+_MOST_UNITS = 1e6
+"""No GPU has more units of a kind, so that no mean is a smaller part of the largest."""
+
+
 def measure_units(facts: KernelFacts) -> tuple[UnitLoad, ...]:
     """Every measure of the longest launch with a mean and a maximum, from SMs to DRAM."""
     found = []
     for unit, measure, metric, suffix in _MEASURES:
-        least, mean, most = (facts.metric(f"{metric}.{rollup}{suffix}") for rollup in ("min", "avg", "max"))
-        if mean is None or most is None or not 0 <= mean <= most * (1 + 1e-6):
+        least, mean, most = (read_amount(facts, f"{metric}.{rollup}{suffix}") for rollup in ("min", "avg", "max"))
+        if mean is None or most is None or not mean / (1 + 1e-6) <= most <= mean * _MOST_UNITS:
             continue
         found.append(UnitLoad(unit=unit, measure=measure, metric=metric + suffix, least=least, mean=mean, most=most))
     return tuple(found)

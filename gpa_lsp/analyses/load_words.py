@@ -6,6 +6,7 @@ from gpa_lsp.analyses.answers import Finding, Weight
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.load_units import UnitLoad, find_unit
 from gpa_lsp.analyses.load_waves import Waves
+from gpa_lsp.analyses.occupancy_launch import read_amount
 
 WORTH_TELLING_RATIO = 0.05
 """Less is not worth a word."""
@@ -144,7 +145,7 @@ def _describe_sms(sms: UnitLoad, instructions: UnitLoad | None, elapsed_cycles: 
 
 
 def _describe_memory(facts: KernelFacts, load: UnitLoad) -> Finding:
-    busiest = facts.metric(f"{load.metric.split('.')[0]}.max.pct_of_peak_sustained_elapsed")
+    busiest = read_amount(facts, f"{load.metric.split('.')[0]}.max.pct_of_peak_sustained_elapsed")
     is_busy = busiest is not None and busiest >= BUSY_PERCENT
     text = f"The busiest of the {load.unit} has {load.excess:.2f} times the mean ({load.measure})"
     if busiest is not None:

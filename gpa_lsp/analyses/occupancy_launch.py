@@ -56,6 +56,12 @@ class LaunchShape:
         return self.cluster_blocks * self.most_clusters
 
 
+def read_amount(facts: KernelFacts, *names: str) -> float | None:
+    """The first of these metrics that the longest launch has; None where that is none, or negative."""
+    value = facts.metric(*names)
+    return None if value is None or value < 0 else value
+
+
 def read_launch_shape(facts: KernelFacts, launch: Launch) -> LaunchShape:
     """What a launch asks for; registers, static shared memory and barriers by the code where the profile does not say."""
     function = facts.kernel.functions[0].function if facts.kernel.functions else None

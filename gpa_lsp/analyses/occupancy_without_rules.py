@@ -2,7 +2,7 @@
 
 from gpa_lsp.analyses.answers import Answer, Bar, Missing
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.analyses.occupancy_launch import read_code_shape
+from gpa_lsp.analyses.occupancy_launch import read_amount, read_code_shape
 from gpa_lsp.analyses.occupancy_tables import tabulate_block_sizes
 
 NAME = "occupancy"
@@ -42,7 +42,7 @@ def answer_from_code(facts: KernelFacts) -> Answer:
 
 def answer_from_counters(facts: KernelFacts) -> Answer:
     """What the report itself says, where the rules cannot be applied."""
-    theoretical, achieved = facts.metric(THEORETICAL), read_achieved(facts)
+    theoretical, achieved = read_amount(facts, THEORETICAL), read_achieved(facts)
     why = (
         f"there is no table of compute capability {_say_capability(facts)}"
         if facts.architecture is None
@@ -90,8 +90,8 @@ def draw_bars(theoretical: float | None, achieved: float | None) -> tuple[Bar, .
 
 def read_achieved(facts: KernelFacts) -> float | None:
     """Resident warps of those an SM can have, on average while it is active; None when not collected."""
-    percent = facts.metric(ACHIEVED)
-    return None if percent is None or percent < 0 else min(1.0, percent / 100)
+    percent = read_amount(facts, ACHIEVED)
+    return None if percent is None else min(1.0, percent / 100)
 
 
 def _say_capability(facts: KernelFacts) -> str:

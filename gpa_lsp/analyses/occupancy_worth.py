@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gpa_lsp.analyses.answers import Finding, Missing, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.analyses.occupancy_launch import read_amount
 from gpa_lsp.machine.ceilings import find_dram_ceiling
 
 NEAR_ROOF_RATIO = 0.85
@@ -22,6 +23,10 @@ BUSY_ISSUE_RATIO = 0.8
 
 ENOUGH_READY_RATIO = 0.2
 """From this share of samples of warps that were ready and not picked on there are enough warps. Ours."""
+
+
+_LONGEST_INTERVAL_CYCLES = 1e6
+"""Between two instructions of a warp, on average; a launch with more does nothing but wait, or its counters make no sense."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +63,7 @@ def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: fl
         resident_warps: of one scheduler, on average while its SM is active; None when unknown.
         most_warps: that one scheduler can have on this architecture.
     """
-    issue = facts.metric("smsp__issue_active.avg.per_cycle_active")
+    issue = read_amount(facts, "smsp__issue_active.avg.per_cycle_active")
     bandwidths = _list_bandwidths(facts)
     target = _find_target(facts, resident_warps, issue, bandwidths)
     needed = None if target is None else target[0]
@@ -96,7 +101,7 @@ def estimate_needed_warps(facts: KernelFacts, resident_warps: float | None, issu
             return None
         interval_cycles = total / selected
     not_selected = facts.count_reason("not_selected") / total if total else 0.0
-    return interval_cycles * (1 - not_selected)
+    return interval_cycles * (1 - not_selected) if interval_cycles < _LONGEST_INTERVAL_CYCLES else None
 
 
 def _compare(resident: float, most: float, needed: float, purpose: str) -> Worth:
@@ -148,7 +153,8 @@ def _list_bandwidths(facts: KernelFacts) -> list[_BandwidthUse]:
             for roof in whole.roofs
             if roof.level is not None
         ]
-    percent = facts.metric(
+    percent = read_amount(
+        facts,
         "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
         "dram__cycles_active.avg.pct_of_peak_sustained_elapsed",
     )

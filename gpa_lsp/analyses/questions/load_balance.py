@@ -17,7 +17,7 @@ from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.load_units import UnitLoad, find_unit, measure_units
 from gpa_lsp.analyses.load_waves import Waves, list_grid_sizes
 from gpa_lsp.analyses.load_words import describe_idle_ends, describe_units, describe_waves, say_count, say_waves
-from gpa_lsp.analyses.occupancy_launch import find_launch_occupancy, read_launch_shape
+from gpa_lsp.analyses.occupancy_launch import find_launch_occupancy, read_amount, read_launch_shape
 from gpa_lsp.analyses.occupancy_without_rules import ACHIEVED, THEORETICAL
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.profile.model import Launch
@@ -27,6 +27,9 @@ _TITLE = "Load balance"
 
 _ELAPSED = ("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
 """Cycles of the launch in the SMs' clock; newest name first."""
+
+_MOST_BLOCKS_PER_SM = 1024
+"""More than any architecture has."""
 
 _MOST_GRIDS = 50
 _ORDER = {Weight.HIGH: 0, Weight.PLAIN: 1, Weight.GOOD: 2}
@@ -39,8 +42,8 @@ def answer_load_balance(facts: KernelFacts) -> Answer:
         return _know_nothing(Missing(what="the load", why="nothing was launched"))
     waves = find_waves(facts, launch)
     loads = measure_units(facts)
-    elapsed = facts.metric(*_ELAPSED)
-    mean = facts.metric("sm__cycles_active.avg")
+    elapsed = read_amount(facts, *_ELAPSED)
+    mean = read_amount(facts, "sm__cycles_active.avg")
     sms = find_unit(loads, "sm__cycles_active")
     missing = _list_missing(facts, waves, loads, mean)
     if waves is None and not loads and mean is None:
@@ -80,7 +83,9 @@ def find_waves(facts: KernelFacts, launch: Launch) -> Waves | None:
     capacity = None if occupancy is None else shape.find_capacity(occupancy)
     if capacity is None or shape.dynamic_bytes is None:
         stored = launch.read_number("launch__waves_per_multiprocessor")
-        capacity = round(blocks / stored) if stored is not None and stored > 0 else capacity
+        most = sm_count * _MOST_BLOCKS_PER_SM
+        if stored is not None and blocks / most <= stored <= blocks:
+            capacity = round(blocks / stored)
     return Waves(blocks=blocks, sm_count=sm_count, capacity_blocks=capacity) if capacity else None
 
 
@@ -93,7 +98,7 @@ def _measure_idle(mean: float | None, sms: UnitLoad | None, elapsed: float | Non
 
 def _measure_empty(facts: KernelFacts, idle_ratio: float | None) -> float | None:
     """Part of the places for warps that stood empty over that time; None when not collected."""
-    achieved, theoretical = facts.metric(ACHIEVED), facts.metric(THEORETICAL)
+    achieved, theoretical = read_amount(facts, ACHIEVED), read_amount(facts, THEORETICAL)
     if achieved is None or not theoretical or idle_ratio is None:
         return None
     return max(0.0, 1 - achieved / theoretical * (1 - idle_ratio))
@@ -145,7 +150,7 @@ def _list_missing(
         missing.append(
             lack(what, *(names[1:] if mean is not None else names), section="WorkloadDistribution", needs_all=True)
         )
-    if mean is not None and facts.metric(*_ELAPSED) is None:
+    if mean is not None and read_amount(facts, *_ELAPSED) is None:
         missing.append(lack("the cycles of the launch", *_ELAPSED, section="SpeedOfLight"))
     return tuple(missing)
 
@@ -225,6 +230,9 @@ def _chart_grids(waves: Waves) -> Chart:
     low, high = max(1, waves.blocks // 2), waves.blocks * 2
     step = max(1, (high - low) // 200)
     places = sorted({waves.blocks, high, *range(low, high + 1, step), *_list_whole(waves, low, high)})
+    points = {
+        float(place): _resize(waves, place).efficiency_ratio for place in places
+    }  # grids of 2^60 blocks share one
     return Chart(
         title="Waves filled over the grid",
         kind=ChartKind.LINE,
@@ -234,8 +242,8 @@ def _chart_grids(waves: Waves) -> Chart:
         series=(
             Series(
                 label="waves filled",
-                xs=tuple(float(place) for place in places),
-                ys=tuple(_resize(waves, place).efficiency_ratio for place in places),
+                xs=tuple(points),
+                ys=tuple(points.values()),
             ),
         ),
         current_x=float(waves.blocks),

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from gpa_lsp.analyses.answers import Answer, Chart, Column, Finding, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.occupancy_gap import OccupancyGap, describe_gap, measure_gap
-from gpa_lsp.analyses.occupancy_launch import DYNAMIC_SHARED, LaunchShape, find_launch_occupancy, read_launch_shape
+from gpa_lsp.analyses.occupancy_launch import (
+    DYNAMIC_SHARED,
+    LaunchShape,
+    find_launch_occupancy,
+    read_amount,
+    read_launch_shape,
+)
 from gpa_lsp.analyses.occupancy_next_steps import describe_free_room, describe_steps_up
 from gpa_lsp.analyses.occupancy_tables import (
     tabulate_block_sizes,
@@ -137,7 +143,7 @@ def _measure_gap(
     if achieved_ratio is None or not occupancy.blocks_per_sm:
         return None
     resident = achieved_ratio * occupancy.max_warps_per_sm
-    return measure_gap(shape, occupancy, resident, facts.metric("sm__cycles_active.avg"))
+    return measure_gap(shape, occupancy, resident, read_amount(facts, "sm__cycles_active.avg"))
 
 
 def _describe_clusters(shape: LaunchShape, occupancy: Occupancy) -> Finding | None:
@@ -162,9 +168,11 @@ def _describe_clusters(shape: LaunchShape, occupancy: Occupancy) -> Finding | No
 def _judge(facts: KernelFacts, architecture: Architecture, achieved: float | None) -> Worth:
     schedulers = architecture.sm.sub_partitions_per_sm.value
     most = architecture.occupancy.max_warps_per_sm.value
-    resident = facts.metric("smsp__warps_active.avg.per_cycle_active")
+    resident = read_amount(facts, "smsp__warps_active.avg.per_cycle_active")
     if resident is None and achieved is not None:
         resident = achieved * most / schedulers
+    if resident is not None:
+        resident = min(resident, most / schedulers)
     return judge_worth(facts, resident, most / schedulers)
 
 

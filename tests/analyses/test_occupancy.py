@@ -1,0 +1,208 @@
+"""Occupancy where something is missing, absurd or apart: clusters, code without a profile, unknown architectures, roofs."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpa_lsp.analyses.answers import Answer, Weight
+from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.occupancy_gap import measure_gap
+from gpa_lsp.analyses.occupancy_launch import LaunchShape
+from gpa_lsp.analyses.questions import occupancy
+from gpa_lsp.analyses.roofline_model import KernelRoofline
+from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.machine.model import MemoryLevel
+from tests.analyses.checked_answers import check_answer
+from tests.analyses.starlight.rooflines import make_roofline
+from tests.kernel.written import write_kernel
+
+TEXT = """
+    B-:R-:W2:-:S02  LDG.E R2, [R4.64]       # selected=10
+    B2:R-:W-:-:S05  FFMA R2, R2, R2, 1      # long_scoreboard=80
+    B-:R-:W-:-:S05  EXIT                    # selected=10
+"""
+
+NO_SHARED = {"launch__shared_mem_per_block_static": 0.0, "launch__shared_mem_per_block_dynamic": 0.0}
+MEASURED = {"smsp__warps_active.avg.per_cycle_active": 6.0, "smsp__issue_active.avg.per_cycle_active": 0.2}
+
+
+def ask(kernel: Kernel, roofline: KernelRoofline | None = None) -> Answer:
+    answer = occupancy.ANALYSIS.answer(build_facts(kernel, None, roofline))
+    check_answer(answer)
+    return answer
+
+
+def write(registers: int = 64, **metrics: float) -> Kernel:
+    given = {**NO_SHARED, **metrics}
+    return write_kernel(TEXT, compute_capability=(9, 0), block=(256, 1, 1), registers=registers, metrics=given)
+
+
+def test_under_a_bandwidth_roof_more_warps_cannot_help():
+    roofline = make_roofline(
+        ops_per_s=None,
+        peaks={},
+        traffic={MemoryLevel.L2: (1.0, 5.0), MemoryLevel.DRAM: (8.0, 10.0)},
+        ceilings={MemoryLevel.DRAM: 0.85},
+    )
+    first = ask(write(**MEASURED), roofline).findings[0]
+    assert (
+        first.text
+        == "More warps cannot help: 80 % of the DRAM bandwidth is used, and about 85 % can be sustained. Fewer bytes would."
+    )
+    assert not [finding for finding in ask(write(**MEASURED), roofline).findings if finding.weight is Weight.HIGH]
+
+
+def test_warps_that_would_use_up_a_bandwidth_are_enough():
+    """6 warps per scheduler move 4 of the 8 bytes per second that DRAM sustains: 12 would move them all; to issue in every cycle took 6 / 0.2."""
+    roofline = make_roofline(
+        ops_per_s=None, peaks={}, traffic={MemoryLevel.DRAM: (4.0, 10.0)}, ceilings={MemoryLevel.DRAM: 0.8}
+    )
+    (first, *_) = ask(write(**MEASURED), roofline).findings
+    assert "about 12.0 warps to use up the DRAM bandwidth" in first.text
+    (first, *_) = ask(write(**MEASURED)).findings
+    assert "about 30.0 warps to issue in every cycle" in first.text
+
+
+def test_busy_schedulers_need_no_more_warps():
+    busy = {**MEASURED, "smsp__issue_active.avg.per_cycle_active": 0.85}
+    assert ask(write(**busy)).findings[0].text == (
+        "More warps cannot help: the schedulers issue in 85 % of their cycles already."
+    )
+
+
+def test_steps_up_weigh_where_what_fits_is_resident_and_would_help():
+    full = {**MEASURED, "sm__warps_active.avg.pct_of_peak_sustained_active": 49.0}
+    steps = [finding for finding in ask(write(**full)).findings if "registers per thread instead of" in finding.text]
+    assert [step.weight for step in steps] == [Weight.HIGH]
+    half_empty = {**MEASURED, "sm__warps_active.avg.pct_of_peak_sustained_active": 20.0}
+    steps = [
+        finding for finding in ask(write(**half_empty)).findings if "registers per thread instead of" in finding.text
+    ]
+    assert [step.weight for step in steps] == [Weight.PLAIN]
+
+
+def test_clusters_that_leave_room_are_named():
+    """4 blocks per SM by registers on 4 SMs are 16; of clusters of 4 only 3 fit, 12 blocks."""
+    clusters = {"launch__cluster_size": 4.0, "launch__cluster_max_active": 3.0}
+    (said,) = (finding for finding in ask(write(**clusters)).findings if "clusters" in finding.text)
+    assert said.text == "Blocks come in clusters of 4, of which 3 fit: 12 blocks instead of 16 without clusters."
+    assert said.weight is Weight.HIGH
+    (said,) = (
+        finding
+        for finding in ask(write(**{**clusters, "launch__cluster_max_active": 4.0})).findings
+        if "clusters" in finding.text
+    )
+    assert "limits nothing" in said.text
+    (said,) = (finding for finding in ask(write(launch__cluster_size=4.0)).findings if "clusters" in finding.text)
+    assert "not collected" in said.text
+
+
+def test_a_launch_without_shared_memory_metrics_is_taken_as_without_any():
+    answer = ask(write_kernel(TEXT, compute_capability=(8, 0), block=(256, 1, 1), registers=32))
+    assert "64 of 64 warps" in answer.summary
+    assert any("launch__shared_mem_per_block_dynamic" in missing.metrics for missing in answer.missing)
+
+
+def test_code_without_a_launch_has_a_table_over_block_sizes():
+    """33 registers, given out as 40, let 48 warps into an SM; only blocks of 3 · 2^n warps or the like divide them."""
+    kernel = replace(write_kernel(TEXT, compute_capability=(8, 0), registers=33), launches=())
+    answer = ask(kernel)
+    assert answer.is_known
+    assert answer.summary.startswith(
+        "With 33 registers per thread and 0 bytes of static shared memory at most 48 of 64 warps"
+    )
+    (sizes,) = answer.tables
+    assert {row[0]: row[2] for row in sizes.rows}[1024] == 32
+    assert sizes.current_row is None
+    assert [missing.why for missing in answer.missing] == ["nothing was launched"]
+
+
+def test_without_the_rules_of_the_architecture_the_counters_speak():
+    known = write(
+        sm__maximum_warps_per_active_cycle_pct=50.0, **{"sm__warps_active.avg.pct_of_peak_sustained_active": 40.0}
+    )
+    answer = ask(replace(known, architecture=None))
+    assert answer.summary == "50 % of an SM's warps fit, and 40 % were resident on average, by the profiler's counters."
+    assert [(bar.label, bar.ratio) for bar in answer.bars] == [("theoretical", 0.5), ("achieved", 0.4)]
+    assert not ask(replace(write(), architecture=None)).is_known
+    assert not ask(replace(write(), architecture=None, launches=())).is_known
+
+
+def test_a_block_that_fits_nowhere_is_said_so():
+    answer = ask(write_kernel(TEXT, compute_capability=(8, 0), block=(1024, 1, 1), registers=80, metrics=NO_SHARED))
+    assert answer.summary == "By the rules not one block fits into an SM: registers."
+    assert answer.bars[0].ratio == 0
+
+
+def test_launches_that_ask_for_different_things_are_listed():
+    kernel = write()
+    other = replace(kernel.launches[0], index=1, block=(512, 1, 1))
+    answer = ask(replace(kernel, launches=(kernel.launches[0], other, replace(other, index=2))))
+    (differing,) = (table for table in answer.tables if table.title == "Launches that differ")
+    assert [(row[0], row[3], row[4]) for row in differing.rows] == [(256, 1, 0.5), (512, 2, 0.5)]
+
+
+def test_the_parts_of_the_gap_add_up():
+    """250 blocks of 8 warps on 100 SMs with room for 8 each: 2.5 per SM, 20 warps, of 64; 15 were there."""
+    block = BlockShape(threads=256, registers_per_thread=32, shared_bytes=0)
+    fitting = find_occupancy(find_architecture((8, 0)), block)
+    gap = measure_gap(LaunchShape(block=block, grid_blocks=250, sm_count=100), fitting, 15.0, None)
+    assert gap is not None
+    assert (gap.grid_warps, gap.tail_warps, gap.other_warps) == (44.0, 0.0, 5.0)
+    # 1,000 blocks: one wave of 800, and 200 on all 100 SMs: 8,000 warps in two waves' time, 40 each.
+    gap = measure_gap(LaunchShape(block=block, grid_blocks=1000, sm_count=100), fitting, 30.0, None)
+    assert gap is not None
+    assert (gap.grid_warps, gap.tail_warps, gap.other_warps) == (0.0, 24.0, 10.0)
+    assert measure_gap(LaunchShape(block=block, grid_blocks=0, sm_count=100), fitting, 30.0, None) is None
+
+
+absurd = st.sampled_from(
+    [0.0, -1.0, 1.0, 7.0, 48.0, 255.0, 1e5, 1e9, 1e300, -1e300, 1e-300, float("nan"), float("inf")]
+)
+METRICS = (
+    "launch__registers_per_thread",
+    "launch__shared_mem_per_block_static",
+    "launch__shared_mem_per_block_dynamic",
+    "launch__shared_mem_config_size",
+    "launch__barrier_count",
+    "launch__sm_count",
+    "launch__cluster_size",
+    "launch__cluster_max_active",
+    "launch__occupancy_limit_shared_mem",
+    "launch__waves_per_multiprocessor",
+    "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "sm__maximum_warps_per_active_cycle_pct",
+    "sm__cycles_active.min",
+    "sm__cycles_active.avg",
+    "sm__cycles_active.max",
+    "sm__cycles_elapsed.max",
+    "sm__inst_executed.avg",
+    "sm__inst_executed.max",
+    "smsp__cycles_active.avg",
+    "smsp__cycles_active.max",
+    "lts__t_sectors.avg",
+    "lts__t_sectors.max",
+    "lts__t_sectors.max.pct_of_peak_sustained_elapsed",
+    "smsp__issue_active.avg.per_cycle_active",
+    "smsp__warps_active.avg.per_cycle_active",
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+)
+sizes = st.sampled_from([0, 1, 3, 32, 100, 1024, 65535, 2**31 - 1])
+launches = st.builds(
+    lambda metrics, grid, block, capability: write_kernel(
+        TEXT, compute_capability=capability, grid=grid, block=block, metrics=metrics
+    ),
+    st.dictionaries(st.sampled_from(METRICS), absurd),
+    st.tuples(sizes, sizes, sizes),
+    st.tuples(sizes, st.just(1), st.just(1)),
+    st.sampled_from([(7, 0), (7, 5), (9, 0), (12, 0)]),
+)
+
+
+@given(launches)
+def test_absurd_launches_get_an_answer(kernel: Kernel):
+    ask(kernel)
+    ask(replace(kernel, architecture=None))
