@@ -12,6 +12,15 @@ _MOST_DECADES = 9
 LETTER_PIXELS = 6.2
 """Width of a letter of a name, about."""
 
+CLOSE_PEAKS = 1.45
+"""Peaks closer than this factor stand too close for their names to be one above the other: they stand side by side."""
+
+PEAK_NAME_PIXELS = 175
+"""From one name to the next of those."""
+
+_NEGLIGIBLE = 1e-3
+"""Points at less than this part of the highest rate of their kernel do not stretch the axes: they are in the tables only."""
+
 _LINE_PIXELS = 13
 _NAME_LETTERS = 34
 _PLANE_PIXELS = (720, 440)
@@ -64,7 +73,10 @@ def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[st
     rates = [point["y"] for point in points]
     top = max([*limits, *rates], default=1e12) * 1.6
     floor = top / 10**_MOST_DECADES
-    kept = [point for point in points if point["y"] >= floor and point["x"] * max(slopes, default=math.inf) >= floor]
+    highest: dict[str, float] = {}
+    for point in points:
+        highest[point["row"]] = max(highest.get(point["row"], 0.0), point["y"])
+    kept = [point for point in points if point["y"] >= max(floor, _NEGLIGIBLE * highest[point["row"]])]
     ridges = [limit / slope for limit in limits for slope in slopes]
     across = [*(point["x"] for point in kept), *ridges] or [0.1, 10.0]
     left, right = _round_down(min(across) / 1.5), _round_up(max(across) * 3)
@@ -120,11 +132,17 @@ def _find_ends(points: Sequence[Row], rows: Mapping[str, PlacedRow]) -> list[int
 
 def _find_peak_labels(roofs: Sequence[Row], kinds: Set[str], frame: ChartFrame) -> list[_Box]:
     """Where the names of the peaks stand: above them, at the right."""
-    found = []
-    for roof in roofs:
-        if "limit" in roof and roof["name"] in kinds:
-            x, y = frame.place({"x": frame.right, "y": roof["limit"]})
-            found.append((x - LETTER_PIXELS * len(roof["words"]), y - _LINE_PIXELS - 4, x + 40, y + 2))
+    found: list[_Box] = []
+    lower = step = 0
+    peaks = sorted(
+        (roof for roof in roofs if roof.get("limit") and roof["name"] in kinds), key=lambda roof: roof["limit"]
+    )
+    for rank, roof in enumerate(peaks, start=1):
+        step = 1 + rank % 2 if lower and roof["limit"] < CLOSE_PEAKS * lower else 0
+        lower = roof["limit"]
+        x, y = frame.place({"x": frame.right, "y": roof["limit"]})
+        x -= step * PEAK_NAME_PIXELS
+        found.append((x - LETTER_PIXELS * len(roof["words"]), y - _LINE_PIXELS - 4, x + (0 if step else 40), y + 2))
     return found
 
 

@@ -1,10 +1,7 @@
 """The layers of the roofline chart that draw the machine: diagonals, horizontals, their names and the ridge points."""
 
 from gpa_lsp.render.charts.chart_axes import ChartAxes, Layer
-from gpa_lsp.render.charts.chart_frame import ChartFrame
-
-_LABEL_FIT = 1.45
-"""Peaks closer than this factor stand too close for their labels to be one above the other."""
+from gpa_lsp.render.charts.chart_frame import CLOSE_PEAKS, PEAK_NAME_PIXELS, ChartFrame
 
 
 def _select_roofs(frame: ChartFrame) -> list[Layer]:
@@ -100,6 +97,7 @@ def name_diagonals(axes: ChartAxes, colour: Layer) -> Layer:
             "type": "text",
             "align": "left",
             "baseline": "bottom",
+            "dx": 5,
             "dy": -3,
             "angle": {"expr": angle},
             "fontSize": 11,
@@ -128,21 +126,20 @@ def name_peaks(axes: ChartAxes) -> Layer:
                 "sort": [{"field": "limit", "order": "ascending"}],
             },
             {
-                "calculate": f"datum.lower > 0 && datum.limit < {_LABEL_FIT} * datum.lower ? 1 + datum.rank % 2 : 0",
+                "calculate": f"datum.lower > 0 && datum.limit < {CLOSE_PEAKS} * datum.lower ? 1 + datum.rank % 2 : 0",
                 "as": "step",
             },
-            {"calculate": "join([datum.words, pad('', 34 * datum.step, '\u00a0')], '')", "as": "label"},
         ],
         "mark": {
             "type": "text",
             "style": "peak-label",
             "align": "right",
             "baseline": "bottom",
-            "dx": -2,
+            "dx": {"expr": f"-2 - {PEAK_NAME_PIXELS} * datum.step"},
             "dy": -3,
             "clip": True,
         },
-        "encoding": {**axes.both("x2", "y2"), "text": {"field": "label", "type": "nominal"}},
+        "encoding": {**axes.both("x2", "y2"), "text": {"field": "words", "type": "nominal"}},
     }
 
 

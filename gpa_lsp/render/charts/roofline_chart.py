@@ -18,7 +18,8 @@ Source: Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2009; for the 
 GPUs", PMBS 2019; a memory level each, as in Starlight, Equation 1.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -44,7 +45,7 @@ from gpa_lsp.render.charts.roofline_rows import (
     place_kernels,
 )
 from gpa_lsp.render.charts.themes import KIND_SHAPES, LEVEL_COLOURS
-from gpa_lsp.render.numbers import format_duration_ns, format_hz
+from gpa_lsp.render.numbers import format_count_of, format_duration_ns, format_hz
 from gpa_lsp.report.model import KernelReport
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -123,9 +124,10 @@ def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: 
     shown = choose_rows(rows)
     frame = choose_frame(points, roofs, kinds)
     arrows = [*find_changes(rows), *find_movements(rows)] if view is RooflineView.TIME else []
+    held = [point for point in points if frame.holds(point)]
     datasets = {
         "rows": [build_row(row, machine_of[row.row_id]) for row in rows],
-        "points": place_names([point for point in points if frame.holds(point)], rows, set(shown), roofs, frame),
+        "points": place_names(held, rows, set(shown), roofs, frame),
         "roofs": roofs,
         "ridges": list(find_ridges(roofs)),
         "arrows": [built for built in map(build_arrow, arrows) if built is not None],
@@ -137,6 +139,7 @@ def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: 
         "height": look.height or "container",
         "autosize": {"type": "fit", "contains": "padding"} if look.width is None else "pad",
         "padding": 8,
+        "usermeta": {"left_out": Counter(point["row"] for point in points if not frame.holds(point))},
         "datasets": datasets,
         "params": [
             {"name": "shown_rows", "value": shown},
@@ -151,7 +154,10 @@ def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: 
         "layer": build_layers(frame, view is RooflineView.INSTRUCTIONS, _build_legends(kinds, levels, look)),
     }
     if look.title:
-        spec["title"] = {"text": look.title, "subtitle": [describe_machine(machines), *_count_hidden(rows, shown)]}
+        spec["title"] = {
+            "text": look.title,
+            "subtitle": [describe_machine(machines), *_count_hidden(rows, shown, spec["usermeta"]["left_out"])],
+        }
     return spec
 
 
@@ -229,10 +235,14 @@ def choose_rows(rows: Sequence[PlacedRow]) -> list[str]:
     return [row.row_id for row in whole if row.row_id in chosen]
 
 
-def _count_hidden(rows: Sequence[PlacedRow], shown: Sequence[str]) -> list[str]:
+def _count_hidden(rows: Sequence[PlacedRow], shown: Sequence[str], left_out: Mapping[str, int]) -> list[str]:
     count = sum(row.is_whole and not row.is_before for row in rows)
     drawn = sum(row.is_whole and not row.is_before and row.row_id in shown for row in rows)
-    return [f"{drawn} of {count} kernels, those of most time"] if drawn < count else []
+    lines = [f"{drawn} of {count} kernels, those of most time"] if drawn < count else []
+    below = sum(left_out.get(row_id, 0) for row_id in shown)
+    if below:
+        lines.append(f"{format_count_of(below, 'point')} of negligible rate left out")
+    return lines
 
 
 def _build_all_roofs(rows: Sequence[PlacedRow], machines: Sequence[Machine], view: RooflineView) -> list[Row]:

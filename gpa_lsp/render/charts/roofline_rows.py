@@ -22,8 +22,8 @@ Row = dict[str, Any]
 ISSUE = "instruction issue"
 """The one roof of the second view that is no level of the memory."""
 
-_SAME_MACHINE_DIGITS = 2
-"""Machines whose roofs agree to so many digits are drawn as one: clocks differ a little from kernel to kernel."""
+_SAME_MACHINE_RATIO = 0.05
+"""Machines whose roofs differ by no more are drawn as one: clocks differ a little from kernel to kernel, and no reader could see it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,26 +115,31 @@ def _place(kernel: KernelReport, name: str, row_id: str, max_launches: int) -> I
 
 def group_machines(rows: Iterable[PlacedRow]) -> tuple[tuple[Machine, ...], dict[str, int]]:
     """The machines that are drawn apart, and which of them each row stands under (row id → position)."""
-    found: dict[tuple[object, ...], int] = {}
     machines: list[Machine] = []
     positions: dict[str, int] = {}
     for row in rows:
-        key = _describe_roofs(row.machine)
-        if key not in found:
-            found[key] = len(machines)
+        same = (position for position, machine in enumerate(machines) if _is_same(machine, row.machine))
+        position = next(same, len(machines))
+        if position == len(machines):
             machines.append(row.machine)
-        positions[row.row_id] = found[key]
+        positions[row.row_id] = position
     return tuple(machines), positions
 
 
-def _describe_roofs(machine: Machine) -> tuple[object, ...]:
-    peaks = tuple((peak.kind, _round(peak.ops_per_s)) for peak in machine.peaks)
-    bandwidths = tuple((bandwidth.level, _round(bandwidth.bytes_per_s)) for bandwidth in machine.bandwidths)
-    return machine.name, machine.clocks.basis, peaks, bandwidths
+def _is_same(one: Machine, other: Machine) -> bool:
+    if one is other:
+        return True
+    if (one.name, one.clocks.basis) != (other.name, other.clocks.basis):
+        return False
+    rates, others = _list_rates(one), _list_rates(other)
+    return rates.keys() == others.keys() and all(
+        abs(rate - others[name]) <= _SAME_MACHINE_RATIO * rate for name, rate in rates.items()
+    )
 
 
-def _round(rate: float | None) -> float | None:
-    return None if rate is None else float(f"{rate:.{_SAME_MACHINE_DIGITS - 1}e}")
+def _list_rates(machine: Machine) -> dict[str, float]:
+    rates = {peak.kind.value: peak.ops_per_s or 0.0 for peak in machine.peaks}
+    return rates | {bandwidth.level.value: bandwidth.bytes_per_s or 0.0 for bandwidth in machine.bandwidths}
 
 
 def is_drawable(*numbers: float | None) -> bool:

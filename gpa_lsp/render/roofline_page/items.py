@@ -223,7 +223,8 @@ def build_machine_item(machine: Machine) -> Mapping[str, Any]:
     return {
         "name": machine.name,
         "basis": CLOCK_WORDS[clocks.basis],
-        "title": ", ".join(facts),
+        "gpu": ", ".join(facts),
+        "title": ", ".join(facts) + ("" if clocks.sm_hz is None else f", SMs at {format_hz(clocks.sm_hz)}"),
         "clocks": f"Roofs at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{', '.join(rates)} ({clocks.source}).",
         "roofs": roofs,
         "doubts": list(machine.doubts),

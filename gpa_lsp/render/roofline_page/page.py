@@ -42,17 +42,19 @@ def render_roofline_page(
     rows = place_kernels(report.kernels, earlier, max_launches=most)
     machines, machine_of = group_machines(rows)
     first = set(choose_rows(rows))
+    items = [build_machine_item(machine) for machine in machines]
     charts = {one.value: _drop_schema(build_chart_of_rows(rows, view=one, look=_LOOK)) for one in RooflineView}
     data = {
         "charts": charts,
         "rows": [build_details(row, machine_of[row.row_id]) for row in rows],
-        "machines": [build_machine_item(machine) for machine in machines],
+        "machines": items,
         "view": view.value,
     }
     values = {
         "data": embed_compressed(data),
         "items": build_items(rows, first),
-        "machines": [build_machine_item(machine) for machine in machines],
+        "machines": items,
+        "gpus": list(dict.fromkeys(item["gpu"] for item in items)),
         "levels": [
             {"name": level.value, "colour": colour}
             for level, colour in LEVEL_COLOURS.items()

@@ -112,6 +112,9 @@
     if (single) parts.push(`${single} launch${single > 1 ? "es" : ""}`);
     const others = new Set([...state.shown].map((id) => rows.get(id).machine)).size > 1;
     if (machine) parts.push(`roofs of ${machine.name} at ${machine.basis}${others ? "; some ran under other roofs" : ""}`);
+    const leftOut = data.charts[currentView()].usermeta.left_out;
+    const below = withEarlier([...state.shown]).reduce((sum, id) => sum + (leftOut[id] ?? 0), 0);
+    if (below) parts.push(`${below} point${below > 1 ? "s" : ""} of negligible rate only in the tables`);
     document.getElementById("caption").textContent = parts.join("; ");
   }
 
@@ -242,7 +245,11 @@
       follow();
     });
     list.addEventListener("keydown", moveBetweenNames);
-    controls.addEventListener("change", (event) => (event.target.name === "view" ? draw() : follow()));
+    controls.addEventListener("change", (event) => {
+      showCaption();
+      if (event.target.name === "view") draw();
+      else follow();
+    });
     controls.addEventListener("submit", (event) => event.preventDefault());
     document.getElementById("filter").addEventListener("input", (event) => filter(event.target.value));
     document.getElementById("show-all").addEventListener("click", () => showEvery(true));
