@@ -17,10 +17,6 @@ _SM_CLOCKS = (
 """Metrics that give the SMs' clock; that of the GPC they are in last, which can differ by a percent."""
 
 
-_LEAST_SECTORS = 1e-9
-"""Sectors per cycle and slice below which no clock is derived from them."""
-
-
 def find_launch_clocks(launch: Launch) -> Clocks | None:
     """The clocks a launch ran at, by its own counters; None when they do not give the SMs' clock."""
     found = read_positive(launch, *_SM_CLOCKS) or _divide_cycles(launch, "sm__cycles_elapsed.max")
@@ -59,13 +55,13 @@ def _find_l2_clock(launch: Launch) -> float | None:
     for name in ("lts__t_sectors", "lts__t_sectors_srcunit_tex"):
         per_second = read_positive(launch, f"{name}.sum.per_second")
         per_cycle = read_positive(launch, f"{name}.avg.per_cycle_elapsed")
-        if slices is not None and per_second is not None and per_cycle is not None and per_cycle[1] > _LEAST_SECTORS:
+        if slices is not None and per_second is not None and per_cycle is not None:
             return per_second[1] / (per_cycle[1] * slices)
     return None
 
 
 def _divide_cycles(launch: Launch, name: str) -> tuple[str, float] | None:
     cycles, duration_ns = read_positive(launch, name), read_positive(launch, "gpu__time_duration.sum")
-    if cycles is None or duration_ns is None or duration_ns[1] < 1:
+    if cycles is None or duration_ns is None:
         return None
     return f"{name} / gpu__time_duration.sum", cycles[1] / (duration_ns[1] * 1e-9)

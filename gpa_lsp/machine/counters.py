@@ -15,8 +15,8 @@ from gpa_lsp.profile.model import Device, Launch
 SECTOR_BYTES = 32
 """A sector, the unit L2 and L1 count in."""
 
-_LARGEST = 1e25
-"""No count, rate or attribute of a GPU is as large; broken files hold such."""
+_SMALLEST, _LARGEST = 1e-9, 1e25
+"""No count, rate or attribute of a GPU is as small or as large; broken files hold such."""
 _MOST_SLICES = 10_000
 
 _PEAK_METRICS: tuple[tuple[OperationKind, str, float], ...] = (
@@ -58,7 +58,7 @@ def read_positive(launch: Launch, *names: str) -> tuple[str, float] | None:
     """The first of these metrics that is above zero, with its name; None when there is none. Launches that failed hold zeros."""
     for name in names:
         value = launch.read_number(name)
-        if value is not None and 0 < value < _LARGEST:
+        if value is not None and _SMALLEST < value < _LARGEST:
             return name, value
     return None
 
@@ -124,4 +124,4 @@ def read_attribute(device: Device, name: str) -> float | None:
     if value is None or isinstance(value, str):
         return None
     number = float(value)
-    return number if 0 < number < _LARGEST else None
+    return number if _SMALLEST < number < _LARGEST else None
