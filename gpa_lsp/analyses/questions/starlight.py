@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from gpa_lsp.analyses.answers import Answer, Bar, Finding, Missing, Movement, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.questions import Analysis
-from gpa_lsp.analyses.starlight.counting import LineSamples, count_lines
+from gpa_lsp.analyses.starlight.counting import LineCounts, count_lines
 from gpa_lsp.analyses.starlight.decision import Decision, decide
-from gpa_lsp.analyses.starlight.estimates import LineEstimate, count_bottleneck, estimate_lines
+from gpa_lsp.analyses.starlight.estimates import LineEstimate, estimate_lines
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, list_rows, list_suggestions
 from gpa_lsp.analyses.starlight.tables import build_tables, list_halvings
 from gpa_lsp.analyses.starlight.words import say_place, say_rate
@@ -23,16 +23,16 @@ _TITLE = "What Starlight would suggest"
 def answer_starlight(facts: KernelFacts) -> Answer:
     """Starlight's decision tree, suggestions and estimates for one kernel."""
     lines, decision = count_lines(facts), decide(facts)
-    if not lines and decision.is_memory_bound is None:
+    if not len(lines) and decision.is_memory_bound is None:
         summary = "Unknown: there are neither samples nor a roofline of this kernel."
         missing = (_lack_samples(), *decision.missing)
         return Answer(analysis=_NAME, title=_TITLE, summary=summary, missing=missing, is_known=False)
     estimates = estimate_lines(lines, decision.position)
-    missing_samples = () if lines else (_lack_samples(),)
+    missing_samples = () if len(lines) else (_lack_samples(),)
     return Answer(
         analysis=_NAME,
         title=_TITLE,
-        summary=_summarise(decision, estimates, has_samples=bool(lines)),
+        summary=_summarise(decision, estimates, has_samples=len(lines) > 0),
         findings=(
             _tell_verdict(decision),
             *_tell_halvings(decision),
@@ -103,9 +103,9 @@ def _tell_line(one: LineEstimate) -> Finding:
     return Finding(text=f"{text}.", remedy="; or ".join(options), share_ratio=one.share_ratio)
 
 
-def _draw_parts(lines: Sequence[LineSamples]) -> tuple[Bar, ...]:
-    total = sum(line.samples for line in lines)
-    counts = [(row.title, count_bottleneck(lines, row.bottleneck)) for row in list_rows()]
+def _draw_parts(lines: LineCounts) -> tuple[Bar, ...]:
+    total = lines.total
+    counts = [(row.title, lines.count(row.bottleneck)) for row in list_rows()]
     counts = [(title, count) for title, count in counts if count]
     return tuple(
         Bar(label=title, ratio=count / total, words=f"{count:,} samples")

@@ -1,7 +1,7 @@
 """The samples of a kernel by line and by what Starlight's Table 1 would count them as. Every sample counts once."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -48,25 +48,78 @@ class LineSamples:
         return self.operations + self.all_stalls
 
 
-def count_lines(facts: KernelFacts) -> tuple[LineSamples, ...]:
-    """The sampled lines of a kernel (instructions where there is no line), most samples first; all its samples are in them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineCounts:
+    """The samples of a kernel, by line and target; m lines.
+
+    Attributes:
+        counts: int64[m, t], samples by line and target (parts, then the rows of Table 1).
+        hottest: int64[m], the row of each line's instruction with most samples.
+        lines: of each row in ``hottest``; None for an instruction without one.
+    """
+
+    counts: npt.NDArray[np.int64]
+    hottest: npt.NDArray[np.int64]
+    lines: tuple[SourceLine | None, ...]
+    _facts: KernelFacts
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @property
+    def total(self) -> int:
+        """T: all samples of the kernel."""
+        return int(self.counts.sum())
+
+    def count(self, target: Bottleneck | Part) -> int:
+        """Samples of all lines that count as something."""
+        return int(self.counts[:, _TARGETS.index(target)].sum())
+
+    def describe(self, number: int) -> LineSamples:
+        """One line."""
+        by_target = dict(zip(_TARGETS, self.counts[number].tolist(), strict=True))
+        row = int(self.hottest[number])
+        function = self._facts.function_of(row)
+        return LineSamples(
+            line=self.lines[number],
+            function=function.name,
+            is_own=function is self._facts.kernel.functions[0],
+            pc_offset=int(function.pc_offsets[self._facts.index_of(row)]),
+            operations=by_target[Part.OPERATION],
+            stalls={one: by_target[one] for one in Bottleneck if by_target[one]},
+            unattributed=by_target[Part.NONE],
+        )
+
+    def find_heavy(self, bottleneck: Bottleneck, least: float) -> Iterator[LineSamples]:
+        """Lines with at least so many stalls of one row of Table 1."""
+        for number in np.flatnonzero(self.counts[:, _TARGETS.index(bottleneck)] >= max(least, 1)).tolist():
+            yield self.describe(number)
+
+
+def count_lines(facts: KernelFacts) -> LineCounts:
+    """The samples of a kernel by line (by instruction where there is no line); all of them are there."""
     samples = facts.all_samples
     rows = np.flatnonzero(samples.sum(axis=1)) if samples.size else np.zeros(0, dtype=np.int64)
-    if not len(rows):
-        return ()
-    counted = _count_targets(facts, rows)
-    groups: dict[SourceLine | int, list[int]] = {}
-    for position, place in enumerate(_find_lines(facts, rows)):
-        groups.setdefault(int(rows[position]) if place is None else place, []).append(position)
-    lines = [_gather(facts, key, rows[positions], counted[positions]) for key, positions in groups.items()]
-    return tuple(sorted(lines, key=lambda one: (-one.samples, one.function, one.pc_offset)))
+    names, places = _find_lines(facts, rows)
+    keys, first, group = np.unique(places, return_index=True, return_inverse=True)
+    by_row = _count_targets(facts, rows)
+    counts = np.zeros((len(keys), len(_TARGETS)), dtype=np.int64)
+    np.add.at(counts, group, by_row)
+    # Ascending samples within each line, so that the last one written is the hottest.
+    hottest = rows[first]
+    order = np.argsort(by_row.sum(axis=1), kind="stable")
+    hottest[group[order]] = rows[order]
+    lines = tuple(names[key] if key < len(names) else None for key in keys.tolist())
+    return LineCounts(counts=counts, hottest=hottest, lines=lines, _facts=facts)
 
 
 def _count_targets(facts: KernelFacts, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """int64[m, t]: samples of each row by target."""
+    counted = np.zeros((len(rows), len(_TARGETS)), dtype=np.int64)
+    if not len(rows):
+        return counted
     kinds = np.concatenate([_classify(facts, function) for function in facts.kernel.functions])[rows]
     taken = facts.all_samples[rows]
-    counted = np.zeros((len(rows), len(_TARGETS)), dtype=np.int64)
     for number, kind in enumerate(_KINDS):
         at = kinds == number
         for column, reason in enumerate(facts.kernel.reasons):
@@ -83,36 +136,21 @@ def _classify(facts: KernelFacts, function: FunctionSamples) -> npt.NDArray[np.i
     return np.array(numbers, dtype=np.int8)[instructions.mnemonic_index]
 
 
-def _find_lines(facts: KernelFacts, rows: npt.NDArray[np.int64]) -> list[SourceLine | None]:
-    """The line of each row, innermost frame; None where the compiler gave none."""
-    by_function = [_name_chains(function) for function in facts.kernel.functions]
-    starts = np.concatenate([[0], np.cumsum([len(lines) for lines in by_function])])
-    every = list(chain.from_iterable(by_function))
+def _find_lines(
+    facts: KernelFacts, rows: npt.NDArray[np.int64]
+) -> tuple[tuple[SourceLine, ...], npt.NDArray[np.int64]]:
+    """The kernel's lines, and int64[m]: for each row the number of its line (innermost frame), or a number of its own beyond them."""
+    numbers: dict[SourceLine, int] = {}
+    by_chain: list[int] = []
+    starts = []
+    for function in facts.kernel.functions:
+        starts.append(len(by_chain))
+        for frames in () if function.lines is None else function.lines.chains:
+            line = frames[0].source_line
+            by_chain.append(numbers.setdefault(line, len(numbers)) if line.line > 0 else -1)
     owners = np.searchsorted(facts.first_rows, rows, side="right") - 1
-    chains = np.concatenate([function.chain_index for function in facts.kernel.functions])[rows]
-    # The last name of each function stands for "no line", which index -1 finds.
-    places = np.where(chains < 0, starts[owners + 1] - 1, starts[owners] + chains)
-    return [every[place] for place in places.tolist()]
-
-
-def _name_chains(function: FunctionSamples) -> list[SourceLine | None]:
-    chains = () if function.lines is None else function.lines.chains
-    return [*(frames[0].source_line if frames[0].line > 0 else None for frames in chains), None]
-
-
-def _gather(
-    facts: KernelFacts, key: SourceLine | int, rows: npt.NDArray[np.int64], counted: npt.NDArray[np.int64]
-) -> LineSamples:
-    sums: list[int] = counted.sum(axis=0).tolist()
-    by_target = dict(zip(_TARGETS, sums, strict=True))
-    hottest = int(rows[int(counted.sum(axis=1).argmax())])
-    function = facts.function_of(hottest)
-    return LineSamples(
-        line=None if isinstance(key, int) else key,
-        function=function.name,
-        is_own=function is facts.kernel.functions[0],
-        pc_offset=int(function.pc_offsets[facts.index_of(hottest)]),
-        operations=by_target[Part.OPERATION],
-        stalls={row: by_target[row] for row in Bottleneck if by_target[row]},
-        unattributed=by_target[Part.NONE],
-    )
+    chains = np.concatenate([function.chain_index for function in facts.kernel.functions])[rows].astype(np.int64)
+    # The last entry stands for "no line", which index -1 finds.
+    table = np.array([*by_chain, -1], dtype=np.int64)
+    found = table[np.where(chains < 0, -1, np.array(starts, dtype=np.int64)[owners] + chains)]
+    return tuple(numbers), np.where(found < 0, len(numbers) + rows, found)

@@ -1,9 +1,9 @@
 """What resolving the stalls of one row of Table 1 gains on one line, by Equations 2 to 4."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpa_lsp.analyses.starlight.counting import LineSamples
+from gpa_lsp.analyses.starlight.counting import LineCounts, LineSamples
 from gpa_lsp.analyses.starlight.equations import estimate_line_speedup, measure_line_share
 from gpa_lsp.analyses.starlight.movement import Outcome, Position, move
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, Row, find_row
@@ -34,17 +34,18 @@ class LineEstimate:
     outcome: Outcome | None
 
 
-def estimate_lines(lines: Sequence[LineSamples], position: Position | None) -> tuple[LineEstimate, ...]:
+def estimate_lines(lines: LineCounts, position: Position | None) -> tuple[LineEstimate, ...]:
     """Every bottleneck of every line that gains at least :data:`LEAST_SPEEDUP`, largest speedup first.
 
     Stalls that are all samples of the kernel have no speedup (nothing would be left to run), and are left out.
     """
-    total = sum(line.samples for line in lines)
+    total = lines.total
+    least = total * (1 - 1 / LEAST_SPEEDUP)
     found = [
-        _estimate(line, bottleneck, removed, total, position)
-        for line in lines
-        for bottleneck, removed in line.stalls.items()
-        if removed < total and estimate_line_speedup(total, removed) >= LEAST_SPEEDUP
+        _estimate(line, bottleneck, total, position)
+        for bottleneck in Bottleneck
+        for line in lines.find_heavy(bottleneck, least)
+        if line.stalls[bottleneck] < total
     ]
     return tuple(sorted(found, key=lambda one: (-one.speedup, -one.share_ratio, say_place(one.line))))
 
@@ -54,15 +55,9 @@ def find_hottest(estimates: Iterable[LineEstimate], bottleneck: Bottleneck) -> L
     return next((one for one in estimates if one.row.bottleneck is bottleneck), None)
 
 
-def count_bottleneck(lines: Iterable[LineSamples], bottleneck: Bottleneck) -> int:
-    """Stalls of one row of Table 1 on all lines."""
-    return sum(line.stalls.get(bottleneck, 0) for line in lines)
-
-
-def _estimate(
-    line: LineSamples, bottleneck: Bottleneck, removed: int, total: int, position: Position | None
-) -> LineEstimate:
-    row, speedup = find_row(bottleneck), estimate_line_speedup(total, removed)
+def _estimate(line: LineSamples, bottleneck: Bottleneck, total: int, position: Position | None) -> LineEstimate:
+    row, removed = find_row(bottleneck), line.stalls[bottleneck]
+    speedup = estimate_line_speedup(total, removed)
     label = f"{row.title.lower()}, {say_place(line)}"
     return LineEstimate(
         line=line,

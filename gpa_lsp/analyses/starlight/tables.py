@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
-from gpa_lsp.analyses.starlight.counting import LineSamples
+from gpa_lsp.analyses.starlight.counting import LineCounts
 from gpa_lsp.analyses.starlight.decision import Decision
-from gpa_lsp.analyses.starlight.estimates import LineEstimate, count_bottleneck, find_hottest
+from gpa_lsp.analyses.starlight.estimates import LineEstimate, find_hottest
 from gpa_lsp.analyses.starlight.movement import Outcome, Position, move_right
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, Part, Suggestion, find_row, list_rows, list_suggestions
 from gpa_lsp.analyses.starlight.words import say_place
@@ -19,22 +19,20 @@ MOST_LINES = 10
 """Lines shown; what is cut is counted."""
 
 
-def build_tables(
-    lines: Sequence[LineSamples], estimates: Sequence[LineEstimate], decision: Decision
-) -> tuple[Table, ...]:
+def build_tables(lines: LineCounts, estimates: Sequence[LineEstimate], decision: Decision) -> tuple[Table, ...]:
     """All tables, in the order to be read."""
     tables = [build_suggestions(lines, estimates, decision)]
     if estimates:
         tables.append(build_lines(estimates, decision.position))
     tables.append(build_checks(decision))
-    if lines:
+    if len(lines):
         tables.append(build_parts(lines))
     return tuple(tables)
 
 
-def build_suggestions(lines: Sequence[LineSamples], estimates: Sequence[LineEstimate], decision: Decision) -> Table:
+def build_suggestions(lines: LineCounts, estimates: Sequence[LineEstimate], decision: Decision) -> Table:
     """Table 1, a row for each suggestion: its stalls, the line on which it gains most, and our remedies of the same kind."""
-    total = sum(line.samples for line in lines)
+    total = lines.total
     rows: list[tuple[Cell, ...]] = []
     for suggestion in list_suggestions():
         hottest = find_hottest(estimates, suggestion.bottleneck)
@@ -42,7 +40,7 @@ def build_suggestions(lines: Sequence[LineSamples], estimates: Sequence[LineEsti
             (
                 find_row(suggestion.bottleneck).title,
                 suggestion.title,
-                count_bottleneck(lines, suggestion.bottleneck) / total
+                lines.count(suggestion.bottleneck) / total
                 if total and suggestion.bottleneck is not Bottleneck.LOW_INTENSITY
                 else None,
                 "" if hottest is None else say_place(hottest.line),
@@ -128,16 +126,16 @@ def build_checks(decision: Decision) -> Table:
     )
 
 
-def build_parts(lines: Sequence[LineSamples]) -> Table:
+def build_parts(lines: LineCounts) -> Table:
     """Where the samples count; the rows are all samples of the kernel."""
-    total = sum(line.samples for line in lines)
-    counts: list[tuple[str, int]] = [(Part.OPERATION.value, sum(line.operations for line in lines))]
+    total = lines.total
+    counts: list[tuple[str, int]] = [(Part.OPERATION.value, lines.count(Part.OPERATION))]
     counts += [
-        (row.title, count_bottleneck(lines, row.bottleneck))
+        (row.title, lines.count(row.bottleneck))
         for row in list_rows()
         if row.bottleneck is not Bottleneck.LOW_INTENSITY
     ]
-    counts.append((Part.NONE.value, sum(line.unattributed for line in lines)))
+    counts.append((Part.NONE.value, lines.count(Part.NONE)))
     return Table(
         title="Where the samples count",
         columns=(

@@ -8,7 +8,7 @@ from gpa_lsp.analyses.answers import Answer, Weight
 from gpa_lsp.analyses.facts import KernelFacts, build_facts
 from gpa_lsp.analyses.questions.starlight import LABEL, answer_starlight
 from gpa_lsp.analyses.roofline_model import KernelRoofline
-from gpa_lsp.analyses.starlight.counting import count_lines
+from gpa_lsp.analyses.starlight.counting import LineSamples, count_lines
 from gpa_lsp.analyses.starlight.decision import CHECKS, decide
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck
 from gpa_lsp.kernel.model import Kernel
@@ -42,15 +42,21 @@ def gather(kernel: Kernel, roofline: KernelRoofline | None = None) -> KernelFact
     return build_facts(kernel, None, roofline)
 
 
+def list_lines(facts: KernelFacts) -> list[LineSamples]:
+    lines = count_lines(facts)
+    return [lines.describe(number) for number in range(len(lines))]
+
+
 def ask(kernel: Kernel, roofline: KernelRoofline | None = None) -> Answer:
     return answer_starlight(gather(kernel, roofline))
 
 
 def test_samples_count_by_reason_and_by_the_instruction_that_waits():
-    by_line = {str(line.line): line for line in count_lines(gather(write_kernel(KERNEL)))}
+    by_line = {str(line.line): line for line in list_lines(gather(write_kernel(KERNEL)))}
     assert by_line["k.cu:3"].stalls == {Bottleneck.MEMORY: 80}
     assert by_line["k.cu:4"].stalls == {Bottleneck.MEMORY: 500, Bottleneck.LATENCY: 100}
     assert by_line["k.cu:4"].operations == 40
+    assert by_line["k.cu:4"].pc_offset == 0x10  # of its two instructions the one with most samples
     assert by_line["k.cu:6"].stalls == {Bottleneck.SYNCHRONISATION: 120}
     assert by_line["k.cu:6"].unattributed == 40
     assert by_line["k.cu:7"].stalls == {Bottleneck.RESOURCES: 60}
@@ -101,7 +107,7 @@ def test_every_sample_is_in_one_row():
 def test_counting_conserves_samples(rows: list[tuple[str, str, str, int]]):
     text = "\n".join(f"{code} # {place} | {reason}={count}" for code, place, reason, count in rows)
     kernel = write_kernel(text)
-    lines = count_lines(gather(kernel))
+    lines = list_lines(gather(kernel))
     assert sum(line.samples for line in lines) == kernel.total_samples
     named = [line for line in lines if line.line is not None]
     assert len({line.line for line in named}) == len(named)
