@@ -1,0 +1,143 @@
+"""The question about the roofline: what it says of kernels at, near and far below a roof, and of kernels nothing is known of."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpa_lsp.analyses.answers import Answer, Quantity, Table, Weight
+from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.questions.roofline import ANALYSIS
+from gpa_lsp.analyses.roofline.place import place_kernel
+from gpa_lsp.kernel.model import Kernel
+from tests.kernel.written import write_kernel
+
+SASS = "FFMA R1, R2, R3, R4  # - | selected=1 | x=1000000 thread_executions_true=32000000\nEXIT  # - | selected=1 | x=1000000"
+METRICS = {
+    "smsp__cycles_elapsed.avg.per_second": 1e9,
+    "dram__cycles_elapsed.avg.per_second": 1e9,
+    "dram__bytes.sum.peak_sustained": 64.0,
+    "dram__bytes_write.sum": 0.0,
+    "smsp__inst_executed.sum": 1e6,
+}
+
+
+def ask(kernel: Kernel) -> Answer:
+    return ANALYSIS.answer(build_facts(kernel, None, place_kernel(kernel)))
+
+
+def write(bytes_read: float = 16e6, text: str = SASS, **metrics: float) -> Kernel:
+    return write_kernel(
+        text, compute_capability=(8, 0), metrics={**METRICS, "dram__bytes_read.sum": bytes_read, **metrics}
+    )
+
+
+def find_table(answer: Answer, title: str) -> Table:
+    return next(table for table in answer.tables if table.title == title)
+
+
+@pytest.mark.parametrize(
+    ("bytes_read", "summary", "weight", "words"),
+    [
+        (54.4e6, "Bound by DRAM bandwidth: 85 % of its peak, headroom 1.00×.", Weight.HIGH, "Use each byte more often"),
+        (32e6, "Leans on DRAM bandwidth: 50 % of its peak, headroom 1.7×.", Weight.PLAIN, "Until then: more in flight"),
+        (
+            16e6,
+            "Below all roofs; nearest is DRAM bandwidth: 25 % of its peak, headroom 3.4×.",
+            Weight.HIGH,
+            "More in flight",
+        ),
+    ],
+)
+def test_near_a_roof_and_far_below_all(bytes_read, summary, weight, words):
+    answer = ask(write(bytes_read))
+    assert answer.summary == summary
+    assert answer.findings[0].weight is weight
+    assert words in answer.findings[0].remedy
+    assert answer.bars[0].label == "DRAM bandwidth"
+    assert answer.bars[0].ratio == pytest.approx(bytes_read / 64e6)
+    assert answer.bars[0].ceiling_ratio == 0.85
+
+
+def test_a_bound_by_arithmetic_and_by_issue():
+    arithmetic = ask(write(text=SASS.replace("32000000", "240000000")))
+    assert arithmetic.summary == "Bound by FP32 peak: 93.8 % of its peak, headroom 1.07×."
+    assert "higher peak" in arithmetic.findings[0].remedy
+    issue = ask(write(**{"smsp__inst_executed.sum": 15.2e6}))
+    assert issue.summary == "Bound by instruction issue: 95 % of its peak, headroom 1.05×."
+    assert "Do more with each instruction" in issue.findings[0].remedy
+
+
+def test_the_side_of_the_ridge_point():
+    (memory,) = [one.text for one in ask(write(32e6)).findings if "ridge" in one.text]
+    assert memory == (
+        "FP32 does 2 operations for each byte of DRAM: left of the ridge point, on the memory's side of the roofline, at 50 % of what is "
+        "attainable there."
+    )
+    (arithmetic,) = [one.text for one in ask(write(4e6)).findings if "ridge" in one.text]
+    assert "16 operations for each byte of DRAM: right of the ridge point" in arithmetic
+
+
+def test_fp64_on_a_gpu_that_has_little_of_it():
+    text = "DFMA R2, R4, R6, R8  # - | selected=1 | x=100000 thread_executions_true=3200000\nEXIT  # - | selected=1 | x=100000"
+    kernel = write_kernel(text, compute_capability=(8, 6), metrics={"smsp__cycles_elapsed.avg.per_second": 1e9})
+    (finding,) = [one for one in ask(kernel).findings if "FP64 has" in one.text]
+    # 4 SMs of 2 lanes do 16 GFLOP/s; 6.4 are 40 %.
+    assert finding.text == "FP64 has 1/64 of the FP32 rate on Test GPU, and the kernel uses 40 % of it."
+    assert not [one for one in ask(write(text=text)).findings if "FP64 has" in one.text]
+
+
+def test_tables_have_points_launches_and_roofs_with_their_sources():
+    counted = {f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum": 1e6 for name in ("fadd", "fmul", "ffma")}
+    kernel = write(32e6, **counted)
+    first = kernel.launches[0]
+    answer = ask(replace(kernel, launches=(first, replace(first, index=1))))
+    points = find_table(answer, "Points: floating-point operations")
+    assert [column.quantity for column in points.columns][2:5] == [
+        Quantity.OPS_PER_BYTE,
+        Quantity.FLOPS_PER_S,
+        Quantity.FLOPS_PER_S,
+    ]
+    launches = find_table(answer, "Launches")
+    assert [row[:3] for row in launches.rows] == [(0, 1e6, "DRAM bandwidth"), (1, 1e6, "DRAM bandwidth")]
+    bandwidths = find_table(answer, "Bandwidths of Test GPU")
+    assert ("DRAM", 64.0, 1e9, 64e9, "counters of the report", "dram__bytes.sum.peak_sustained") in bandwidths.rows
+    assert "the clocks the longest launch ran at" in bandwidths.note
+    for table in answer.tables:
+        assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_integers_have_a_table_of_their_own():
+    answer = ask(write(text=SASS.replace("FFMA", "IMAD")))
+    points = find_table(answer, "Points: integer operations")
+    assert points.columns[3].quantity is Quantity.INTEGER_OPS_PER_S
+    assert points.rows[0][0] == "INT32"
+    assert "Points: floating-point operations" not in [table.title for table in answer.tables]
+
+
+def test_roofs_at_other_clocks_are_said_to_be():
+    kernel = write_kernel(SASS, compute_capability=(8, 0))
+    assert any("clock" in finding.text for finding in ask(kernel).findings)
+    assert not any("clock" in finding.text for finding in ask(write()).findings)
+
+
+def test_what_was_not_collected_is_named_with_its_metrics():
+    missing = {one.what: one for one in ask(write()).missing}
+    assert missing["bytes of L2"].metrics == ("lts__t_sectors_srcunit_tex.sum",)
+    assert missing["bytes of shared memory"].metrics == ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",)
+    assert "bytes of DRAM" not in missing
+
+
+def test_a_kernel_without_numbers_is_not_known():
+    kernel = write()
+    failed = replace(kernel, launches=(replace(kernel.launches[0], failure="the profiler failed"),))
+    unmeasured = replace(kernel, launches=())
+    timeless = replace(kernel, launches=(replace(kernel.launches[0], metrics={}),))
+    for one, summary in (
+        (failed, "The profiler failed on every launch."),
+        (unmeasured, "The kernel was not measured."),
+        (timeless, "Unknown: the time of the launches."),
+    ):
+        answer = ask(one)
+        assert (answer.is_known, answer.summary) == (False, summary)
+        assert answer.missing
+    assert ask(timeless).missing[0].metrics == ("gpu__time_duration.sum",)
