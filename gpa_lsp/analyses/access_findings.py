@@ -31,6 +31,8 @@ _QUEUE = 0.05
 _NARROW_BYTES = 4
 _PERCENT = 100.0
 
+_LOADED_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
+_STORED_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"
 _L2_USE = ("lts__t_sectors.avg.pct_of_peak_sustained_elapsed",)
 _SHARED_USE = ("l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",)
 
@@ -42,7 +44,7 @@ def find_excess_sectors(
     if transfers.excess_ratio < LEAST_EXCESS and not _any_matters(facts, lines):
         return [_describe_idle_bytes(columns, transfers) or _praise("Global accesses touch", transfers, "sectors")]
     excess = lines.actual - lines.ideal
-    findings = []
+    findings: list[Finding] = []
     for line in rank_lines(excess, _MOST_LINES):
         pattern = find_line_pattern(columns, transfers, lines, line)
         if pattern is Pattern.NEIGHBOURS or not _is_worth_a_sentence(
@@ -66,7 +68,7 @@ def find_conflicts(
     if transfers.excess_ratio < LEAST_EXCESS and not _any_matters(facts, lines):
         return [_praise("Shared accesses take", transfers, "wavefronts")]
     excess = lines.actual - lines.ideal
-    findings = []
+    findings: list[Finding] = []
     for line in rank_lines(excess, _MOST_LINES):
         if lines.excess_ratio(line) < LEAST_EXCESS:
             continue
@@ -82,6 +84,21 @@ def find_conflicts(
             f"{_describe_part(excess[line], transfers)}{_describe_use(facts, _SHARED_USE, 'the data stage of L1 and shared memory')}"
         )
         findings.append(_weigh(facts, text, remedy, lines, line))
+    return findings
+
+
+def find_unused_bytes(facts: KernelFacts) -> list[Finding]:
+    """How many different bytes of the loaded and stored sectors the threads use, where the profiler counted it and it is not most of them."""
+    findings: list[Finding] = []
+    for kind, metric in (("loads", _LOADED_BYTES), ("stores", _STORED_BYTES)):
+        used = facts.metric(metric)
+        if used is not None and 0 < used < _IDLE_BYTES:
+            findings.append(
+                Finding(
+                    text=f"Of each sector that global {kind} touch, {used:.1f} of {SECTOR_BYTES} bytes are used on average (each counted once).",
+                    remedy="Let the threads of a warp use whole sectors: neighbouring elements, or keep what several threads need in shared memory.",
+                )
+            )
     return findings
 
 

@@ -134,7 +134,7 @@ def build_global_table(columns: AccessColumns, index: LineIndex, lines: LineTran
             Column(name="waits for it", quantity=Quantity.SAMPLES),
         ),
         rows=tuple(rows),
-        note="A sector has 32 bytes; 32 asked for per sector is the best there is.",
+        note="A sector has 32 bytes. Threads that ask for the same address count each, up to 32 bytes per sector.",
     )
 
 

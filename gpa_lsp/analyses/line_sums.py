@@ -4,7 +4,7 @@ Everything is a column operation: a kernel of 100,000 instructions takes millise
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -156,6 +156,43 @@ def mark_lines(
             )
         )
     return tuple(marks)
+
+
+def mark_callers(
+    facts: KernelFacts, column: Column, *, measure: str, quantity: Quantity, most: int = MOST_MARKS
+) -> tuple[LineMark, ...]:
+    """Marks on the lines of the compiled function through which code of other files was inlined, with what that code has of a column.
+
+    A reader of the kernel's own file sees there what happens in headers and libraries. The measure is told apart from that of
+    :func:`mark_lines`, because the same instructions count in both.
+
+    Args:
+        facts: the kernel.
+        column: a number per instruction, none negative.
+        measure: what was counted.
+        quantity: its unit.
+        most: marks at most.
+
+    Returns:
+        Marks, largest first; their share is of the whole column.
+    """
+    inner, outer = index_lines(facts), index_lines(facts, FrameChoice.OUTERMOST)
+    files = {place.file: number for number, place in enumerate((*inner.places, *outer.places))}
+    inner_file, outer_file = (np.array([files[place.file] for place in index.places]) for index in (inner, outer))
+    is_inlined = inner_file[inner.line_of] != outer_file[outer.line_of]
+    part = np.where(is_inlined, column, 0)
+    total, partial = float(np.sum(column)), float(np.sum(part))
+    heaviest = outer.find_heaviest(part)
+    marks = mark_lines(
+        facts,
+        outer,
+        part,
+        measure=f"{measure}, in inlined code",
+        quantity=quantity,
+        describe=lambda line: f"most of it at {inner.places[int(inner.line_of[heaviest[line]])]}",
+        most=most,
+    )
+    return tuple(replace(mark, share_ratio=(mark.share_ratio or 0.0) * partial / total) for mark in marks)
 
 
 def count_waits(facts: KernelFacts, categories: tuple[int, ...] | None = None) -> npt.NDArray[np.float64]:

@@ -12,13 +12,13 @@ from gpa_lsp.analyses.lane_findings import (
     find_idle_lanes,
     find_partial_warps,
 )
-from gpa_lsp.analyses.line_sums import LineIndex, index_lines, mark_lines
+from gpa_lsp.analyses.line_sums import LineIndex, index_lines, mark_callers, mark_lines
 from gpa_lsp.analyses.questions import Analysis
 
 _NAME = "divergence"
 _TITLE = "How full warps are"
 _SECTION = "SourceCounters"
-_HALF_MARKS = MOST_MARKS // 2
+_PART_OF_MARKS = MOST_MARKS // 3
 
 
 def _answer(facts: KernelFacts) -> Answer:
@@ -74,17 +74,19 @@ def _summarise(lanes: LaneColumns) -> str:
 def _mark_lost(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:
     executed = index.sum_by_line(lanes.executions)
     lost = index.sum_by_line(lanes.lost)
-    return mark_lines(
+    measure, column = "warp instructions lost to idle lanes", lanes.lost / WARP_THREADS
+    marks = mark_lines(
         facts,
         index,
-        lanes.lost / WARP_THREADS,
-        measure="warp instructions lost to idle lanes",
+        column,
+        measure=measure,
         quantity=Quantity.COUNT,
         describe=lambda line: (
             f"{WARP_THREADS - lost[line] / executed[line]:.1f} of {WARP_THREADS} threads are busy on average"
         ),
-        most=_HALF_MARKS,
+        most=_PART_OF_MARKS,
     )
+    return (*marks, *mark_callers(facts, column, measure=measure, quantity=Quantity.COUNT, most=_PART_OF_MARKS))
 
 
 def _mark_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:
@@ -98,7 +100,7 @@ def _mark_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> 
         measure="divergent branches",
         quantity=Quantity.COUNT,
         describe=lambda line: f"{parted[line]:,.0f} executed branches part the threads of the warp",
-        most=_HALF_MARKS,
+        most=_PART_OF_MARKS,
     )
 
 

@@ -10,6 +10,7 @@ from gpa_lsp.analyses.access_findings import (
     find_excess_sectors,
     find_local_traffic,
     find_narrow_accesses,
+    find_unused_bytes,
 )
 from gpa_lsp.analyses.access_hit_rates import build_hit_rates
 from gpa_lsp.analyses.access_lines import (
@@ -21,7 +22,7 @@ from gpa_lsp.analyses.access_lines import (
 )
 from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Finding, LineMark, Missing, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.analyses.line_sums import LineIndex, index_lines, mark_lines
+from gpa_lsp.analyses.line_sums import LineIndex, index_lines, mark_callers, mark_lines
 from gpa_lsp.analyses.questions import Analysis
 
 _NAME = "memory_access"
@@ -45,7 +46,11 @@ def _answer(facts: KernelFacts) -> Answer:
         findings += find(facts, columns, transfers, index, lines)
         tables.append(_build_table(name, facts, columns, index, lines))
         marks += _mark_excess(name, facts, transfers, index, lines)
-    findings += [*find_local_traffic(facts, columns, index), *find_narrow_accesses(facts, columns)]
+    findings += [
+        *find_unused_bytes(facts),
+        *find_local_traffic(facts, columns, index),
+        *find_narrow_accesses(facts, columns),
+    ]
     marks += _mark_local(facts, columns, index)
     hit_rates = build_hit_rates(facts)
     totals = build_totals(columns)
@@ -75,30 +80,34 @@ def _build_table(
 def _mark_excess(
     name: str, facts: KernelFacts, transfers: Transfers, index: LineIndex, lines: LineTransfers
 ) -> tuple[LineMark, ...]:
-    return mark_lines(
+    measure = f"excess {name} {transfers.unit}"
+    marks = mark_lines(
         facts,
         index,
         transfers.excess,
-        measure=f"excess {name} {transfers.unit}",
+        measure=measure,
         quantity=Quantity.COUNT,
         describe=lambda line: describe_excess(lines, line, transfers.unit),
     )
+    return (*marks, *mark_callers(facts, transfers.excess, measure=measure, quantity=Quantity.COUNT))
 
 
 def _mark_local(facts: KernelFacts, columns: AccessColumns, index: LineIndex) -> tuple[LineMark, ...]:
     if columns.local_sectors is None:
         return ()
     sums = index.sum_by_line(columns.local_sectors)
-    return mark_lines(
+    measure = "local memory sectors"
+    marks = mark_lines(
         facts,
         index,
         columns.local_sectors,
-        measure="local memory sectors",
+        measure=measure,
         quantity=Quantity.COUNT,
         describe=lambda line: (
             f"{sums[line] * SECTOR_BYTES:,.0f} bytes of local memory (spilled registers or thread-private arrays)"
         ),
     )
+    return (*marks, *mark_callers(facts, columns.local_sectors, measure=measure, quantity=Quantity.COUNT))
 
 
 def _summarise(columns: AccessColumns) -> str:
