@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.opcode_rows import spread_by_mnemonic
+from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.opcodes import find_longest_entry
 from gpa_lsp.binary.opcodes import Pipe, describe_mnemonic
 from gpa_lsp.binary.sass import split_operands
@@ -33,6 +34,7 @@ class PipeFacts:
         says: what it executes.
         counters: metrics with its use in percent, best first.
         rates: architecture → warp instructions per cycle and SM.
+        throughput: the figure of the architecture's table that holds the rate instead, per sub-partition; empty where ``rates`` do.
         assumed: architectures whose rate was not measured.
         remedy: what helps when it is busy.
     """
@@ -42,8 +44,16 @@ class PipeFacts:
     says: str
     counters: tuple[str, ...]
     rates: Mapping[str, float]
+    throughput: str
     assumed: tuple[str, ...]
     remedy: str
+
+    def find_rate(self, architecture: Architecture) -> float | None:
+        """Warp instructions per cycle and SM; None when unknown."""
+        if not self.throughput:
+            return self.rates.get(architecture.name)
+        figure = getattr(architecture.throughput, self.throughput).value
+        return None if figure is None else float(figure) * architecture.sm.sub_partitions_per_sm.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +89,7 @@ def list_pipes() -> tuple[PipeFacts, ...]:
             says=entry["says"],
             counters=tuple(entry["counters"]),
             rates={key: float(rate) for key, rate in entry["rates"].items()},
+            throughput=entry.get("throughput", ""),
             assumed=tuple(entry["assumed"]),
             remedy=entry["remedy"],
         )
@@ -132,13 +143,12 @@ def measure_pipes(facts: KernelFacts, executions: npt.NDArray[np.int64] | None) 
         pipes = assign_pipes(facts, architecture.name)
         known = pipes >= 0
         counts = np.bincount(pipes[known], weights=executions[known], minlength=len(list_pipes())).astype(np.int64)
-    name = "" if architecture is None else architecture.name
     cycles = count_active_cycles(facts)
     uses = []
     for number, pipe in enumerate(list_pipes()):
         instructions = None if counts is None or not _executes(pipe) else int(counts[number])
         percent = facts.metric(*pipe.counters)
-        rate = pipe.rates.get(name)
+        rate = None if architecture is None else pipe.find_rate(architecture)
         computed = instructions / (rate * cycles) if instructions is not None and rate and cycles else None
         use = PipeUse(
             pipe=pipe,

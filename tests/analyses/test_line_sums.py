@@ -1,0 +1,150 @@
+"""Columns by source line: sums, the heaviest instruction, marks, and the lines through which code was inlined."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpa_lsp.analyses.answers import MOST_MARKS, Quantity
+from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.line_sums import (
+    FrameChoice,
+    LineIndex,
+    LinePlace,
+    count_waits,
+    index_lines,
+    mark_callers,
+    mark_lines,
+    rank_lines,
+)
+from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.blame.model import BlameCategory
+from tests.kernel.written import write_kernel
+
+INLINED = """
+FADD R1, R1, R1    # k.cu:3 | selected=1
+FADD R2, R2, R2    # lib.h:7 < k.cu:4 | selected=2
+FADD R3, R3, R3    # lib.h:7 < k.cu:5 | selected=4
+FADD R4, R4, R4    # lib.h:9 < k.cu:4 | selected=8
+FADD R5, R5, R5    # - | selected=16
+[helper]
+FADD R6, R6, R6    # k.cu:3 | selected=32
+FADD R7, R7, R7    # - | selected=64
+"""
+
+
+def facts_of(text: str):
+    return build_facts(write_kernel(text), None, None)
+
+
+def sums_by_name(text: str, choice: FrameChoice) -> dict[str, float]:
+    facts = facts_of(text)
+    index = index_lines(facts, choice)
+    return dict(zip(map(str, index.places), index.sum_by_line(facts.all_samples.sum(axis=1)).tolist(), strict=True))
+
+
+def test_innermost_lines_of_all_functions():
+    assert sums_by_name(INLINED, FrameChoice.INNERMOST) == {
+        "k.cu:3": 33,
+        "lib.h:7": 6,
+        "lib.h:9": 8,
+        "kernel": 16,
+        "helper": 64,
+    }
+
+
+def test_outermost_lines_gather_what_was_inlined_there():
+    assert sums_by_name(INLINED, FrameChoice.OUTERMOST) == {
+        "k.cu:3": 33,
+        "k.cu:4": 10,
+        "k.cu:5": 4,
+        "kernel": 16,
+        "helper": 64,
+    }
+
+
+def test_a_line_the_compiler_left_out_belongs_to_its_function():
+    facts = facts_of("FADD R1, R1, R1    # k.cu:0 | selected=1")
+    (place,) = index_lines(facts).places
+    assert place == LinePlace(file=None, line=None, function="kernel")
+
+
+def test_marks_name_the_heaviest_instruction_and_the_share_of_all():
+    facts = facts_of(INLINED)
+    marks = mark_lines(
+        facts,
+        index_lines(facts),
+        facts.all_samples.sum(axis=1),
+        measure="samples",
+        quantity=Quantity.SAMPLES,
+        describe=lambda line: f"place {line}",
+    )
+    assert [(mark.file, mark.line, mark.value, mark.function, mark.pc_offset) for mark in marks] == [
+        (None, None, 64, "helper", 0x10),
+        ("k.cu", 3, 33, "helper", 0x0),
+        (None, None, 16, "kernel", 0x40),
+        ("lib.h", 9, 8, "kernel", 0x30),
+        ("lib.h", 7, 6, "kernel", 0x20),
+    ]
+    assert sum(mark.share_ratio for mark in marks) == pytest.approx(1)
+
+
+def test_inlined_code_is_marked_where_the_kernel_asked_for_it():
+    facts = facts_of(INLINED)
+    marks = mark_callers(facts, facts.all_samples.sum(axis=1), measure="samples", quantity=Quantity.SAMPLES)
+    assert [(mark.measure, mark.line, mark.value, mark.text) for mark in marks] == [
+        ("samples, in inlined code", 4, 10, "most of it at lib.h:9"),
+        ("samples, in inlined code", 5, 4, "most of it at lib.h:7"),
+    ]
+    assert marks[0].share_ratio == pytest.approx(10 / 127)
+
+
+def test_there_are_no_more_marks_than_an_answer_may_have():
+    text = "\n".join(f"FADD R1, R1, R1    # k.cu:{line} | selected={line}" for line in range(1, MOST_MARKS + 51))
+    facts = facts_of(text)
+    marks = mark_lines(
+        facts,
+        index_lines(facts),
+        facts.all_samples.sum(axis=1),
+        measure="samples",
+        quantity=Quantity.SAMPLES,
+        describe=str,
+        most=10 * MOST_MARKS,
+    )
+    assert [mark.line for mark in marks] == list(range(MOST_MARKS + 50, 50, -1))
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1 << 40)), min_size=1, max_size=60))
+def test_sums_are_conserved_and_the_heaviest_is_on_its_line(rows):
+    line_of, values = (np.array(column) for column in zip(*rows, strict=True))
+    places = tuple(LinePlace(file="k.cu", line=number + 1, function="kernel") for number in range(7))
+    index = LineIndex(line_of=line_of.astype(np.int32), places=places)
+    sums = index.sum_by_line(values)
+    assert sums.tolist() == [sum(value for line, value in rows if line == number) for number in range(7)]
+    heaviest = index.find_heaviest(values)
+    for line, row in enumerate(heaviest.tolist()):
+        on_line = [value for number, value in rows if number == line]
+        if max(on_line, default=0) == 0:
+            assert row == -1
+        else:
+            assert line_of[row] == line
+            assert values[row] == max(on_line)
+    ranked = rank_lines(sums)
+    assert [sums[line] for line in ranked] == sorted((one for one in sums if one > 0), reverse=True)
+
+
+WAITING = """
+B-:R-:W2:-:S02  LDG.E R2, [R4.64]    # k.cu:1 | selected=5
+B2:R-:W-:-:S05  FADD R6, R2, R6      # k.cu:2 | long_scoreboard=90 selected=5
+"""
+
+
+def test_waits_are_counted_for_their_cause():
+    kernel = write_kernel(WAITING)
+    facts = build_facts(kernel, blame_kernel(kernel), None)
+    assert count_waits(facts, (BlameCategory.MEMORY_GLOBAL,)).tolist() == [90, 0]
+    assert count_waits(facts).sum() == 100
+
+
+def test_without_blame_samples_stay_where_they_were_taken():
+    assert count_waits(facts_of(WAITING), (BlameCategory.MEMORY_GLOBAL,)).tolist() == [5, 95]
