@@ -1,0 +1,57 @@
+"""The roofline's gates on real reports: nothing is loosened, and Starlight's table holds all samples of every kernel."""
+
+import json
+
+import pytest
+
+from gpa_lsp.advice.advise import advise_kernel
+from gpa_lsp.advice.gates import Limit, find_standing
+from gpa_lsp.advice.model import KernelAdvice, SilenceStage
+from gpa_lsp.advice.reliefs import OccupancyUse, find_reliefs
+from gpa_lsp.advice.subject import build_subject
+from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.questions.starlight import answer_starlight
+from gpa_lsp.analyses.roofline.place import place_kernel
+from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.profile.read import read_profile
+from tests.conftest import find_corpus
+
+CORPUS = find_corpus()
+REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
+_MOST_KERNELS = 3
+
+pytestmark = [
+    pytest.mark.corpus,
+    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
+]
+
+
+def list_estimates(advice: KernelAdvice) -> dict[str, float]:
+    return {one.optimizer: one.speedup.estimate for one in advice.advice}
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_a_roofline_only_tightens(report: str) -> None:
+    assert CORPUS is not None
+    kernels, _ = join_profile(read_profile(CORPUS / "ncu" / report))
+    for kernel in kernels[:_MOST_KERNELS]:
+        blame, roofline = blame_kernel(kernel), place_kernel(kernel)
+        plain, _ = advise_kernel(kernel, blame)
+        placed, problems = advise_kernel(kernel, blame, None, roofline)
+        assert not problems
+        before, after = list_estimates(plain), list_estimates(placed)
+        assert after.keys() <= before.keys()
+        assert all(estimate <= before[name] + 1e-9 for name, estimate in after.items())
+        silences = {one.optimizer: one for one in placed.silences}
+        for name in before.keys() - after.keys():
+            assert silences[name].stage in (SilenceStage.GATED, SilenceStage.TOO_SMALL)
+        if find_standing(build_subject(kernel, blame, None, roofline)).limit is Limit.MEMORY:
+            assert all(find_reliefs(name).occupancy is not OccupancyUse.ALWAYS for name in after)
+        parts = [
+            table
+            for table in answer_starlight(build_facts(kernel, blame, roofline)).tables
+            if table.title == "Where the samples count"
+        ]
+        counted = sum(count for table in parts for _, count, _ in table.rows if isinstance(count, int))
+        assert counted == kernel.total_samples
