@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from gpa_lsp.errors import GpaError, InputError, Problem
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.machine.roofs_choice import RoofsChoice
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import list_suffixes, read_profile
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
@@ -32,6 +34,7 @@ def analyse(
     disassemble: bool = True,
     blamer: str | None = DEFAULT_BLAMER,
     locator: SourceLocator | None = None,
+    roofs: RoofsChoice | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Read, decode, join, blame, analyse, advise and gather.
@@ -43,6 +46,7 @@ def analyse(
         disassemble: also produce instruction texts, which needs nvdisasm.
         blamer: name of the blamer that finds the causes of stalls; None finds none, analyses nothing and gives no advice.
         locator: finds sources on this machine, for hints that name expressions; None uses those in the profile only.
+        roofs: finds measured roofs; None puts kernels under theoretical ones.
         progress: told (what, done, total) as the work goes on.
 
     Returns:
@@ -61,36 +65,47 @@ def analyse(
             continue
         kernels.extend(found)
         problems.extend(met)
-    analysed = _judge(kernels, blamer, ProfiledSources(locator), problems, progress)
+    if blamer is None:
+        return gather_report([AnalysedKernel(kernel=kernel) for kernel in kernels], problems)
+    means = _Means(blamer=blamer, sources=ProfiledSources(locator), roofs=roofs)
+    analysed = _judge(kernels, means, problems, progress)
     return gather_report(analysed, problems)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Means:
+    """What kernels are judged with."""
+
+    blamer: str
+    sources: ProfiledSources
+    roofs: RoofsChoice | None
+
+
 def _judge(
-    kernels: Sequence[Kernel],
-    blamer: str | None,
-    sources: ProfiledSources,
-    problems: list[Problem],
-    progress: Progress | None,
+    kernels: Sequence[Kernel], means: _Means, problems: list[Problem], progress: Progress | None
 ) -> list[AnalysedKernel]:
-    """Blame, analyse and advise: the first and the last where there are samples."""
+    """Blame, analyse and advise."""
     analysed: list[AnalysedKernel] = []
     for number, kernel in enumerate(kernels):
-        if blamer is None:
-            analysed.append(AnalysedKernel(kernel=kernel))
-            continue
         if progress is not None:
             progress("finding causes", number, len(kernels))
-        blame = blame_kernel(kernel, blamer) if kernel.total_samples else None
-        roofline = place_kernel(kernel)
-        analyses = analyse_kernel(kernel, blame, roofline)
-        problems.extend(analyses.problems)
-        if blame is None:
-            analysed.append(AnalysedKernel(kernel=kernel, analyses=analyses))
-            continue
-        advice, met = advise_kernel(kernel, blame, sources.reader_for(kernel))
-        problems.extend((*blame.problems, *met))
-        analysed.append(AnalysedKernel(kernel=kernel, blame=blame, advice=advice, analyses=analyses))
+        analysed.append(_judge_one(kernel, means, problems))
+    if means.roofs is not None:
+        problems.extend(means.roofs.problems)
     return analysed
+
+
+def _judge_one(kernel: Kernel, means: _Means, problems: list[Problem]) -> AnalysedKernel:
+    """Without samples there is nobody to blame and nothing to price, but there are questions all the same."""
+    blame = blame_kernel(kernel, means.blamer) if kernel.total_samples else None
+    roofline = place_kernel(kernel, None if means.roofs is None else means.roofs.find(kernel.device.name))
+    analyses = analyse_kernel(kernel, blame, roofline)
+    problems.extend(analyses.problems)
+    if blame is None:
+        return AnalysedKernel(kernel=kernel, analyses=analyses)
+    advice, met = advise_kernel(kernel, blame, means.sources.reader_for(kernel), roofline)
+    problems.extend((*blame.problems, *met))
+    return AnalysedKernel(kernel=kernel, blame=blame, advice=advice, analyses=analyses)
 
 
 def _load(

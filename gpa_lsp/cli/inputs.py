@@ -117,11 +117,15 @@ def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal,
     profiles = [path for path in paths if path not in saved]
     reports = [_read_saved(path, kernel) for path in saved]
     if profiles:
+        from gpa_lsp.machine.roofs_choice import RoofsChoice
         from gpa_lsp.pipeline import analyse  # saved reports need neither readers nor disassembler
 
-        locator = locate_sources(arguments)
+        means: dict[str, Any] = {
+            "locator": locate_sources(arguments),
+            "roofs": RoofsChoice(getattr(arguments, "roofs", None)),
+        }
         with ProgressBar(terminal) as progress:
-            reports.append(analyse(profiles, kernel_filter=kernel, locator=locator, progress=progress, **options))
+            reports.append(analyse(profiles, kernel_filter=kernel, progress=progress, **means, **options))
     kernels = [kernel for report in reports for kernel in report.kernels]
     if len(reports) > 1:
         kernels.sort(key=lambda found: (-found.total_duration_ns, found.mangled_name))
