@@ -51,7 +51,7 @@ def read_issue_slots(facts: KernelFacts) -> IssueSlots | None:
     known = [(percent / 100, name) for name, percent in units if percent is not None]
     busiest, name = max(known, default=(None, ""))
     return IssueSlots(
-        used_ratio=min(1.0, used),
+        used_ratio=min(1.0, max(0.0, used)),
         active_ratio=min(1.0, active / elapsed) if active is not None and elapsed else None,
         busiest_ratio=busiest,
         busiest_name=name,

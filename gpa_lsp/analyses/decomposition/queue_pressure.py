@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.analyses.access_columns import count_access_bytes
 from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.opcode_rows import spread_by_mnemonic
 
 MIO_KINDS = frozenset(
     {
@@ -69,6 +71,7 @@ class QueueUse:
         per_cycle: executions per SM and cycle; None without the cycles, or with several launches.
         passes: wavefronts of shared memory, or 128-byte lines of global memory, per execution; None where not counted.
         least_passes: the fewest that could do; None likewise.
+        thread_bytes: that one thread moves with one execution, on average; None for what accesses no memory.
     """
 
     kind: InstructionKind
@@ -77,6 +80,7 @@ class QueueUse:
     per_cycle: float | None
     passes: float | None
     least_passes: float | None
+    thread_bytes: float | None
 
 
 def list_queue_use(facts: KernelFacts, kinds: npt.NDArray[np.int16], reason: str) -> tuple[QueueUse, ...]:
@@ -88,6 +92,7 @@ def list_queue_use(facts: KernelFacts, kinds: npt.NDArray[np.int16], reason: str
     chosen = [number for number, kind in enumerate(KINDS) if kind in QUEUES[reason] and counted[number] > 0]
     total = float(sum(counted[number] for number in chosen))
     cycles = _count_sm_cycles(facts)
+    widths = spread_by_mnemonic(facts, count_access_bytes, unknown=0)
     found = []
     for number in chosen:
         passes, least = _measure_passes(facts, kinds == number, KINDS[number])
@@ -99,6 +104,7 @@ def list_queue_use(facts: KernelFacts, kinds: npt.NDArray[np.int16], reason: str
                 per_cycle=None if cycles is None else float(counted[number]) / cycles,
                 passes=passes,
                 least_passes=least,
+                thread_bytes=_measure_width(widths, executions, kinds == number),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.executions, one.kind)))
@@ -116,6 +122,14 @@ def _measure_passes(
             1.0, least / _SECTORS_PER_LINE
         )
     return None, None
+
+
+def _measure_width(
+    widths: npt.NDArray[np.int64], executions: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]
+) -> float | None:
+    counted = chosen & (widths > 0) & (executions > 0)
+    executed = int(executions[counted].sum())
+    return float((widths[counted] * executions[counted]).sum()) / executed if executed else None
 
 
 def _divide(facts: KernelFacts, counter: str, chosen: npt.NDArray[np.bool_]) -> float | None:

@@ -19,6 +19,7 @@ _SCATTERED = 2.0
 """Times the fewest lines per access from which scattered accesses are the thing to mend."""
 _FEW_FP64_LANES = 4
 _CACHE_LINE_BYTES = 128
+_WARP_THREADS = 32
 
 Kinds = npt.NDArray[np.int16]
 
@@ -99,6 +100,8 @@ def _note_queue(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
         return ""
     first = uses[0]
     text = f"{first.share_ratio:.0%} of the instructions in that queue are {first.kind.value}"
+    if first.thread_bytes is not None:
+        text += f" of {first.thread_bytes:.0f} bytes per thread"
     if first.passes is not None and first.least_passes:
         text += f", with {first.passes:.1f} passes each where {first.least_passes:.1f} would do"
     busiest = list_unit_use(facts, QUEUE_UNITS)[:1]
@@ -134,9 +137,35 @@ def _note_barriers(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str:
         return ""
     threads = warps.block[0] * warps.block[1] * warps.block[2]
     places = len(split.sources)
+    warps_per_block = -(-threads // _WARP_THREADS)
+    return f"{warps_per_block} warps of a block wait for each other, at {places} {'places' if places > 1 else 'place'}."
+
+
+def _note_encoded(facts: KernelFacts, _split: StallSplit, _kinds: Kinds) -> str:
+    """The cycles that the compiler encoded after an instruction, on average over executions: what a warp waits if it does nothing else."""
+    executed, cycles = 0, 0
+    for function, _ in facts.list_disassembled():
+        if function.control is not None:
+            counts = np.maximum(0, function.executions)
+            executed += int(counts.sum())
+            cycles += int((counts * np.maximum(1, function.control.stall_cycles)).sum())
     return (
-        f"{threads // 32 or 1} warps of a block wait for each other, at {places} {'places' if places > 1 else 'place'}."
+        f"The code asks for {cycles / executed:.1f} cycles from one instruction of a warp to its next."
+        if executed
+        else ""
     )
+
+
+_SCOPES = {"SYS": "the whole system", "GPU": "the GPU", "CTA": "the block"}
+"""Modifier of a fence → whose accesses it orders, the widest first. Source: NVIDIA CUDA Binary Utilities; PTX ISA, membar and fence."""
+
+
+def _note_fences(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str:
+    modifiers = {
+        part for source in split.sources if source.row is not None for part in facts.mnemonic(source.row).split(".")
+    }
+    widest = next((words for scope, words in _SCOPES.items() if scope in modifiers), "")
+    return f"The widest of these fences is for {widest}." if widest else ""
 
 
 _NOTES: dict[str, Callable[[KernelFacts, StallSplit, Kinds], str]] = {
@@ -147,4 +176,6 @@ _NOTES: dict[str, Callable[[KernelFacts, StallSplit, Kinds], str]] = {
     "math_pipe_throttle": _note_pipes,
     "no_instructions": _note_code_size,
     "barrier": _note_barriers,
+    "wait": _note_encoded,
+    "membar": _note_fences,
 }

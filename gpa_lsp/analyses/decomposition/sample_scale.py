@@ -34,7 +34,7 @@ def measure_sample_scale(facts: KernelFacts) -> SampleScale | None:
 
     By the samples alone: a warp is ``selected`` for one cycle per instruction, so that the executions of all instructions over the samples of
     ``selected`` is the number of warp-cycles per sample. The sampling interval and how many schedulers share one sampler need not be known.
-    The two agree within 5 % on real reports that have at least 300 selected samples.
+    On real reports with 1,000 selected samples or more the two differ by 2 % in the median, and by less than 10 %.
 
     Source: Little's law; both derivations are ours.
     """

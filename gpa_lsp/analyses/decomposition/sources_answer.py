@@ -148,9 +148,18 @@ def _tabulate_queue(reason: str, uses: tuple[QueueUse, ...]) -> Table:
             Column(name="per SM and cycle", quantity=Quantity.NUMBER),
             Column(name="passes per execution", quantity=Quantity.NUMBER),
             Column(name="fewest passes", quantity=Quantity.NUMBER),
+            Column(name="per thread and access", quantity=Quantity.BYTES),
         ),
         rows=tuple(
-            (use.kind.value, use.executions, use.share_ratio, use.per_cycle, use.passes, use.least_passes)
+            (
+                use.kind.value,
+                use.executions,
+                use.share_ratio,
+                use.per_cycle,
+                use.passes,
+                use.least_passes,
+                use.thread_bytes,
+            )
             for use in uses
         ),
         note="Passes are wavefronts of shared memory, and 128-byte lines of global memory.",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind
+from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind, find_kind
 from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, sum_by_place, view_rows
 from gpa_lsp.analyses.decomposition.reasons import SourceRule, find_warp_state
 from gpa_lsp.analyses.facts import KernelFacts
@@ -144,10 +144,10 @@ def _split_by_cause(_facts: KernelFacts, causes: Causes, rows: InstructionRows) 
 
 
 _WAIT_WORDS = {
-    Dependency.GUARD: "guards from {}",
-    Dependency.ISSUE: "issue of {}",
-    Dependency.ITSELF: "issue of {}",
-    Dependency.CONTROL: "issue of {}",
+    Dependency.GUARD: "guards set by {}",
+    Dependency.ISSUE: "issue cost of {}",
+    Dependency.ITSELF: "issue cost of {}",
+    Dependency.CONTROL: "issue cost of {}",
 }
 """How a wait of fixed length depends on its cause, where it is no result; a guard is a predicate, whose latency is the longest of them."""
 
@@ -217,7 +217,10 @@ _RULES: dict[SourceRule, Callable[[KernelFacts, Causes, InstructionRows], Iterab
 
 def name_row(facts: KernelFacts, row: int) -> str:
     """An instruction for people: its opcode and its line, or its offset where it has none."""
-    opcode = facts.mnemonic(row).partition(".")[0] or "an instruction"
+    mnemonic = facts.mnemonic(row)
+    # The scope of a fence is in its modifiers.
+    is_fence = bool(mnemonic) and find_kind(mnemonic) is InstructionKind.FENCE
+    opcode = (mnemonic if is_fence else mnemonic.partition(".")[0]) or "an instruction"
     place = facts.place(row)
     if place is not None:
         return f"{opcode} in {place.file.rpartition('/')[2]}:{place.line}"

@@ -41,7 +41,8 @@ def test_the_sources_add_up_to_the_reason(samples, blamed):
         " ".join(f"{reason}={count}" for at, reason, count in samples if at == row) for row in range(len(INSTRUCTIONS))
     ]
     text = "\n".join(
-        f"{code}  # k.cu:{row // 2 + 1} | {note}" for row, (code, note) in enumerate(zip(INSTRUCTIONS, notes, strict=True))
+        f"{code}  # k.cu:{row // 2 + 1} | {note}"
+        for row, (code, note) in enumerate(zip(INSTRUCTIONS, notes, strict=True))
     )
     facts = write_facts(text, blamed=blamed)
     for reason in facts.kernel.reasons:
@@ -92,7 +93,7 @@ def test_fixed_waits_are_results_guards_or_issue():
         B-:R-:W-:-:S05  IADD3 R1, R1, R1, RZ   # wait=8
     """
     labels = dict(list_sources(text, "wait"))
-    assert labels["guards from integer, logic and compares (ALU)"] == 40.0
+    assert labels["guards set by integer, logic and compares (ALU)"] == 40.0
     assert sum(labels.values()) == 50.0
 
 
@@ -108,6 +109,14 @@ def test_barriers_are_named_by_their_lines_and_empty_code_by_its_function():
     """
     assert list_sources(text, "barrier") == [("BAR in k.cu:9", 15.0), ("BAR in k.cu:3", 5.0)]
     assert list_sources(text, "no_instructions") == [("code of helper", 7.0), ("code of the kernel itself", 2.0)]
+
+
+def test_fences_are_named_with_their_scope():
+    text = """
+        B-:R-:W-:-:S06  MEMBAR.SC.GPU          # k.cu:3
+        B-:R-:W-:-:S02  MOV R1, R2             # k.cu:4 | membar=5
+    """
+    assert list_sources(text, "membar") == [("MEMBAR.SC.GPU in k.cu:3", 5.0)]
 
 
 def test_beyond_a_dozen_places_the_rest_is_one():

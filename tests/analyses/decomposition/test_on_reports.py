@@ -1,0 +1,110 @@
+"""The decomposition of every kernel of the corpus, against the profiler's own sums."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from gpa_lsp.analyses.answers import MOST_MARKS
+from gpa_lsp.analyses.decomposition.issue_tree import build_issue_tree
+from gpa_lsp.analyses.decomposition.memory_view import view_memory
+from gpa_lsp.analyses.decomposition.sample_scale import measure_sample_scale
+from gpa_lsp.analyses.decomposition.stall_split import split_reason
+from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
+from gpa_lsp.analyses.facts import KernelFacts, build_facts
+from gpa_lsp.analyses.questions import memory_latency, stall_sources, top_down
+from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.profile.read import read_profile
+from tests.analyses.decomposition.test_tree import check_sums
+from tests.conftest import find_corpus
+
+CORPUS = find_corpus()
+REPORTS = sorted(path.name for path in (CORPUS / "ncu").glob("*.ncu-rep")) if CORPUS else []
+
+pytestmark = [
+    pytest.mark.corpus,
+    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
+]
+
+
+@cache
+def read_facts(name: str) -> tuple[KernelFacts, ...]:
+    assert CORPUS is not None
+    kernels, _ = join_profile(read_profile(CORPUS / "ncu" / name))
+    return tuple(build_facts(kernel, blame_kernel(kernel), None) for kernel in kernels)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_sources_add_up_to_their_reasons_and_nodes_to_their_parents(name):
+    for facts in read_facts(name):
+        for reason in facts.kernel.reasons:
+            split = split_reason(facts, reason)
+            assert sum(source.samples for source in split.sources) == pytest.approx(split.samples)
+        tree = build_issue_tree(facts)
+        assert tree is not None
+        check_sums(tree.nodes)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_states_add_up_to_the_profilers_latency_per_instruction(name):
+    for facts in read_facts(name):
+        time = read_warp_time(facts)
+        assert time is not None
+        assert sum(one.share_ratio for one in time.states) == pytest.approx(1.0)
+        latency = facts.metric("smsp__average_warp_latency_per_inst_issued.ratio")
+        issued = facts.metric("smsp__inst_issued.sum") or 0
+        if latency is not None and issued > 500_000:
+            # In shorter kernels the two, of different passes, differ by up to a seventh.
+            assert time.from_counters
+            assert time.cycles_per_issue == pytest.approx(latency, rel=0.02)
+
+
+def test_what_a_sample_stands_for_agrees_by_counters_and_by_executions():
+    """Standard error of the second is one over the root of the samples that issued; passes differ by more."""
+    apart = []
+    for name in REPORTS:
+        for facts in read_facts(name):
+            scale, selected = measure_sample_scale(facts), facts.count_reason("selected")
+            if scale is None or scale.error_ratio > 0 or selected < 1000:
+                continue
+            executions = facts.executions
+            by_executions = int(executions[executions > 0].sum()) / selected
+            apart.append(abs(scale.cycles / by_executions - 1))
+    assert len(apart) >= 10
+    assert float(np.median(apart)) < 0.02
+    assert max(apart) < 0.1
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_waiting_for_memory_is_shared_out_whole(name):
+    for facts in read_facts(name):
+        view = view_memory(facts)
+        if view.split is not None:
+            assert sum(part.share_ratio for part in view.split.parts) == pytest.approx(1.0)
+        if view.waits is not None:
+            kinds = sum(wait.samples for wait in view.waits.kinds)
+            rest = view.waits.operand_samples + view.waits.unknown_samples
+            assert kinds + rest == pytest.approx(view.waits.samples)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_answers_are_within_their_bounds(name):
+    for facts in read_facts(name):
+        for question in (top_down, memory_latency, stall_sources):
+            answer = question.answer(facts)
+            assert answer.is_known
+            assert len(answer.marks) <= MOST_MARKS
+            assert all(0 <= bar.ratio <= 1 for bar in answer.bars)
+            assert all(len(row) == len(table.columns) for table in answer.tables for row in table.rows)
+            assert all(finding.remedy or finding.weight == "good" for finding in answer.findings)
+
+
+def test_a_pointer_chase_takes_the_unloaded_latency():
+    """One warp walks a list, a sector at a time: what it sees is the latency of the memory, and no queue."""
+    if "rtx3090_mergesort_2023.1.ncu-rep" not in REPORTS:
+        pytest.skip("the report is not at hand")
+    facts = max(read_facts("rtx3090_mergesort_2023.1.ncu-rep"), key=lambda one: one.kernel.total_samples)
+    split = view_memory(facts).split
+    assert split is not None
+    assert split.wait_cycles + split.passed_cycles == pytest.approx(split.unloaded_cycles, rel=0.15)
