@@ -17,6 +17,10 @@ _SM_CLOCKS = (
 """Metrics that give the SMs' clock; that of the GPC they are in last, which can differ by a percent."""
 
 
+_MOST_HZ = 1e12
+"""No clock is as high; broken files hold such."""
+
+
 def find_launch_clocks(launch: Launch) -> Clocks | None:
     """The clocks a launch ran at, by its own counters; None when they do not give the SMs' clock."""
     found = read_positive(launch, *_SM_CLOCKS) or _divide_cycles(launch, "sm__cycles_elapsed.max")
@@ -35,7 +39,8 @@ def find_launch_clocks(launch: Launch) -> Clocks | None:
 def find_device_clocks(device: Device) -> Clocks:
     """The clocks the device states: the highest it can run at. Nothing says L2's."""
     sm_khz, dram_khz = read_attribute(device, "clock_rate"), read_attribute(device, "memory_clock_rate")
-    sm_hz = device.sm_clock_hz if sm_khz is None else sm_khz * 1e3
+    stated_hz = device.sm_clock_hz if device.sm_clock_hz and 0 < device.sm_clock_hz < _MOST_HZ else None
+    sm_hz = stated_hz if sm_khz is None else sm_khz * 1e3
     return Clocks(
         basis=ClockBasis.UNKNOWN if sm_hz is None else ClockBasis.BOOST,
         sm_hz=sm_hz,
