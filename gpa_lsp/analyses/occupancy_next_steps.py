@@ -23,7 +23,7 @@ _CARVEOUT_REMEDY = "`cudaFuncSetAttribute` with `cudaFuncAttributePreferredShare
 
 
 def describe_steps_up(
-    architecture: Architecture, block: BlockShape, now: Occupancy, weight: Weight
+    architecture: Architecture, block: BlockShape, now: Occupancy, weight: Weight, remark: str = ""
 ) -> tuple[Finding, ...]:
     """A finding per smallest change that lets an SM hold more warps.
 
@@ -32,11 +32,12 @@ def describe_steps_up(
         block: as it is.
         now: what an SM holds of it.
         weight: of the findings, by what more warps are worth.
+        remark: a sentence behind each, with its space; may be empty.
     """
     steps = list_steps_up(architecture, block, now.carveout_bytes)
     return tuple(
         Finding(
-            text=f"{_say_change(architecture, block, now, step)}: {_say_warps(step.gained_warps)} more, {_say_total(step.occupancy)}.",
+            text=f"{_say_change(architecture, block, now, step)}: {_say_warps(step.gained_warps)} more, {_say_total(step.occupancy)}.{remark}",
             weight=weight,
             remedy=_CARVEOUT_REMEDY if step.block == block else _REMEDIES[step.resources[0]],
         )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from itertools import pairwise
 
 from gpa_lsp.arch.model import Architecture
 
@@ -221,7 +222,7 @@ def find_next_steps(
     now = find_occupancy(architecture, block, carveout_bytes)
     ask = partial(find_occupancy, architecture, carveout_bytes=carveout_bytes)
     by_registers = _find_first(ask, now, _list_fewer_registers(block), OccupancyLimit.REGISTERS)
-    less_shared = _list_less_shared(architecture, block, now)
+    less_shared = _list_less_shared(architecture, block, carveout_bytes)
     by_shared = _find_first(ask, now, less_shared, OccupancyLimit.SHARED_MEMORY)
     steps = [step for step in (by_registers, by_shared) if step is not None]
     joint = None if steps else _find_joint_step(architecture, ask, block, now)
@@ -284,12 +285,32 @@ def _list_fewer_registers(block: BlockShape) -> Iterator[BlockShape]:
     return (replace(block, registers_per_thread=count) for count in range(block.registers_per_thread - 1, 0, -1))
 
 
-def _list_less_shared(architecture: Architecture, block: BlockShape, now: Occupancy) -> Iterator[BlockShape]:
+def _list_less_shared(
+    architecture: Architecture, block: BlockShape, carveout_bytes: int | None
+) -> Iterator[BlockShape]:
     """The most shared memory with which one block more fits, with which two do, and so on."""
-    for count in range(now.blocks_per_sm + 1, architecture.occupancy.max_blocks_per_sm.value + 1):
-        most = find_most_shared(architecture, count, now.carveout_bytes)
-        if 0 <= most < block.shared_bytes:
+    for most in reversed(list_shared_ends(architecture, carveout_bytes)):
+        if most < block.shared_bytes:
             yield replace(block, shared_bytes=most)
+
+
+def list_shared_ends(architecture: Architecture, carveout_bytes: int | None = None) -> tuple[int, ...]:
+    """Every size of a block's shared memory of which one byte more can mean fewer blocks, ascending.
+
+    >>> from gpa_lsp.arch.lookup import find_architecture
+    >>> list_shared_ends(find_architecture((8, 6)))[-4:]
+    (24576, 33024, 50176, 101376)
+    """
+    rules = architecture.occupancy
+    start = rules.shared_per_sm_bytes.value if carveout_bytes is None else carveout_bytes
+    sizes = [0, start, *(size for size in rules.shared_carveouts_bytes.value if size > start)]
+    ends = {
+        find_most_shared(architecture, count, size)
+        for smaller, size in pairwise(sizes)
+        # A block that is given more than the smaller size has this one, which holds no more of them.
+        for count in range(1, min(rules.max_blocks_per_sm.value, size // (smaller + 1)) + 1)
+    }
+    return tuple(sorted(end for end in ends if end >= 0))
 
 
 def find_most_shared(architecture: Architecture, blocks: int, carveout_bytes: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from gpa_lsp.arch.model import Architecture
-from gpa_lsp.arch.occupancy import BlockShape, Occupancy, find_most_shared, find_occupancy
+from gpa_lsp.arch.occupancy import BlockShape, Occupancy, find_occupancy, list_shared_ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +105,8 @@ def build_shared_curve(
     >>> [(first, last, found.warps_per_sm) for first, last, found in curve.list_jumps()][:3]
     [(0, 256, 48), (257, 512, 40), (513, 1024, 32)]
     """
-    rules = architecture.occupancy
-    most = rules.max_shared_per_block_bytes.value
-    start = rules.shared_per_sm_bytes.value if carveout_bytes is None else carveout_bytes
-    sizes = [start, *(size for size in rules.shared_carveouts_bytes.value if size > start)]
-    counts = range(1, rules.max_blocks_per_sm.value + 1)
-    ends = {find_most_shared(architecture, count, size) for size in sizes for count in counts}
-    xs = sorted({0, *(end + 1 for end in ends if 0 <= end < most)})
+    most = architecture.occupancy.max_shared_per_block_bytes.value
+    xs = [0, *(end + 1 for end in list_shared_ends(architecture, carveout_bytes) if end < most)]
     return _trace(architecture, lambda size: replace(block, shared_bytes=size), xs, most, carveout_bytes)
 
 

@@ -131,7 +131,8 @@ def _list_findings(standing: _Standing) -> Iterator[Finding]:
         # Room for more warps is of use only where the room there is is used.
         is_full = gap is None or gap.ratio <= 1 - RESIDENT_SHARE
         weight = Weight.HIGH if worth.can_help and is_full else Weight.PLAIN
-        yield from describe_steps_up(standing.architecture, standing.block, occupancy, weight)
+        remark = " The grid has no blocks to make use of it." if gap is not None and gap.grid_warps > 0 else ""
+        yield from describe_steps_up(standing.architecture, standing.block, occupancy, weight, remark)
     room = describe_free_room(standing.architecture, standing.block, occupancy)
     if room is not None:
         yield room
