@@ -61,7 +61,7 @@ class AdviceNote:
 
 
 def list_notes(report: Report, places: PlaceNames) -> tuple[AdviceNote, ...]:
-    """The notes of a report: kernels in its order, within a kernel the largest estimate first."""
+    """The notes of a report: kernels in its order, within a kernel the advice in its own."""
     names = name_kernels(report.kernels)
     return tuple(
         _make_note(kernel, names[kernel.name], advice, places)

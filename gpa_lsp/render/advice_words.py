@@ -146,7 +146,7 @@ def describe_bound(speedup: Speedup) -> str:
 
 
 def find_best_advice(kernel: KernelReport) -> Advice | None:
-    """The piece of advice with the largest estimate; None where there is none."""
+    """The piece of advice that comes first; None where there is none."""
     return kernel.advice.advice[0] if kernel.advice is not None and kernel.advice.advice else None
 
 

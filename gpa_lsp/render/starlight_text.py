@@ -3,7 +3,7 @@
 from gpa_lsp.advice.model import KernelAdvice
 from gpa_lsp.analyses.answers import Answer, Cell, Table
 from gpa_lsp.analyses.starlight.tables import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
-from gpa_lsp.render.advice_words import describe_stage, show_gain
+from gpa_lsp.render.advice_words import show_gain
 
 _NO_COUNTERPART = "we have no such remedy"
 
@@ -41,4 +41,4 @@ def _describe_one(name: str, advice: KernelAdvice) -> str:
     if spoken is not None:
         return f"{title} {show_gain(spoken.speedup)}"
     silent = next((one for one in advice.silences if one.optimizer == name), None)
-    return f"{title}: not asked" if silent is None else f"{title}: {describe_stage(silent.stage)} ({silent.message})"
+    return f"{title}: not asked" if silent is None else f"{title}: {silent.message}"

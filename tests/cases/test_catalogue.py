@@ -32,6 +32,7 @@ def _read_advice(case: Case) -> Expected:
         ("figure_3_barrier_dependency.md", "Figure 3"),
         ("figure_4_predicated_loads.md", "Figure 4"),
         ("figure_8_distance_1.md", "Figure 8"),
+        ("starlight_table_1.md", "Equations 2 to 4"),
     ],
 )
 def test_what_is_published_has_its_case(file: str, equation: str) -> None:

@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.advice.estimators import estimate_elimination, estimate_unlimited_hiding
+from gpa_lsp.advice.model import LEAST_SPEEDUP as LEAST_OF_ADVICE
 from gpa_lsp.analyses.starlight.equations import estimate_line_speedup, estimate_new_rate, measure_line_share
+from gpa_lsp.analyses.starlight.estimates import LEAST_SPEEDUP
 
 COUNTS = st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 10_000)), min_size=1).filter(
     lambda lines: sum(map(sum, lines)) > 0
@@ -49,3 +51,7 @@ def test_what_is_no_part_is_refused(operations: float, stalls: float, total: flo
 def test_a_kernel_cannot_lose_all_its_samples():
     with pytest.raises(ValueError, match="nothing would be left"):
         estimate_line_speedup(10, 10)
+
+
+def test_a_line_is_shown_from_the_speedup_on_from_which_advice_is():
+    assert LEAST_SPEEDUP == LEAST_OF_ADVICE

@@ -1,6 +1,10 @@
 """Where suggestions take a kernel's point, and which roofs end the arrow."""
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpa_lsp.analyses.starlight.movement import Position, find_position, move, move_right
 from gpa_lsp.analyses.starlight.suggestions import Direction
@@ -90,6 +94,33 @@ def test_there_is_no_narrower_integer():
 def test_a_point_above_its_roof_does_not_move_down():
     position = place(traffic={MemoryLevel.DRAM: (2.1 * T, 2 * T)})
     assert move(position, Direction.UP, 1.0, "x").movement.to_ops_per_s == 1.2 * T
+
+
+def test_without_roofs_the_arrow_ends_where_equation_4_says():
+    position = place()
+    bare = replace(
+        position,
+        point=replace(position.point, attainable_ops_per_s=None),
+        others=(),
+        peak_ops_per_s=None,
+        bytes_per_s=None,
+    )
+    for direction in (Direction.UP, Direction.UP_RIGHT):
+        outcome = move(bare, direction, 30.0, "x")
+        assert outcome.movement.to_ops_per_s == pytest.approx(36 * T)
+        assert outcome.words.endswith("the roof there is not known")
+    outcome = move_right(bare, "x", is_narrower=False)
+    assert outcome is not None
+    assert outcome.words.endswith("1.8 FLOP/B; the roof there is not known")
+
+
+@given(st.floats(1, 1000), st.sampled_from([Direction.UP, Direction.UP_RIGHT]))
+def test_no_arrow_ends_above_the_roofs_nor_below_its_start(speedup: float, direction: Direction):
+    position = place()
+    arrow = move(position, direction, speedup, "x").movement
+    assert arrow.from_ops_per_s <= arrow.to_ops_per_s <= 10 * T
+    assert arrow.to_ops_per_s <= 2 * T * arrow.to_intensity * (1 + 1e-9)
+    assert arrow.to_intensity >= arrow.from_intensity
 
 
 def test_without_operations_there_is_no_place():
