@@ -6,6 +6,7 @@ compute capabilities they are given for; what is not known to hold is not recomp
 
 from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.binary.opcodes import Pipe, describe_mnemonic
@@ -57,7 +58,9 @@ def find_pipe_use(
     rate = _find_rate(use, architecture)
     if capability not in _KNOWN[use] or rate is None or rate <= 0:
         return None
-    cost = sum(count * _weigh(use, mnemonic, architecture) for mnemonic, count in warps.items())
+    fp64_rate = _find_rate(PipeUse.FP64, architecture)
+    is_slow = fp64_rate is not None and fp64_rate < _SLOW_FP64
+    cost = sum(count * _weigh(use, mnemonic, capability, is_slow) for mnemonic, count in warps.items())
     return cost / (sm_cycles * architecture.sm.sub_partitions_per_sm.value * rate)
 
 
@@ -73,17 +76,16 @@ def _find_rate(use: PipeUse, architecture: Architecture) -> float | None:
     return None if figure.value is None else float(figure.value)
 
 
-def _weigh(use: PipeUse, mnemonic: str, architecture: Architecture) -> float:
+@lru_cache(maxsize=8192)
+def _weigh(use: PipeUse, mnemonic: str, capability: tuple[int, int], is_slow_fp64: bool) -> float:
     """How often an instruction takes the pipe."""
     opcode, *modifiers = mnemonic.split(".")
     pipe = describe_mnemonic(mnemonic).pipe
-    capability = architecture.compute_capability
     if use is PipeUse.FMA:
         return _weigh_fma(opcode, modifiers, pipe, capability)
     if use is PipeUse.ALU:
         return float(pipe is Pipe.ALU and opcode not in _NOT_ON_ALU[capability])
-    rate = _find_rate(PipeUse.FP64, architecture)
-    is_converted = pipe is Pipe.XU and "F64" in modifiers and rate is not None and rate < _SLOW_FP64
+    is_converted = pipe is Pipe.XU and is_slow_fp64 and "F64" in modifiers
     if use is PipeUse.FP64:
         return float(pipe is Pipe.FP64 or is_converted)
     return float(pipe is Pipe.XU and not is_converted)

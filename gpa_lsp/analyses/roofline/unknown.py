@@ -10,6 +10,11 @@ from gpa_lsp.analyses.roofline.work import Work
 from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
 
 _MIX_SECTION = "InstructionStats"
+_COUNTED_SECTIONS = {
+    OperationKind.FP64: "SpeedOfLight_RooflineChart",
+    OperationKind.FP32: "SpeedOfLight_RooflineChart",
+    OperationKind.FP16: "SpeedOfLight_HierarchicalHalfRooflineChart",
+}
 _MEMORY_SECTION = "MemoryWorkloadAnalysis_Tables"
 
 TIME = Missing(what="the time of the launches", metrics=("gpu__time_duration.sum",), section="SpeedOfLight")
@@ -33,7 +38,7 @@ def _list_operations(work: Work, machine: Machine) -> Iterator[Missing]:
     for kind in unknown:
         if kind in COUNTED:
             names = tuple(f"{counters[0]}.sum" for counters, _ in COUNTED[kind])
-            yield Missing(what=f"{kind} operations", metrics=names, needs_all=True, section=_MIX_SECTION)
+            yield Missing(what=f"{kind} operations", metrics=names, needs_all=True, section=_COUNTED_SECTIONS[kind])
     if OperationKind.INT32 in unknown or OperationKind.SPECIAL in unknown:
         yield Missing(what="integer operations and special functions", metrics=THREAD_TABLES[:1], section=_MIX_SECTION)
     tensor = [kind.value for kind in unknown if kind.is_tensor and machine.find_peak(kind) is not None]
