@@ -1,0 +1,56 @@
+"""Kernels of the real reports, disassembled, for tests that compare sums over instructions with what the profiler summed up."""
+
+from collections.abc import Iterator
+from functools import cache
+
+from gpa_lsp.analyses.facts import KernelFacts, build_facts
+from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.profile.model import Launch
+from gpa_lsp.profile.read import read_profile
+from tests.conftest import find_corpus
+
+
+@cache
+def every_kernel() -> tuple[KernelFacts, ...]:
+    """Facts of every kernel of the corpus whose code can be disassembled; without blame."""
+    return tuple(_read_kernels())
+
+
+def name_of(facts: KernelFacts) -> str:
+    """For messages: the report and the kernel."""
+    path = facts.kernel.profile_path
+    return f"{path.name if path else '?'} {facts.kernel.mangled_name[:40]}"
+
+
+def launches_of(facts: KernelFacts) -> tuple[Launch, ...]:
+    """Its launches with numbers."""
+    return tuple(launch for launch in facts.kernel.launches if launch.failure is None)
+
+
+def sum_over_launches(facts: KernelFacts, *names: str) -> float | None:
+    """The sum over launches of the first of some aggregates that each has; None where one has none of them."""
+    total = 0.0
+    for launch in launches_of(facts):
+        found = (launch.read_number(name) for name in names)
+        value = next((one for one in found if one is not None), None)
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def runs_alike(facts: KernelFacts) -> bool:
+    """Every pass executed the same instructions, and none of them outside the module: executions add up to the hardware's own count."""
+    counted = sum_over_launches(facts, "smsp__inst_executed.sum")
+    return counted == int(facts.executions[facts.executions > 0].sum())
+
+
+def _read_kernels() -> Iterator[KernelFacts]:
+    folder = find_corpus()
+    assert folder is not None
+    for path in sorted((folder / "ncu").glob("*.ncu-rep")):
+        kernels, _ = join_profile(read_profile(path))
+        for kernel in kernels:
+            facts = build_facts(kernel, None, None)
+            if any(True for _ in facts.list_disassembled()):
+                yield facts
