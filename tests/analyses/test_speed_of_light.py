@@ -132,7 +132,7 @@ def test_what_the_profilers_rule_for_the_bottleneck_says(percent, weight, words)
 def test_a_share_that_its_counts_do_not_give_is_told():
     answer = ask(write({"dram__cycles_active": 60.0}))
     assert [finding.text for finding in answer.findings][1:] == [
-        "DRAM: the profiler stored 60 %, its counts give 50 %. They were counted in different runs of the kernel."
+        "DRAM: the profiler stored 60 %, its counts give 50 %. Counters of different runs of the kernel can differ."
     ]
 
 
@@ -143,6 +143,30 @@ def test_numbers_that_are_none_are_left_out(value):
     )
     assert "dram__cycles_active" not in list_recomputed(answer)
     assert "sm__issue_active" not in list_recomputed(answer)
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "capability", "share"),
+    [
+        # 2,048 operations an SM and cycle; half of a million warps' 4,096 in four million cycles.
+        ("HMMA.16816.F32", (8, 0), 0.5 * 4096 / (4 * 2048)),
+        ("HMMA.16816.F16", (8, 6), 0.5 * 4096 / (4 * 1024)),
+        ("HMMA.16816.F32", (8, 6), None),
+    ],
+)
+def test_tensor_cores_where_the_rate_is_known(mnemonic, capability, share):
+    name = "sm__pipe_tensor_cycles_active"
+    kernel = write_kernel(
+        f"{mnemonic} R4, R8, R10, R4  # - | selected=1 | x=500000",
+        compute_capability=capability,
+        metrics={
+            "smsp__cycles_elapsed.avg.per_second": 1e9,
+            f"breakdown:sm__throughput{SUFFIX}": f"{name}{SUFFIX}",
+            f"{name}{SUFFIX}": 1.0,
+        },
+    )
+    found = list_recomputed(ask(kernel))
+    assert found == ({} if share is None else {name: pytest.approx(share)})
 
 
 def test_without_throughputs_nothing_is_known():

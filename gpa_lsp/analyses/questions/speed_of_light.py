@@ -122,8 +122,8 @@ def _list_differences(breakdowns: Sequence[Breakdown]) -> Iterator[Finding]:
                 continue
             if abs(stored - own) > max(APART_RATIO * stored, APART_POINTS):
                 yield Finding(
-                    text=f"{describe_unit(member.metric)}: the profiler stored {100 * stored:.3g} %, its counts give {100 * own:.3g} %. They were "
-                    "counted in different runs of the kernel.",
+                    text=f"{describe_unit(member.metric)}: the profiler stored {100 * stored:.3g} %, its counts give {100 * own:.3g} %. Counters "
+                    "of different runs of the kernel can differ.",
                 )
 
 

@@ -26,6 +26,10 @@ L1_FILL_SECTORS_PER_CYCLE = {(7, 0): 1, (8, 0): 2, (8, 6): 1, (8, 9): 1, (9, 0):
 of 8.6)."""
 
 
+_HALVED_IN_FP32 = frozenset({(7, 5), (8, 6), (8, 9), (12, 0)})
+"""Compute capabilities some boards of which accumulate in FP32 at half the rate, which nothing in a report tells."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     """What shares are recomputed from.
@@ -216,7 +220,8 @@ def _tensor(basis: Basis) -> float | None:
         if tensor is None:
             continue
         peak = basis.machine.find_peak(tensor.kind)
-        if peak is None or not peak.ops_per_cycle or basis.span.elapsed_cycles is None:
+        is_halved = "F32" in mnemonic.split(".") and basis.architecture.compute_capability in _HALVED_IN_FP32
+        if peak is None or not peak.ops_per_cycle or basis.span.elapsed_cycles is None or is_halved:
             return None
         share += tensor.operations * warps / (peak.ops_per_cycle * basis.span.elapsed_cycles)
     return share
