@@ -151,7 +151,7 @@ def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: 
             {"name": "show_movements", "value": False},
             {"name": "shown_machine", "value": machine_of[rows[0].row_id] if rows else 0},
         ],
-        "layer": build_layers(frame, view is RooflineView.INSTRUCTIONS, _build_legends(kinds, levels, look)),
+        "layer": build_layers(frame, view is RooflineView.INSTRUCTIONS, _build_marks(rows, kinds, levels, look)),
     }
     if look.title:
         spec["title"] = {
@@ -260,8 +260,11 @@ def _list_roof_kinds(roofs: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(roof["name"] for roof in roofs if "limit" in roof))
 
 
-def _build_legends(kinds: Sequence[str], levels: Sequence[str], look: ChartLook) -> dict[str, Any]:
-    """The encodings of colour and shape."""
+def _build_marks(
+    rows: Sequence[PlacedRow], kinds: Sequence[str], levels: Sequence[str], look: ChartLook
+) -> dict[str, Any]:
+    """The encodings of colour, shape and size."""
+    longest_s = max((row.roofline.duration_s for row in rows), default=1.0)
     shapes = {**{kind.value: shape for kind, shape in KIND_SHAPES.items()}, ISSUE: KIND_SHAPES[OperationKind.FP32]}
     colours = {level.value: colour for level, colour in LEVEL_COLOURS.items()}
     legend: dict[str, Any] | None = {"orient": "bottom", "direction": "horizontal", "columns": 6}
@@ -281,5 +284,11 @@ def _build_legends(kinds: Sequence[str], levels: Sequence[str], look: ChartLook)
             "title": "operations",
             "scale": {"domain": list(kinds), "range": [shapes[kind] for kind in kinds]},
             "legend": None if list(kinds) == [ISSUE] else legend,
+        },
+        "size": {
+            "field": "seconds",
+            "type": "quantitative",
+            "scale": {"type": "sqrt", "domain": [0, longest_s], "range": [45, 420]},
+            "legend": None,
         },
     }

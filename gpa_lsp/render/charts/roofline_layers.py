@@ -19,16 +19,16 @@ _LEAST_WIDTH = 480
 _ROW_FIELDS = ["kernel", "launch", "seconds", "time", "before", "whole"]
 
 
-def build_layers(frame: ChartFrame, counts_instructions: bool, legends: dict[str, Any]) -> list[Layer]:
+def build_layers(frame: ChartFrame, counts_instructions: bool, marks: dict[str, Any]) -> list[Layer]:
     """All of them.
 
     Args:
         frame: the ends of the axes.
         counts_instructions: the second view.
-        legends: the encodings of colour and shape.
+        marks: the encodings of colour, shape and size.
     """
     axes = ChartAxes(frame, counts_instructions)
-    colour = {**legends["color"], "field": "name"}
+    colour = {**marks["color"], "field": "name"}
     return [
         draw_diagonals(axes, colour),
         draw_peaks(axes),
@@ -38,7 +38,7 @@ def build_layers(frame: ChartFrame, counts_instructions: bool, legends: dict[str
         _draw_spans(axes),
         _draw_headroom(axes),
         _draw_arrows(axes),
-        _draw_points(axes, legends),
+        _draw_points(axes, marks),
         _draw_arrow_heads(axes),
         _draw_names(axes, is_focus=False),
         _draw_names(axes, is_focus=True),
@@ -132,7 +132,7 @@ def _draw_arrow_heads(axes: ChartAxes) -> Layer:
     }
 
 
-def _draw_points(axes: ChartAxes, legends: dict[str, Any]) -> Layer:
+def _draw_points(axes: ChartAxes, marks: dict[str, Any]) -> Layer:
     y_unit = "datum.kind === 'INT32' || datum.kind === 'INT8 tensor' ? 'IOP/s' : 'FLOP/s'"
     if axes.y_unit == "inst/s":
         y_unit = "'inst/s'"
@@ -152,15 +152,9 @@ def _draw_points(axes: ChartAxes, legends: dict[str, Any]) -> Layer:
         "mark": {"type": "point", "strokeWidth": 1.5, "clip": True, "cursor": "pointer"},
         "encoding": {
             **axes.both("x", "y"),
-            **legends,
-            "fill": {**legends["color"], "legend": None},
+            **marks,
+            "fill": {**marks["color"], "legend": None},
             "fillOpacity": {"condition": {"test": "datum.before", "value": 0}, "value": 0.55},
-            "size": {
-                "field": "seconds",
-                "type": "quantitative",
-                "scale": {"type": "sqrt", "range": [45, 420], "zero": True},
-                "legend": None,
-            },
             "opacity": {"condition": {"test": _IS_QUIET, "value": 0.25}, "value": 1},
             "order": {"field": "seconds", "sort": "descending"},
             "tooltip": [

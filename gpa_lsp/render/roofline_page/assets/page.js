@@ -57,7 +57,7 @@
     const signals = collectSignals();
     spec.params = spec.params.map((param) => ({ ...param, value: signals[param.name] }));
     const config = { ...looks[gpaPage.theme()], background: "transparent" };
-    const made = await vegaEmbed(chart, spec, { actions: false, renderer: "svg", ast: true, config, tooltip: { theme: gpaPage.theme() } });
+    const made = await vegaEmbed(chart, spec, { actions: false, renderer: "svg", ast: true, logLevel: 1, config, tooltip: { theme: gpaPage.theme() } });
     if (turn !== drawing) return made.view.finalize(); // drawn again meanwhile
     view?.finalize();
     view = made.view;
@@ -129,9 +129,9 @@
   function makeTable(caption, heads, body) {
     const head = make("tr", {}, ...heads.map(([title, isNumber]) => make("th", { scope: "col", class: isNumber ? "number" : "" }, title)));
     const lines = body.map((cells) =>
-      make("tr", {}, ...cells.map((cell, at) => make(at ? "td" : "th", at ? { class: heads[at][1] ? "number" : "" } : { scope: "row" }, cell))));
+      make("tr", {}, ...cells.map((cell, at) => make(at ? "td" : "th", at ? { class: heads[at][1] ? "number" : "" } : { scope: "row" }, ...[cell].flat()))));
     const table = make("table", {}, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...lines));
-    return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
+    return make("div", { class: "scroll" }, table);
   }
 
   function makeMeter(ratio, ceiling) {
@@ -154,8 +154,8 @@
     const row = rows.get(state.focused);
     document.getElementById("details-title").textContent = name(row);
     const parts = row.lines.filter((line) => line).map((line) => make("p", {}, `${line[0].toUpperCase()}${line.slice(1)}.`));
-    const bars = makeTable("Roofs", [["roof", false], ["", false], ["used", true], ["amount", false]],
-      row.bars.map(([label, ratio, ceiling, text, words]) => [label, makeMeter(ratio, ceiling), text, words]));
+    const bars = makeTable("Roofs", [["roof", false], ["used", true], ["amount", false]],
+      row.bars.map(([label, ratio, ceiling, text, words]) => [label, [makeMeter(ratio, ceiling), ` ${text}`], words]));
     bars.classList.add("bars");
     const tables = make("div", { class: "tables" }, bars);
     if (row.points.length)
@@ -171,6 +171,7 @@
       parts.push(make("h3", {}, title), make("ul", {}, ...texts.map((text) => make("li", {}, text))));
     }
     document.getElementById("details-body").replaceChildren(...parts);
+    gpaPage.settle(section);
   }
 
   // --- List. ---
