@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.lsp.cause_words import describe_remedy, label_best_advice
 from gpa_lsp.lsp.history_words import describe_change_briefly, describe_past
+from gpa_lsp.lsp.roofline_hover import describe_roofs_of, find_limiter
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.stall_table import draw_reasons, draw_table, find_top_reason
 from gpa_lsp.render.numbers import format_count, format_count_of, format_dim3, format_duration_ns, format_whole_percent
@@ -38,21 +39,6 @@ def describe_kernel_briefly(shown: VisibleKernel) -> str:
     return " · ".join(parts)
 
 
-def find_limiter(shown: VisibleKernel) -> str | None:
-    """What limits a kernel, in two words; None where the profile does not say."""
-    from gpa_lsp.render.roof_words import name_limiter  # needs numpy, which the answer to initialize must not wait for
-
-    return None if shown.kernel.report.advice is None else name_limiter(shown.kernel.report.advice)
-
-
-def describe_roofs_of(shown: VisibleKernel) -> str:
-    """How close a kernel is to its roofs; empty for one that was not measured, or not judged."""
-    from gpa_lsp.render.roof_words import describe_roofs  # see above
-
-    report = shown.kernel.report
-    return describe_roofs(report.advice) if report.advice is not None and report.launches else ""
-
-
 def describe_kernel(shown: VisibleKernel) -> str:
     """A page about a kernel."""
     report = shown.kernel.report
@@ -79,11 +65,22 @@ def describe_kernel(shown: VisibleKernel) -> str:
     if shown.kernel.advice:
         parts.append("## Advice")
         parts.extend(describe_remedy(advice) for advice in shown.kernel.advice)
+    parts.append(_describe_answers(report))
     rules = [rule for launch in report.launches for rule in launch.rules if rule.kind in ("warning", "optimization")]
     if rules:
         parts.append("## What NVIDIA's rules said")
         parts.extend(dict.fromkeys(f"**{rule.rule}**: {rule.text}" for rule in rules))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _describe_answers(report: "KernelReport") -> str:
+    """What the other analyses say. Paths are as compiled: what is opened from here is the report's page."""
+    from gpa_lsp.render.answer_markdown import (
+        render_answers_markdown,
+    )  # needs numpy, which the answer to initialize must not wait for
+    from gpa_lsp.render.places import PlaceNames
+
+    return "\n".join(render_answers_markdown(report, PlaceNames(), heading="##", max_rows=_MAX_LINES)).strip()
 
 
 def _describe_launch(report: "KernelReport") -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from gpa_lsp.lsp.cause_lines import CauseLine
 from gpa_lsp.lsp.cause_words import describe_causes, summarise_cause
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
-from gpa_lsp.lsp.kernel_page import describe_roofs_of
+from gpa_lsp.lsp.line_marks import describe_marks
 from gpa_lsp.lsp.line_names import name_place
+from gpa_lsp.lsp.roofline_hover import describe_roofs_of, draw_roofline_of
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.stall_table import describe_line
 from gpa_lsp.lsp.thresholds import find_least_share
@@ -34,9 +35,11 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
     parts = [  # what is said in a glance comes first: a hover may be taller than its window
         summary,
         draw_picture(lines[0] if lines else None, shown) if view.abilities.images else "",
-        describe_roofs_of(shown),
+        describe_roofs_of(shown, with_bars=not view.abilities.images),
         details,
+        describe_marks(lines),
         describe_causes(cause, partial(name_place, view, shown)) if cause is not None else "",
+        draw_roofline_of(shown) if view.abilities.images else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
