@@ -1,8 +1,8 @@
 """The tree of issue slots: used ones, and empty ones by stall reason and source."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gpa_lsp.analyses.decomposition.instruction_rows import view_rows
+from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, view_rows
 from gpa_lsp.analyses.decomposition.issue_slots import IssueSlots, read_issue_slots
 from gpa_lsp.analyses.decomposition.latency_split import QUEUEING
 from gpa_lsp.analyses.decomposition.memory_view import BUSY_RATIO, MemoryView, view_memory
@@ -22,6 +22,7 @@ _LEAST_SOURCE_RATIO = 0.02
 OTHER_REASONS = "other reasons"
 OTHER_SOURCES = "others"
 _ROUNDING = 1e-6
+_LARGER_PART = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ def build_issue_tree(facts: KernelFacts) -> IssueTree | None:
         return None
     slots = read_issue_slots(facts)
     lost = time.stalled_ratio if slots is None else slots.idle_ratio
-    weights = _weigh_stalls(time)
+    weights = _weigh_stalls(time) if slots is not None else {one.state.name: one.share_ratio for one in time.stalls}
     total = sum(weights.values())
     nodes = [
         Node(
@@ -109,41 +110,44 @@ def _build_reasons(facts: KernelFacts, time: WarpTime, weights: dict[str, float]
     total, covered = sum(weights.values()), 0.0
     times = {one.state.name: one for one in time.stalls}
     rows = view_rows(facts)
-    memory: MemoryView | None = None
     nodes: list[Node] = []
     for name, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
         if covered >= _KEPT_RATIO * total or weight == 0:
             break
         ratio = weight / total
         covered += weight
-        children: list[Node] = []
-        if name == LONG_SCOREBOARD:
-            memory = view_memory(facts)
-            children = _build_memory(memory, ratio * lost)
-        if not children:
-            split = split_reason(facts, name, rows)
-            children = [
-                _make_source(
-                    source.label, ratio * lost, split.share_of(source), choose_remedy(facts, split, source, rows.kinds)
-                )
-                for source in split.sources
-            ]
-        state = times[name].state
-        nodes.append(
-            Node(
-                level=1,
-                name=name,
-                share_ratio=ratio * lost,
-                of_parent_ratio=ratio,
-                time=times[name],
-                remedy=(children[0].remedy if children else "") or state.remedy,
-            )
+        children = _build_sources(facts, name, ratio * lost, rows)
+        remedy = _choose_remedy(children) or times[name].state.remedy
+        node = Node(
+            level=1, name=name, share_ratio=ratio * lost, of_parent_ratio=ratio, time=times[name], remedy=remedy
         )
-        nodes += _cut(children, ratio * lost)
+        nodes += [node, *_cut(children, node)]
     if covered < total:
         rest = 1 - covered / total
         nodes.append(Node(level=1, name=OTHER_REASONS, share_ratio=rest * lost, of_parent_ratio=rest))
     return nodes
+
+
+def _build_sources(facts: KernelFacts, reason: str, share: float, rows: InstructionRows) -> list[Node]:
+    """The sources of a reason, largest first."""
+    parts = _build_memory(view_memory(facts), share) if reason == LONG_SCOREBOARD else []
+    if parts:
+        return parts
+    split = split_reason(facts, reason, rows)
+    return [
+        _make_source(source.label, share, split.share_of(source), choose_remedy(facts, split, source, rows.kinds))
+        for source in split.sources
+    ]
+
+
+def _choose_remedy(children: list[Node]) -> str:
+    """That of the largest source; of queueing only where it is the larger part, since the legs of the way belong together."""
+    if not children:
+        return ""
+    first = children[0]
+    if len(children) > 1 and first.name.startswith(QUEUEING) and first.of_parent_ratio < _LARGER_PART:
+        return children[1].remedy
+    return first.remedy
 
 
 def _build_memory(view: MemoryView, share: float) -> list[Node]:
@@ -180,10 +184,10 @@ def _make_source(name: str, share: float, ratio: float, remedy: str) -> Node:
     return Node(level=2, name=name, share_ratio=share * ratio, of_parent_ratio=ratio, remedy=remedy)
 
 
-def _cut(children: list[Node], share: float) -> list[Node]:
-    """The first children, and the rest of them as one."""
+def _cut(children: list[Node], parent: Node) -> list[Node]:
+    """The first children, and the rest of them as one; remedies that the parent has are not said again."""
     kept = [child for child in children[:_MOST_SOURCES] if child.of_parent_ratio >= _LEAST_SOURCE_RATIO]
     rest = 1 - sum(child.of_parent_ratio for child in kept)
     if kept and rest > _ROUNDING:
-        kept.append(_make_source(OTHER_SOURCES, share, rest, ""))
-    return kept
+        kept.append(_make_source(OTHER_SOURCES, parent.share_ratio, rest, ""))
+    return [replace(child, remedy="") if child.remedy == parent.remedy else child for child in kept]

@@ -51,7 +51,7 @@ def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
         if part.name == QUEUEING:
             yield _find_queueing(share * part.share_ratio, weight, view)
         elif part.name == OPERANDS and part.share_ratio >= _MATTERS_RATIO:
-            text = f"{part.share_ratio:.0%} of the time is no latency: instructions had not yet read their operands when these were to change."
+            text = f"{part.share_ratio:.0%} of the waiting is no latency: instructions had not yet read their operands when these were to change."
             yield Finding(
                 text=text, weight=weight, remedy=LEG_REMEDIES[part.name], share_ratio=share * part.share_ratio
             )
@@ -64,7 +64,7 @@ def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
     )
     if longest is not None and exposed >= _MATTERS_RATIO:
         text = (
-            f"{exposed:.0%} of it is plain latency: a load takes {split.unloaded_cycles:,.0f} cycles without queues, of which "
+            f"{exposed:.0%} of the waiting is plain latency: a load takes {split.unloaded_cycles:,.0f} cycles without queues, of which "
             f"{split.exposed_cycles:,.0f} are not hidden; most of them are spent {_name_leg(longest.name)}."
         )
         yield Finding(text=text, weight=weight, remedy=LEG_REMEDIES[longest.name], share_ratio=share * exposed)
@@ -84,7 +84,10 @@ def _find_queueing(share: float, weight: Weight, view: MemoryView) -> Finding:
     split, busiest = view.split, view.busiest
     assert split is not None
     queued = split.wait_cycles - split.exposed_cycles
-    text = f"{split.queueing_ratio:.0%} of it is queueing: {queued:,.0f} of {split.wait_cycles:,.0f} cycles are more than the memory's own latency"
+    text = (
+        f"{split.queueing_ratio:.0%} of the waiting is queueing: {queued:,.0f} of {split.wait_cycles:,.0f} cycles are more than the "
+        f"memory's own latency"
+    )
     if busiest is not None and busiest.ratio >= BUSY_RATIO:
         text += f"; the busiest on the way is {busiest.unit.level} ({busiest.unit.name}) with {busiest.ratio:.0%} of its peak."
         return Finding(text=text, weight=weight, remedy=LEVEL_REMEDIES[busiest.unit.level], share_ratio=share)
@@ -102,7 +105,7 @@ def _find_kinds(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
         remedy = KIND_REMEDIES.get(wait.kind)
         if remedy is not None and part >= _MATTERS_RATIO:
             each = "" if wait.wait_cycles is None else f", {wait.wait_cycles:,.0f} cycles for each execution"
-            text = f"{part:.0%} of it waits for {wait.kind.value}{each}."
+            text = f"{part:.0%} of the waiting waits for {wait.kind.value}{each}."
             yield Finding(text=text, weight=weight, remedy=remedy, share_ratio=share * part)
 
 
@@ -132,7 +135,7 @@ def _find_bound(share: float, weight: Weight, facts: KernelFacts, view: MemoryVi
     queued = 1 - uses.expose(longest) / uses.mean_wait_cycles
     if queued > _MATTERS_RATIO:
         text = (
-            f"At least {queued:.0%} of it is queueing: a wait takes {uses.mean_wait_cycles:,.0f} cycles, a load from DRAM without queues "
+            f"At least {queued:.0%} of the waiting is queueing: a wait takes {uses.mean_wait_cycles:,.0f} cycles, a load from DRAM without queues "
             f"at most {longest:,.0f}."
         )
         busiest = view.busiest

@@ -16,6 +16,7 @@ _NEAR_PEAK_RATIO = 0.8
 _OFTEN_IDLE_RATIO = 0.9
 _HIGH_RATIO = 0.2
 _SHOWN_RATIO = 0.03
+_FEW_CYCLES = 0.1
 
 
 def write_tree_answer(facts: KernelFacts, name: str) -> Answer:
@@ -56,7 +57,7 @@ def _summarise(tree: IssueTree) -> str:
 def _find(tree: IssueTree) -> Iterator[Finding]:
     if tree.slots is not None:
         yield from _find_slots(tree.slots)
-    whole = "issue slots" if tree.slots is not None else "warps' time"
+    whole = "issue slots are" if tree.slots is not None else "warps' time is"
     children = _list_children(tree)
     for node, below in children:
         if node.share_ratio < _SHOWN_RATIO or node.time is None:
@@ -65,14 +66,18 @@ def _find(tree: IssueTree) -> Iterator[Finding]:
         named = [child for child in below if child.name != OTHER_SOURCES][:3]
         parts = "; ".join(f"{child.of_parent_ratio:.0%} {child.name}" for child in named)
         each = node.time.cycles_per_issue
-        cycles = "" if each is None else f", {each:.1f} cycles for each instruction"
-        text = f"{node.share_ratio:.0%} of the {whole} are lost to {node.name} ({said}{cycles}){': ' + parts if parts else ''}."
+        cycles = "" if each is None else f", {_write_cycles(each)} cycles for each instruction"
+        text = f"{node.share_ratio:.0%} of the {whole} lost to {node.name} ({said}{cycles}){': ' + parts if parts else ''}."
         yield Finding(
             text=text,
             weight=Weight.HIGH if node.share_ratio >= _HIGH_RATIO else Weight.PLAIN,
             remedy=node.remedy,
             share_ratio=node.share_ratio,
         )
+
+
+def _write_cycles(cycles: float) -> str:
+    return f"{cycles:,.1f}" if cycles >= _FEW_CYCLES else f"{cycles:.2f}"
 
 
 def _find_slots(slots: IssueSlots) -> Iterator[Finding]:
@@ -93,7 +98,7 @@ def _find_slots(slots: IssueSlots) -> Iterator[Finding]:
         )
         yield Finding(text=text, weight=Weight.HIGH, remedy="Do less of what the busiest unit does")
     if slots.active_ratio is not None and slots.active_ratio < _OFTEN_IDLE_RATIO:
-        text = f"An SM has warps in {slots.active_ratio:.0%} of the time only; what follows is about that part."
+        text = f"On average an SM has warps in {slots.active_ratio:.0%} of the time only; the other shares are of that part."
         remedy = "Start more blocks, or blocks of more even length"
         yield Finding(text=text, weight=Weight.HIGH, remedy=remedy, share_ratio=1 - slots.active_ratio)
 
