@@ -19,6 +19,13 @@ KNOWN: list[tuple[tuple[int, int], str, str, Any]] = [
     ((7, 0), "occupancy", "shared_reserved_per_block_bytes", 0),
     ((7, 0), "sm", "fp64_lanes_per_sm", 32),
     ((7, 0), "caches", "unified_data_cache_bytes", 128 * 1024),
+    (
+        (7, 0),
+        "caches",
+        "l2_slice_bytes_per_cycle",
+        32,
+    ),  # 64 slices: the 2,048 bytes per cycle of NVIDIA's A100 white paper
+    ((7, 0), "throughput", "tensor_fp16_flops_per_cycle", 1024.0),
     # Tesla T4
     ((7, 5), "occupancy", "max_warps_per_sm", 32),
     ((7, 5), "occupancy", "max_threads_per_sm", 1024),
@@ -30,6 +37,8 @@ KNOWN: list[tuple[tuple[int, int], str, str, Any]] = [
     ((8, 0), "occupancy", "max_shared_per_block_bytes", 163 * 1024),
     ((8, 0), "occupancy", "max_blocks_per_sm", 32),
     ((8, 0), "throughput", "tensor_fp16_flops_per_cycle", 2048.0),
+    ((8, 0), "throughput", "fp16_instructions_per_cycle", 1.0),  # 78 TFLOPS
+    ((8, 0), "caches", "l2_slice_bytes_per_cycle", 64),  # 80 slices: 5,120 bytes per cycle
     ((8, 0), "caches", "unified_data_cache_bytes", 192 * 1024),
     # GeForce RTX 3090
     ((8, 6), "occupancy", "max_warps_per_sm", 48),
@@ -50,6 +59,7 @@ KNOWN: list[tuple[tuple[int, int], str, str, Any]] = [
     ((12, 0), "occupancy", "max_warps_per_sm", 48),
     ((12, 0), "occupancy", "max_shared_per_block_bytes", 99 * 1024),
     ((12, 0), "throughput", "fp64_instructions_per_cycle", 1 / 64),
+    ((12, 0), "throughput", "tensor_fp64_flops_per_cycle", 256 / 73),  # as reports state it: 3.5068
 ]
 
 
