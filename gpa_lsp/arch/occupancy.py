@@ -1,4 +1,4 @@
-"""How many blocks and warps of a kernel one SM holds, what limits them, and what would have to give way for more.
+"""How many blocks and warps of a kernel one SM holds, and what limits them.
 
 Exact, not approximate: registers are rounded up per warp and given out per sub-partition, shared memory is rounded up per block and comes out
 of the carve-out, and the driver's reserved part counts.
@@ -7,10 +7,8 @@ Source: NVIDIA's occupancy calculator (``cuda_occupancy.h``, CUDA 13.0), whose r
 compared with the limits and the occupancy curves that Nsight Compute prints into its reports.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from itertools import pairwise
 
 from gpa_lsp.arch.model import Architecture
@@ -78,23 +76,6 @@ class Occupancy:
     def limit_of(self, resource: OccupancyLimit) -> int | None:
         """Blocks a resource alone would allow; None when the architecture does not count it."""
         return dict(self.limits).get(resource)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OccupancyStep:
-    """A change of what a block asks for that lets an SM hold more warps.
-
-    Attributes:
-        resources: what gives way: registers, shared memory, or both; :attr:`OccupancyLimit.WARPS` for another block size.
-        block: the changed block.
-        occupancy: what an SM holds of it.
-        gained_warps: more than before, per SM.
-    """
-
-    resources: tuple[OccupancyLimit, ...]
-    block: BlockShape
-    occupancy: Occupancy
-    gained_warps: int
 
 
 def find_occupancy(architecture: Architecture, block: BlockShape, carveout_bytes: int | None = None) -> Occupancy:
@@ -193,63 +174,6 @@ def find_carveout(architecture: Architecture, given_bytes: int, set_bytes: int |
     return min((size for size in rules.shared_carveouts_bytes.value if size >= given_bytes), default=set_bytes)
 
 
-def find_next_steps(
-    architecture: Architecture, block: BlockShape, carveout_bytes: int | None = None
-) -> tuple[OccupancyStep, ...]:
-    """The smallest changes with which an SM would hold more warps.
-
-    First fewer registers, then less shared memory, each alone and as little as helps; where neither helps alone, both together as far as one
-    more block needs. Last another block size: the one with most resident warps, and of those the nearest, with the shared memory of a block
-    unchanged; not where shared memory is a limit, because tiles grow with their blocks.
-
-    Args:
-        architecture: whose rules.
-        block: as it is now.
-        carveout_bytes: as in :func:`find_occupancy`, before and after.
-
-    Returns:
-        Empty when nothing helps.
-
-    Raises:
-        ValueError: as :func:`find_occupancy`.
-
-    >>> from gpa_lsp.arch.lookup import find_architecture
-    >>> block = BlockShape(threads=256, registers_per_thread=56, shared_bytes=0)
-    >>> step = find_next_steps(find_architecture((9, 0)), block)[0]
-    >>> step.block.registers_per_thread, step.gained_warps
-    (48, 8)
-    """
-    now = find_occupancy(architecture, block, carveout_bytes)
-    ask = partial(find_occupancy, architecture, carveout_bytes=carveout_bytes)
-    by_registers = _find_first(ask, now, _list_fewer_registers(block), OccupancyLimit.REGISTERS)
-    less_shared = _list_less_shared(architecture, block, carveout_bytes)
-    by_shared = _find_first(ask, now, less_shared, OccupancyLimit.SHARED_MEMORY)
-    steps = [step for step in (by_registers, by_shared) if step is not None]
-    joint = None if steps else _find_joint_step(architecture, ask, block, now)
-    by_size = _find_block_size(architecture, ask, block, now)
-    return (*steps, *(step for step in (joint, by_size) if step is not None))
-
-
-def list_register_steps(architecture: Architecture, block: BlockShape) -> tuple[OccupancyStep, ...]:
-    """Every number of registers, downwards, at which an SM holds more warps than at the number before.
-
-    >>> from gpa_lsp.arch.lookup import find_architecture
-    >>> block = BlockShape(threads=128, registers_per_thread=64, shared_bytes=0)
-    >>> [(step.block.registers_per_thread, step.gained_warps) for step in list_register_steps(find_architecture((7, 0)), block)]
-    [(56, 4), (48, 8), (40, 16), (32, 32)]
-    """
-    steps: list[OccupancyStep] = []
-    now = find_occupancy(architecture, block)
-    gained = 0
-    for smaller in _list_fewer_registers(block):
-        found = find_occupancy(architecture, smaller)
-        if found.warps_per_sm - now.warps_per_sm > gained:
-            gained = found.warps_per_sm - now.warps_per_sm
-            registers = (OccupancyLimit.REGISTERS,)
-            steps.append(OccupancyStep(resources=registers, block=smaller, occupancy=found, gained_warps=gained))
-    return tuple(steps)
-
-
 def _list_limiters(
     limits: list[tuple[OccupancyLimit, int]], block: BlockShape, shared: int
 ) -> tuple[OccupancyLimit, ...]:
@@ -279,19 +203,6 @@ def _limit_by_shared(architecture: Architecture, asked: int, given: int, carveou
     if given == 0:
         return rules.max_blocks_per_sm.value
     return carveout // given
-
-
-def _list_fewer_registers(block: BlockShape) -> Iterator[BlockShape]:
-    return (replace(block, registers_per_thread=count) for count in range(block.registers_per_thread - 1, 0, -1))
-
-
-def _list_less_shared(
-    architecture: Architecture, block: BlockShape, carveout_bytes: int | None
-) -> Iterator[BlockShape]:
-    """The most shared memory with which one block more fits, with which two do, and so on."""
-    for most in reversed(list_shared_ends(architecture, carveout_bytes)):
-        if most < block.shared_bytes:
-            yield replace(block, shared_bytes=most)
 
 
 def list_shared_ends(architecture: Architecture, carveout_bytes: int | None = None) -> tuple[int, ...]:
@@ -324,52 +235,3 @@ def find_most_shared(architecture: Architecture, blocks: int, carveout_bytes: in
     unit = rules.shared_allocation_unit_bytes.value
     most = carveout_bytes // blocks // unit * unit - rules.shared_reserved_per_block_bytes.value
     return min(most, rules.max_shared_per_block_bytes.value)
-
-
-def _find_first(
-    ask: Callable[[BlockShape], Occupancy], now: Occupancy, candidates: Iterator[BlockShape], resource: OccupancyLimit
-) -> OccupancyStep | None:
-    """The first candidate that holds more warps; a resource that limits nothing is not asked."""
-    if resource not in now.limiters:
-        return None
-    for candidate in candidates:
-        found = ask(candidate)
-        if found.warps_per_sm > now.warps_per_sm:
-            gained = found.warps_per_sm - now.warps_per_sm
-            return OccupancyStep(resources=(resource,), block=candidate, occupancy=found, gained_warps=gained)
-    return None
-
-
-def _find_joint_step(
-    architecture: Architecture, ask: Callable[[BlockShape], Occupancy], block: BlockShape, now: Occupancy
-) -> OccupancyStep | None:
-    """Registers and shared memory reduced together, as far as one more block needs."""
-    both = (OccupancyLimit.REGISTERS, OccupancyLimit.SHARED_MEMORY)
-    if not set(both) <= set(now.limiters):
-        return None
-    wanted = now.blocks_per_sm + 1
-    shared = min(block.shared_bytes, find_most_shared(architecture, wanted, now.carveout_bytes))
-    if shared < 0:
-        return None
-    for smaller in _list_fewer_registers(replace(block, shared_bytes=shared)):
-        found = ask(smaller)
-        if found.blocks_per_sm >= wanted:
-            gained = found.warps_per_sm - now.warps_per_sm
-            return OccupancyStep(resources=both, block=smaller, occupancy=found, gained_warps=gained)
-    return None
-
-
-def _find_block_size(
-    architecture: Architecture, ask: Callable[[BlockShape], Occupancy], block: BlockShape, now: Occupancy
-) -> OccupancyStep | None:
-    size = architecture.sm.warp_size_threads.value
-    largest = architecture.occupancy.max_threads_per_block.value
-    if OccupancyLimit.SHARED_MEMORY in now.limiters:
-        return None
-    shapes = [replace(block, threads=threads) for threads in range(size, largest + 1, size)]
-    found = [(shape, ask(shape)) for shape in shapes]
-    shape, best = min(found, key=lambda pair: (-pair[1].warps_per_sm, abs(pair[0].threads - block.threads)))
-    if best.warps_per_sm <= now.warps_per_sm:
-        return None
-    gained = best.warps_per_sm - now.warps_per_sm
-    return OccupancyStep(resources=(OccupancyLimit.WARPS,), block=shape, occupancy=best, gained_warps=gained)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from gpa_lsp.advice.model import Advice, Category, Region
 from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.arch.occupancy import BlockShape, OccupancyLimit, OccupancyStep, find_next_steps
+from gpa_lsp.arch.occupancy import BlockShape, OccupancyLimit
+from gpa_lsp.arch.occupancy_steps import OccupancyStep, find_next_steps
 from gpa_lsp.errors import UnknownArchitectureError
 from gpa_lsp.locations import SourceLine
 from gpa_lsp.report.model import KernelReport

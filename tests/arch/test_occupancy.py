@@ -14,10 +14,9 @@ from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import (
     BlockShape,
     OccupancyLimit,
-    find_next_steps,
     find_occupancy,
-    list_register_steps,
 )
+from gpa_lsp.arch.occupancy_steps import find_next_steps, list_register_steps
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import find_corpus

@@ -22,11 +22,9 @@ from gpa_lsp.arch.occupancy import (
     BlockShape,
     Occupancy,
     OccupancyLimit,
-    OccupancyStep,
-    find_next_steps,
     find_occupancy,
-    list_register_steps,
 )
+from gpa_lsp.arch.occupancy_steps import OccupancyStep, find_next_steps, list_register_steps
 
 RESIDENT_SHARE = 0.8
 """Below this share of the warps that fit, something else than their number is missing: work in the grid, or even blocks. Nsight Compute's
