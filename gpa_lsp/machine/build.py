@@ -172,7 +172,7 @@ def _list_doubts(gpu: KnownGpu, peaks: tuple[Peak, ...], bandwidths: tuple[Bandw
     if assumed:
         yield f"Bandwidths that are assumed and not documented: {', '.join(assumed)}."
     if gpu.clocks.l2_hz is None and gpu.clocks.sm_hz and any(found.level is MemoryLevel.L2 for found in levels):
-        yield "The clock of L2 is not known: its bandwidth holds at that of the SMs, from which it can differ by a tenth."
+        yield "The clock of L2 is not known: its bandwidth holds at that of the SMs, from which it can differ by a sixth."
     if gpu.accumulation is Accumulation.HALF and any(peak.kind is OperationKind.TENSOR_FP16 for peak in peaks):
         yield "Tensor instructions that accumulate in FP32 reach half of the FP16 tensor peak on this board."
     yield from _check_perf_ratio(gpu, peaks)

@@ -4,6 +4,8 @@ Peaks per cycle come from the launch's own counters where they were collected, e
 Clocks come from the launch, so that roofs and points stand on equal footing; without a launch they are the highest the device states.
 """
 
+from dataclasses import replace
+
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.errors import InputError
@@ -99,9 +101,12 @@ def find_machine_by_name(name: str, basis: ClockBasis = ClockBasis.BOOST) -> Mac
 
 def _choose_clocks(device: Device, product: Product | None, launch: Launch | None) -> tuple[Clocks, tuple[str, ...]]:
     measured = None if launch is None else find_launch_clocks(launch)
+    clocks = find_device_clocks(device)
+    if measured is not None and measured.dram_hz is None and clocks.dram_hz is not None:
+        doubt = "The memory's clock was not collected: DRAM's roof holds at the one the device states."
+        return replace(measured, dram_hz=clocks.dram_hz), (doubt,)
     if measured is not None:
         return measured, ()
-    clocks = find_device_clocks(device)
     if clocks.basis is ClockBasis.UNKNOWN and product is not None:
         clocks = Clocks(
             basis=ClockBasis.BOOST,

@@ -69,6 +69,18 @@ def test_a_launch_without_clocks_gets_boost_roofs_and_a_doubt() -> None:
     assert any("may have run at a lower one" in doubt for doubt in machine.doubts)
 
 
+def test_the_clock_of_the_memory_may_come_from_the_device() -> None:
+    """Profilers do not lock it; still it was not measured, and that is said."""
+    launch = make_launch(A40, {"smsp__cycles_elapsed.avg.per_second": 1.3e9})
+    machine = find_machine(A40, AMPERE, launch)
+    assert machine is not None
+    assert level_of(machine, MemoryLevel.DRAM)[1] == 96 * 7.251e9
+    assert any("memory's clock was not collected" in doubt for doubt in machine.doubts)
+    nothing = make_device("some GPU", (8, 6), 84, global_memory_bus_width=384)
+    machine = find_machine(nothing, AMPERE, make_launch(nothing, {"smsp__cycles_elapsed.avg.per_second": 1.3e9}))
+    assert level_of(machine, MemoryLevel.DRAM)[1] is None
+
+
 def test_cycles_over_time_are_a_clock_too() -> None:
     launch = make_launch(A40, {"sm__cycles_elapsed.max": 1300, "gpu__time_duration.sum": 1000})
     machine = find_machine(A40, AMPERE, launch)
