@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.render.advice_tables import build_advice_table, build_cause_table
+from gpa_lsp.render.answer_text import render_answers
 from gpa_lsp.render.kernel_tables import (
     TableBuilder,
     build_function_table,
@@ -69,6 +70,7 @@ def render_kernel(
         yield text_line(table.title, Style.HEADING)
         yield from lay_out_table(table.columns, shown, width=width)
         yield from _count_rest(len(table.rows) - len(shown))
+    yield from render_answers(kernel, places, width, max_rows=max_rows)
     yield from _render_context(kernel, width, max_rows)
     yield from _render_rules(kernel, width, max_rows)
 
