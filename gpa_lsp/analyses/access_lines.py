@@ -1,5 +1,6 @@
 """Memory accesses by source line: the rows of the tables and the words of the marks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -96,14 +97,16 @@ def describe_excess(lines: LineTransfers, line: int, unit: str) -> str:
     return f"{actual:.1f} {unit} per access where {ideal:.1f} would do ({share} % too many)"
 
 
-def build_global_table(columns: AccessColumns, index: LineIndex, lines: LineTransfers, mnemonics: list[str]) -> Table:
+def build_global_table(
+    columns: AccessColumns, index: LineIndex, lines: LineTransfers, name_access: Callable[[int], str]
+) -> Table:
     """The lines that move most sectors of global memory.
 
     Args:
         columns: the accesses.
         index: lines.
         lines: their sums.
-        mnemonics: m texts, the opcode of each line's heaviest access.
+        name_access: row → its opcode, asked for the heaviest access of each line that is shown.
     """
     rows: list[tuple[Cell, ...]] = []
     for line in rank_lines(lines.actual, MOST_ROWS):
@@ -112,7 +115,7 @@ def build_global_table(columns: AccessColumns, index: LineIndex, lines: LineTran
         rows.append(
             (
                 str(index.places[line]),
-                mnemonics[line],
+                name_access(int(lines.heaviest[line])),
                 round(float(lines.requests[line])),
                 actual,
                 ideal,
@@ -138,7 +141,7 @@ def build_global_table(columns: AccessColumns, index: LineIndex, lines: LineTran
     )
 
 
-def build_shared_table(index: LineIndex, lines: LineTransfers, mnemonics: list[str]) -> Table:
+def build_shared_table(index: LineIndex, lines: LineTransfers, name_access: Callable[[int], str]) -> Table:
     """The lines with most wavefronts of shared memory; arguments as of :func:`build_global_table`."""
     rows: list[tuple[Cell, ...]] = []
     for line in rank_lines(lines.actual, MOST_ROWS):
@@ -146,7 +149,7 @@ def build_shared_table(index: LineIndex, lines: LineTransfers, mnemonics: list[s
         rows.append(
             (
                 str(index.places[line]),
-                mnemonics[line],
+                name_access(int(lines.heaviest[line])),
                 round(float(lines.requests[line])),
                 actual,
                 ideal,

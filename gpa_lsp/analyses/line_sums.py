@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from gpa_lsp.analyses.answers import MOST_MARKS, LineMark, Quantity
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.kernel.model import FunctionSamples
 
 Column = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 """One number per instruction of the kernel."""
@@ -84,15 +83,17 @@ def index_lines(facts: KernelFacts, choice: FrameChoice = FrameChoice.INNERMOST)
     parts: list[npt.NDArray[np.int32]] = []
     position = 0 if choice is FrameChoice.INNERMOST else -1
     for function in facts.kernel.functions:
-        chains = 0 if function.lines is None else len(function.lines.chains)
-        table = np.zeros(chains + 1, dtype=np.int32)  # the last entry is that of chain -1: no line
-        used = np.zeros(chains + 1, dtype=np.bool_)
+        chains = () if function.lines is None else function.lines.chains
+        nowhere = (None, function.name)
+        used = np.zeros(len(chains) + 1, dtype=np.bool_)  # the last entry is that of chain -1: no line
         used[function.chain_index] = True
-        for chain in np.flatnonzero(used).tolist():
-            number = numbers.setdefault(_find_key(function, chain, position), len(numbers))
-            if number == len(functions):
-                functions.append(function.name)
-            table[chain] = number
+        chosen = np.flatnonzero(used)
+        frames = [chains[chain][position] for chain in chosen.tolist() if chain < len(chains)]
+        keys = [(frame.file, frame.line) if frame.line > 0 else nowhere for frame in frames]
+        keys += [nowhere] * (len(chosen) - len(keys))
+        table = np.zeros(len(chains) + 1, dtype=np.int32)
+        table[chosen] = [numbers.setdefault(key, len(numbers)) for key in keys]
+        functions += [function.name] * (len(numbers) - len(functions))
         parts.append(table[function.chain_index])
     places = tuple(
         LinePlace(file=file, line=line if isinstance(line, int) else None, function=function)
@@ -158,8 +159,37 @@ def mark_lines(
     return tuple(marks)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlinedRows:
+    """The instructions that were inlined from another file than that of the compiled function's line.
+
+    Attributes:
+        inner: innermost lines.
+        outer: outermost lines.
+        is_inlined: bool[n], the two are in different files.
+    """
+
+    inner: LineIndex
+    outer: LineIndex
+    is_inlined: npt.NDArray[np.bool_] = field(repr=False)
+
+
+def find_inlined(facts: KernelFacts, inner: LineIndex) -> InlinedRows:
+    """The inlined instructions of a kernel whose innermost lines are known."""
+    outer = index_lines(facts, FrameChoice.OUTERMOST)
+    files = {place.file: number for number, place in enumerate((*inner.places, *outer.places))}
+    of_inner, of_outer = (np.array([files[place.file] for place in index.places]) for index in (inner, outer))
+    return InlinedRows(inner=inner, outer=outer, is_inlined=of_inner[inner.line_of] != of_outer[outer.line_of])
+
+
 def mark_callers(
-    facts: KernelFacts, column: Column, *, measure: str, quantity: Quantity, most: int = MOST_MARKS
+    facts: KernelFacts,
+    rows: InlinedRows,
+    column: Column,
+    *,
+    measure: str,
+    quantity: Quantity,
+    most: int = MOST_MARKS,
 ) -> tuple[LineMark, ...]:
     """Marks on the lines of the compiled function through which code of other files was inlined, with what that code has of a column.
 
@@ -168,6 +198,7 @@ def mark_callers(
 
     Args:
         facts: the kernel.
+        rows: which instructions are inlined.
         column: a number per instruction, none negative.
         measure: what was counted.
         quantity: its unit.
@@ -176,12 +207,11 @@ def mark_callers(
     Returns:
         Marks, largest first; their share is of the whole column.
     """
-    inner, outer = index_lines(facts), index_lines(facts, FrameChoice.OUTERMOST)
-    files = {place.file: number for number, place in enumerate((*inner.places, *outer.places))}
-    inner_file, outer_file = (np.array([files[place.file] for place in index.places]) for index in (inner, outer))
-    is_inlined = inner_file[inner.line_of] != outer_file[outer.line_of]
-    part = np.where(is_inlined, column, 0)
+    inner, outer = rows.inner, rows.outer
+    part = np.where(rows.is_inlined, column, 0)
     total, partial = float(np.sum(column)), float(np.sum(part))
+    if partial == 0:
+        return ()
     heaviest = outer.find_heaviest(part)
     marks = mark_lines(
         facts,
@@ -214,11 +244,3 @@ def count_waits(facts: KernelFacts, categories: tuple[int, ...] | None = None) -
     rows = int(facts.first_rows[-1])
     waits = np.bincount(edges.def_row[chosen], weights=edges.all_samples[chosen], minlength=rows)
     return waits.astype(np.float64)
-
-
-def _find_key(function: FunctionSamples, chain: int, position: int) -> tuple[str | None, int | str]:
-    """What tells a place from others: file and line, or nothing and the function's name."""
-    if function.lines is None or chain == len(function.lines.chains):
-        return None, function.name
-    frame = function.lines.chains[chain][position]
-    return (frame.file, frame.line) if frame.line > 0 else (None, function.name)

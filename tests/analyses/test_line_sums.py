@@ -12,6 +12,7 @@ from gpa_lsp.analyses.line_sums import (
     LineIndex,
     LinePlace,
     count_waits,
+    find_inlined,
     index_lines,
     mark_callers,
     mark_lines,
@@ -91,7 +92,13 @@ def test_marks_name_the_heaviest_instruction_and_the_share_of_all():
 
 def test_inlined_code_is_marked_where_the_kernel_asked_for_it():
     facts = facts_of(INLINED)
-    marks = mark_callers(facts, facts.all_samples.sum(axis=1), measure="samples", quantity=Quantity.SAMPLES)
+    marks = mark_callers(
+        facts,
+        find_inlined(facts, index_lines(facts)),
+        facts.all_samples.sum(axis=1),
+        measure="samples",
+        quantity=Quantity.SAMPLES,
+    )
     assert [(mark.measure, mark.line, mark.value, mark.text) for mark in marks] == [
         ("samples, in inlined code", 4, 10, "most of it at lib.h:9"),
         ("samples, in inlined code", 5, 4, "most of it at lib.h:7"),

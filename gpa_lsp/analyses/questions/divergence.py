@@ -12,7 +12,7 @@ from gpa_lsp.analyses.lane_findings import (
     find_idle_lanes,
     find_partial_warps,
 )
-from gpa_lsp.analyses.line_sums import LineIndex, index_lines, mark_callers, mark_lines
+from gpa_lsp.analyses.line_sums import LineIndex, find_inlined, index_lines, mark_callers, mark_lines
 from gpa_lsp.analyses.questions import Analysis
 
 _NAME = "divergence"
@@ -86,7 +86,10 @@ def _mark_lost(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tupl
         ),
         most=_PART_OF_MARKS,
     )
-    return (*marks, *mark_callers(facts, column, measure=measure, quantity=Quantity.COUNT, most=_PART_OF_MARKS))
+    callers = mark_callers(
+        facts, find_inlined(facts, index), column, measure=measure, quantity=Quantity.COUNT, most=_PART_OF_MARKS
+    )
+    return (*marks, *callers)
 
 
 def _mark_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:

@@ -22,7 +22,7 @@ from gpa_lsp.analyses.access_lines import (
 )
 from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Finding, LineMark, Missing, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.analyses.line_sums import LineIndex, index_lines, mark_callers, mark_lines
+from gpa_lsp.analyses.line_sums import InlinedRows, LineIndex, find_inlined, index_lines, mark_callers, mark_lines
 from gpa_lsp.analyses.questions import Analysis
 
 _NAME = "memory_access"
@@ -33,6 +33,7 @@ _SECTION = "SourceCounters"
 def _answer(facts: KernelFacts) -> Answer:
     columns = read_accesses(facts)
     index = index_lines(facts)
+    inlined = find_inlined(facts, index)
     findings: list[Finding] = []
     tables: list[Table] = []
     marks: list[LineMark] = []
@@ -45,13 +46,13 @@ def _answer(facts: KernelFacts) -> Answer:
         lines = sum_transfers(columns, transfers, index)
         findings += find(facts, columns, transfers, index, lines)
         tables.append(_build_table(name, facts, columns, index, lines))
-        marks += _mark_excess(name, facts, transfers, index, lines)
+        marks += _mark_excess(name, facts, transfers, inlined, lines)
     findings += [
         *find_unused_bytes(facts),
         *find_local_traffic(facts, columns, index),
         *find_narrow_accesses(facts, columns),
     ]
-    marks += _mark_local(facts, columns, index)
+    marks += _mark_local(facts, columns, inlined)
     hit_rates = build_hit_rates(facts)
     totals = build_totals(columns)
     tables = [*([totals] if totals else []), *tables, *build_width_table(columns), *([hit_rates] if hit_rates else [])]
@@ -71,35 +72,34 @@ def _answer(facts: KernelFacts) -> Answer:
 def _build_table(
     name: str, facts: KernelFacts, columns: AccessColumns, index: LineIndex, lines: LineTransfers
 ) -> Table:
-    mnemonics = [facts.mnemonic(int(row)) if row >= 0 else "" for row in lines.heaviest]
     if name == "global":
-        return build_global_table(columns, index, lines, mnemonics)
-    return build_shared_table(index, lines, mnemonics)
+        return build_global_table(columns, index, lines, facts.mnemonic)
+    return build_shared_table(index, lines, facts.mnemonic)
 
 
 def _mark_excess(
-    name: str, facts: KernelFacts, transfers: Transfers, index: LineIndex, lines: LineTransfers
+    name: str, facts: KernelFacts, transfers: Transfers, inlined: InlinedRows, lines: LineTransfers
 ) -> tuple[LineMark, ...]:
     measure = f"excess {name} {transfers.unit}"
     marks = mark_lines(
         facts,
-        index,
+        inlined.inner,
         transfers.excess,
         measure=measure,
         quantity=Quantity.COUNT,
         describe=lambda line: describe_excess(lines, line, transfers.unit),
     )
-    return (*marks, *mark_callers(facts, transfers.excess, measure=measure, quantity=Quantity.COUNT))
+    return (*marks, *mark_callers(facts, inlined, transfers.excess, measure=measure, quantity=Quantity.COUNT))
 
 
-def _mark_local(facts: KernelFacts, columns: AccessColumns, index: LineIndex) -> tuple[LineMark, ...]:
+def _mark_local(facts: KernelFacts, columns: AccessColumns, inlined: InlinedRows) -> tuple[LineMark, ...]:
     if columns.local_sectors is None:
         return ()
-    sums = index.sum_by_line(columns.local_sectors)
+    sums = inlined.inner.sum_by_line(columns.local_sectors)
     measure = "local memory sectors"
     marks = mark_lines(
         facts,
-        index,
+        inlined.inner,
         columns.local_sectors,
         measure=measure,
         quantity=Quantity.COUNT,
@@ -107,7 +107,7 @@ def _mark_local(facts: KernelFacts, columns: AccessColumns, index: LineIndex) ->
             f"{sums[line] * SECTOR_BYTES:,.0f} bytes of local memory (spilled registers or thread-private arrays)"
         ),
     )
-    return (*marks, *mark_callers(facts, columns.local_sectors, measure=measure, quantity=Quantity.COUNT))
+    return (*marks, *mark_callers(facts, inlined, columns.local_sectors, measure=measure, quantity=Quantity.COUNT))
 
 
 def _summarise(columns: AccessColumns) -> str:
