@@ -11,8 +11,11 @@ from gpa_lsp.profile.model import Launch
 
 NS_PER_S = 1e9
 
-_BEYOND_COUNTING = 1e30
-"""No counter reaches it; products and quotients of numbers below it are finite."""
+_BEYOND_COUNTING, _AS_GOOD_AS_NONE = 1e30, 1e-30
+"""No counter or rate reaches the one, or is below the other and not zero; products and quotients of numbers between them are finite."""
+
+_SHORTEST_NS = 1.0
+"""Nothing is measured in less than the timer's resolution."""
 
 _DURATION = "gpu__time_duration.sum"
 
@@ -60,7 +63,7 @@ def read_span(launch: Launch) -> Span | None:
     The cycles are the clock times the time, so that a rate per cycle times the clock is the rate per second.
     """
     duration_ns = read_count(launch, _DURATION)
-    if launch.failure is not None or not duration_ns:
+    if launch.failure is not None or duration_ns is None or duration_ns < _SHORTEST_NS:
         return None
     duration_s = duration_ns / NS_PER_S
     frequency_hz = next((value for name in _FREQUENCIES if (value := read_count(launch, name))), None)
@@ -75,7 +78,9 @@ def read_span(launch: Launch) -> Span | None:
 def read_count(launch: Launch, name: str) -> float | None:
     """A metric that cannot be negative; None when it was not collected, or is no number, a negative one or beyond all counting."""
     value = launch.read_number(name)
-    return value if value is not None and 0 <= value < _BEYOND_COUNTING else None
+    if value is None or not 0 <= value < _BEYOND_COUNTING:
+        return None
+    return value if value > _AS_GOOD_AS_NONE else 0.0
 
 
 def read_total(launch: Launch, span: Span, counters: Iterable[str]) -> Total | None:

@@ -1,10 +1,20 @@
 """Placing kernels: several launches, failed ones, ten thousand, and numbers that are none."""
 
-from dataclasses import replace
+import math
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.questions import roofline as roofline_question
+from gpa_lsp.analyses.questions import speed_of_light
+from gpa_lsp.analyses.roofline.operations import COUNTED
 from gpa_lsp.analyses.roofline.place import place_kernel
+from gpa_lsp.analyses.roofline.traffic import RECIPES
 from gpa_lsp.analyses.roofline_model import MOST_LAUNCHES
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.machine.empirical import EmpiricalRoofs
@@ -191,3 +201,39 @@ def test_measured_roofs_of_another_gpu_are_not_used():
     assert found is not None
     assert found.origin is RoofOrigin.COUNTERS
     assert any("not used" in doubt for doubt in placed.machine.doubts)
+
+
+NAMES = [
+    *METRICS,
+    TIME,
+    *(f"{counter}.sum" for recipes in RECIPES.values() for recipe in recipes for counter in recipe.counters),
+    *(f"{names[0]}.sum.per_cycle_elapsed" for terms in COUNTED.values() for names, _ in terms),
+    "lts__t_sectors_srcunit_tex.avg.peak_sustained",
+    "lts__cycles_elapsed.sum",
+    "lts__cycles_elapsed.avg",
+    "breakdown:sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+]
+SENSELESS = st.floats() | st.sampled_from(["", "sm__issue_active.avg.pct_of_peak_sustained_elapsed,,x", 0, -1, 10**40])
+
+
+def list_numbers(thing: Any) -> Iterator[float]:
+    if isinstance(thing, float):
+        yield thing
+    elif isinstance(thing, tuple):
+        for one in thing:
+            yield from list_numbers(one)
+    elif is_dataclass(thing):
+        for field in fields(thing):
+            yield from list_numbers(getattr(thing, field.name))
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(NAMES), SENSELESS, max_size=12), min_size=1, max_size=3))
+def test_senseless_reports_are_placed_with_finite_numbers_or_not_at_all(launches):
+    kernel = repeat(write(), *launches)
+    placed = place_kernel(kernel)
+    facts = build_facts(kernel, None, placed)
+    answers = (roofline_question.ANALYSIS.answer(facts), speed_of_light.ANALYSIS.answer(facts))
+    assert all(answer.summary for answer in answers)
+    for number in list_numbers((placed, *answers)):
+        assert math.isfinite(number)
