@@ -21,6 +21,9 @@ PEAK_NAME_PIXELS = 175
 _NEGLIGIBLE = 1e-3
 """Points at less than this part of the highest rate of their kernel do not stretch the axes: they are in the tables only."""
 
+_MOST_SIDE_DECADES = 5
+"""The same beside the ridge points: a kernel that hardly touches a level of the memory has any intensity over it."""
+
 _LINE_PIXELS = 13
 _NAME_LETTERS = 34
 _PLANE_PIXELS = (720, 440)
@@ -76,9 +79,14 @@ def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[st
     highest: dict[str, float] = {}
     for point in points:
         highest[point["row"]] = max(highest.get(point["row"], 0.0), point["y"])
-    kept = [point for point in points if point["y"] >= max(floor, _NEGLIGIBLE * highest[point["row"]])]
-    ridges = [limit / slope for limit in limits for slope in slopes]
-    across = [*(point["x"] for point in kept), *ridges] or [0.1, 10.0]
+    ridges = [limit / slope for limit in limits for slope in slopes] or [1.0]
+    near, far = min(ridges) / 10**_MOST_SIDE_DECADES, max(ridges) * 10**_MOST_SIDE_DECADES
+    kept = [
+        point
+        for point in points
+        if point["y"] >= max(floor, _NEGLIGIBLE * highest[point["row"]]) and near <= point["x"] <= far
+    ]
+    across = [*(point["x"] for point in kept), *ridges]
     left, right = _round_down(min(across) / 1.5), _round_up(max(across) * 3)
     bottom = _round_down(
         min([*(point["y"] / 1.5 for point in kept), *(slope * left * 10 for slope in slopes)], default=1e9)

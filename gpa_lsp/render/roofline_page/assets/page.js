@@ -53,6 +53,8 @@
   // --- Chart. ---
   async function draw() {
     const turn = ++drawing;
+    const kinds = document.getElementById("kinds");
+    if (kinds) kinds.hidden = currentView() === "instructions"; // there all types are one
     const spec = { ...data.charts[currentView()] };
     const signals = collectSignals();
     spec.params = spec.params.map((param) => ({ ...param, value: signals[param.name] }));
