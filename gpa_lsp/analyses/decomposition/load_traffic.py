@@ -25,22 +25,42 @@ class LoadCounters:
     hit_rate: str
 
 
-def _count_l1(kind: InstructionKind, where: str, rate: str = "") -> LoadCounters:
-    return LoadCounters(
-        kind=kind,
-        requests=f"l1tex__t_requests_{where}.sum",
-        sectors=f"l1tex__t_sectors_{where}.sum",
-        hits=f"l1tex__t_sectors_{where}_lookup_hit.sum",
-        hit_rate=f"l1tex__t_sector_{rate or where}_hit_rate.pct",
-    )
-
-
 LOAD_COUNTERS = (
-    _count_l1(InstructionKind.GLOBAL_LOAD, "pipe_lsu_mem_global_op_ld"),
-    _count_l1(InstructionKind.LOCAL_LOAD, "pipe_lsu_mem_local_op_ld"),
-    _count_l1(InstructionKind.TEXTURE, "pipe_tex_mem_texture", "pipe_tex_mem_texture_op_tex"),
-    _count_l1(InstructionKind.SURFACE, "pipe_tex_mem_surface_op_ld"),
-    _count_l1(InstructionKind.GLOBAL_ATOMIC, "pipe_lsu_mem_global_op_atom"),
+    LoadCounters(
+        kind=InstructionKind.GLOBAL_LOAD,
+        requests="l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+        sectors="l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        hits="l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
+        hit_rate="l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
+    ),
+    LoadCounters(
+        kind=InstructionKind.LOCAL_LOAD,
+        requests="l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum",
+        sectors="l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+        hits="l1tex__t_sectors_pipe_lsu_mem_local_op_ld_lookup_hit.sum",
+        hit_rate="l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct",
+    ),
+    LoadCounters(
+        kind=InstructionKind.TEXTURE,
+        requests="l1tex__t_requests_pipe_tex_mem_texture.sum",
+        sectors="l1tex__t_sectors_pipe_tex_mem_texture.sum",
+        hits="l1tex__t_sectors_pipe_tex_mem_texture_lookup_hit.sum",
+        hit_rate="l1tex__t_sector_pipe_tex_mem_texture_op_tex_hit_rate.pct",
+    ),
+    LoadCounters(
+        kind=InstructionKind.SURFACE,
+        requests="l1tex__t_requests_pipe_tex_mem_surface_op_ld.sum",
+        sectors="l1tex__t_sectors_pipe_tex_mem_surface_op_ld.sum",
+        hits="l1tex__t_sectors_pipe_tex_mem_surface_op_ld_lookup_hit.sum",
+        hit_rate="l1tex__t_sector_pipe_tex_mem_surface_op_ld_hit_rate.pct",
+    ),
+    LoadCounters(
+        kind=InstructionKind.GLOBAL_ATOMIC,
+        requests="l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum",
+        sectors="l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
+        hits="l1tex__t_sectors_pipe_lsu_mem_global_op_atom_lookup_hit.sum",
+        hit_rate="l1tex__t_sector_pipe_lsu_mem_global_op_atom_hit_rate.pct",
+    ),
 )
 """Asynchronous copies (LDGSTS) are counted among the loads from global memory (on real reports the sectors of both are equal where a kernel has
 no other loads). Source: metric names of real reports, 2020.3 to 2026.2."""

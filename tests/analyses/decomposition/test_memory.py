@@ -16,6 +16,7 @@ from gpa_lsp.analyses.decomposition.load_traffic import (
 from gpa_lsp.analyses.decomposition.load_waits import UseWaits, measure_load_waits
 from gpa_lsp.analyses.decomposition.memory_view import view_memory
 from gpa_lsp.analyses.decomposition.sample_scale import measure_sample_scale
+from gpa_lsp.analyses.decomposition.unit_use import MEMORY_UNITS, list_unit_use
 from gpa_lsp.analyses.decomposition.unloaded_latency import (
     average_l1_hits,
     estimate_lines,
@@ -237,3 +238,15 @@ def test_the_parts_of_the_waiting_add_up_to_it(waits, operands, hit):
     names = [part.name for part in split.parts]
     assert (OPERANDS in names) == (operands > 0)
     assert (QUEUEING in names) == (split.wait_cycles > split.exposed_cycles)
+
+
+def test_units_by_active_cycles_where_elapsed_ones_were_not_collected():
+    facts = write_facts(
+        WAITING,
+        {
+            "lts__t_sectors.avg.pct_of_peak_sustained_elapsed": 30.0,
+            "lts__d_sectors.avg.pct_of_peak_sustained_active": 40.0,
+        },
+    )
+    used = [(use.unit.name, use.ratio) for use in list_unit_use(facts, MEMORY_UNITS)]
+    assert used == [("data banks", 0.4), ("sectors", 0.3)]

@@ -191,9 +191,9 @@ def test_operands_get_their_words():
 
 @pytest.mark.parametrize("unit", MEMORY_UNITS, ids=lambda unit: f"{unit.level} {unit.name}")
 def test_queueing_is_set_down_to_the_busiest_unit(unit):
-    busy = write_loads(samples=90000, hit=1.0, metrics=[(unit.metric + unit.suffix, 90.0)])
+    busy = write_loads(samples=90000, hit=1.0, metrics=[(unit.metric, 90.0)])
     answer = memory_latency.answer(busy)
     assert LEVEL_REMEDIES[unit.level] in list_remedies(answer)
     assert f"at {unit.level} ({unit.name}, 90% of its peak)" in answer.summary
-    idle = write_loads(samples=90000, hit=1.0, metrics=[(unit.metric + unit.suffix, 20.0)])
+    idle = write_loads(samples=90000, hit=1.0, metrics=[(unit.metric, 20.0)])
     assert NOT_BUSY_REMEDY in list_remedies(memory_latency.answer(idle))
