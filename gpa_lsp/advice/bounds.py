@@ -66,11 +66,18 @@ def find_sm_roof(subject: Subject) -> tuple[Bound, ...]:
 
 
 def find_peak_roof(subject: Subject, optimizer: str) -> tuple[Bound, ...]:
-    """The bounds that the peaks of arithmetic set on a remedy which leaves the threads' operations as they are; empty for one that saves some."""
-    if Relief.OPERATIONS in find_reliefs(optimizer).relieves:
+    """The bounds that the peaks of arithmetic set on a remedy which leaves the threads' operations as they are; empty for one that saves some.
+
+    Instructions that are saved take their integer arithmetic (addresses, counters) with them, so integers bound no remedy that saves any.
+    """
+    relieves = find_reliefs(optimizer).relieves
+    if Relief.OPERATIONS in relieves:
         return ()
-    roofs = list_sure_roofs(subject.roofline)
-    return tuple(_bound_by(roof, "the operations") for roof in roofs if roof.kind is not None)
+    return tuple(
+        _bound_by(roof, "the operations")
+        for roof in list_sure_roofs(subject.roofline)
+        if roof.kind is not None and not (roof.kind.is_integer and Relief.ISSUES in relieves)
+    )
 
 
 def _bound_by(roof: Roof, unchanged: str) -> Bound:

@@ -237,6 +237,16 @@ class TestBounds:
         assert bound.reason == "FP32 peak is at 80.0 %, with the operations as they are"
         assert find_peak_roof(subject, "fast_math") == ()
 
+    def test_integers_bound_only_what_saves_no_instruction(self):
+        roofline = make_roofline(
+            ops_per_s=8 * T,
+            peaks={OperationKind.INT32: 10 * T},
+            traffic={MachineLevel.DRAM: (0.1 * T, 2 * T)},
+            kind=OperationKind.INT32,
+        )
+        assert [bound.speedup for bound in find_peak_roof(make_subject(roofline), "global_coalescing")] == [1.25]
+        assert find_peak_roof(make_subject(roofline), "memory_transaction_reduction") == ()
+
     @given(st.floats(0.01, 1.2), st.floats(0.01, 1.2), st.floats(1, 100), st.floats(1, 100))
     def test_a_roofline_never_loosens_a_bound(self, dram: float, fp32: float, percent: float, sm: float):
         metrics = {DRAM: percent, SM: sm}
