@@ -89,7 +89,7 @@ def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[st
     across = [*(point["x"] for point in kept), *ridges]
     left, right = _round_down(min(across) / 1.5), _round_up(max(across) * 3)
     bottom = _round_down(
-        min([*(point["y"] / 1.5 for point in kept), *(slope * left * 10 for slope in slopes)], default=1e9)
+        max(floor, min([*(point["y"] / 1.5 for point in kept), *(slope * left * 10 for slope in slopes)], default=1e9))
     )
     return ChartFrame(
         left=left,
