@@ -163,7 +163,8 @@ def measure_load_waits(facts: KernelFacts, scale: SampleScale | None) -> LoadWai
 
     The mean wait of one execution is samples · (warp-cycles per sample) / executions (Little's law: warp-cycles in a state over arrivals are
     its mean duration). Per kind of load, over all executions of its instructions; waits for several loads together are shared out evenly, so
-    that the kinds add up to the whole. Per use, over its own executions, for everything it waits for together.
+    that the kinds add up to the whole. Per use, over its own executions, for everything it waits for together; uses at which no sample was taken
+    are left out.
 
     Args:
         facts: of the kernel.

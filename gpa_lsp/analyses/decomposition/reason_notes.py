@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind, select_kinds
 from gpa_lsp.analyses.decomposition.queue_pressure import SHARED_KINDS, list_queue_use
+from gpa_lsp.analyses.decomposition.sample_scale import measure_sample_scale
 from gpa_lsp.analyses.decomposition.source_words import find_source_remedy
 from gpa_lsp.analyses.decomposition.stall_split import Source, StallSplit
 from gpa_lsp.analyses.decomposition.unit_use import PIPE_UNITS, QUEUE_UNITS, list_unit_use
@@ -17,6 +18,8 @@ _CONFLICTS_RATIO = 0.1
 _MANY_CONFLICTS_RATIO = 0.25
 _SCATTERED = 2.0
 """Times the fewest lines per access from which scattered accesses are the thing to mend."""
+_DENSE = 1.1
+"""Times the fewest passes up to which accesses are dense."""
 _FEW_FP64_LANES = 4
 _CACHE_LINE_BYTES = 128
 _WARP_THREADS = 32
@@ -38,6 +41,8 @@ ACCESS_DENSER = (
     "Let neighbouring threads access neighbouring addresses, so that an access needs fewer lines; "
     "wider accesses help only after that"
 )
+STORE_AND_GO_ON = "Each warp stores and leaves at once: let it work on several elements (a loop), so that other work goes on while its stores do"
+STORES_ARE_DENSE = "The stores are as dense as they can be."
 
 
 def choose_remedy(facts: KernelFacts, split: StallSplit, leading: Source, kinds: Kinds) -> str:
@@ -54,6 +59,8 @@ def choose_remedy(facts: KernelFacts, split: StallSplit, leading: Source, kinds:
         uses = [use for use in list_queue_use(facts, kinds, split.reason) if use.kind is leading.kind]
         if any(use.passes and use.least_passes and use.passes >= _SCATTERED * use.least_passes for use in uses):
             return ACCESS_DENSER
+    if split.reason == "drain" and _note_stores(facts, split, kinds) == STORES_ARE_DENSE:
+        return STORE_AND_GO_ON
     return find_source_remedy(split.reason, leading.kind)
 
 
@@ -102,7 +109,7 @@ def _note_queue(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
     text = f"{first.share_ratio:.0%} of the instructions in that queue are {first.kind.value}"
     if first.thread_bytes is not None:
         text += f" of {first.thread_bytes:.0f} bytes per thread"
-    if first.passes is not None and first.least_passes:
+    if first.passes is not None and first.least_passes and first.passes > _DENSE * first.least_passes:
         text += f", with {first.passes:.1f} passes each where {first.least_passes:.1f} would do"
     busiest = list_unit_use(facts, QUEUE_UNITS)[:1]
     if busiest:
@@ -131,14 +138,35 @@ def _note_code_size(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str
     return f"{size}{share:.0%} of these samples are at the start of a 128-byte line of code."
 
 
-def _note_barriers(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str:
+def _note_barriers(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
     warps = facts.longest
     if warps is None:
         return ""
     threads = warps.block[0] * warps.block[1] * warps.block[2]
     places = len(split.sources)
     warps_per_block = -(-threads // _WARP_THREADS)
-    return f"{warps_per_block} warps of a block wait for each other, at {places} {'places' if places > 1 else 'place'}."
+    text = f"{warps_per_block} warps of a block wait for each other, at {places} {'places' if places > 1 else 'place'}"
+    wait = _measure_barrier_wait(facts, split.samples, kinds)
+    return f"{text}." if wait is None else f"{text}, {wait:,.0f} cycles each time on average."
+
+
+def _measure_barrier_wait(facts: KernelFacts, samples: int, kinds: Kinds) -> float | None:
+    """Mean warp-cycles of one wait at a barrier: warp-cycles over executions of barriers (Little's law); None when unknown."""
+    scale = measure_sample_scale(facts)
+    chosen = select_kinds(kinds, frozenset({InstructionKind.BLOCK_BARRIER})) & (facts.executions > 0)
+    executed = int(facts.executions[chosen].sum())
+    return None if scale is None or executed == 0 else samples * scale.cycles / executed
+
+
+def _note_stores(facts: KernelFacts, _split: StallSplit, kinds: Kinds) -> str:
+    """How dense the stores are that a warp must see off before it leaves."""
+    uses = list_queue_use(facts, kinds, "lg_throttle")
+    stores = next((use for use in uses if use.kind is InstructionKind.GLOBAL_STORE), None)
+    if stores is None or stores.passes is None or stores.least_passes is None:
+        return ""
+    if stores.passes <= _DENSE * stores.least_passes:
+        return STORES_ARE_DENSE
+    return f"A store takes {stores.passes:.1f} lines of 128 bytes where {stores.least_passes:.1f} would do."
 
 
 def _note_encoded(facts: KernelFacts, _split: StallSplit, _kinds: Kinds) -> str:
@@ -176,6 +204,7 @@ _NOTES: dict[str, Callable[[KernelFacts, StallSplit, Kinds], str]] = {
     "math_pipe_throttle": _note_pipes,
     "no_instructions": _note_code_size,
     "barrier": _note_barriers,
+    "drain": _note_stores,
     "wait": _note_encoded,
     "membar": _note_fences,
 }
