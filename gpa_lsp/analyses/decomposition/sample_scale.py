@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from gpa_lsp.analyses.facts import KernelFacts
 
 _LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
-_OLD_LATENCY = "smsp__average_warps_active_per_issue_active.ratio"
 _ISSUED = "smsp__inst_issued.sum"
 _FEWEST_SELECTED = 25
 """Issued samples from which the scale is read; 25 leave a standard error of a fifth."""
@@ -59,7 +58,7 @@ def _sum_warp_cycles(facts: KernelFacts) -> float | None:
     for launch in facts.kernel.launches:
         if launch.samples is None or launch.samples.total_samples == 0:
             continue
-        latency = launch.read_number(_LATENCY) or launch.read_number(_OLD_LATENCY)
+        latency = launch.read_number(_LATENCY)
         issued = launch.read_number(_ISSUED)
         if latency is None or issued is None:
             return None
