@@ -61,6 +61,7 @@ def measure_units(facts: KernelFacts) -> tuple[UnitLoad, ...]:
         least, mean, most = (read_amount(facts, f"{metric}.{rollup}{suffix}") for rollup in ("min", "avg", "max"))
         if mean is None or most is None or not mean / (1 + 1e-6) <= most <= mean * _MOST_UNITS:
             continue
+        least = least if least is None or least <= mean * (1 + 1e-6) else None
         found.append(UnitLoad(unit=unit, measure=measure, metric=metric + suffix, least=least, mean=mean, most=most))
     return tuple(found)
 

@@ -75,7 +75,7 @@ def read_launch_shape(facts: KernelFacts, launch: Launch) -> LaunchShape:
         grid_blocks=max(0, launch.grid[0] * launch.grid[1] * launch.grid[2]),
         sm_count=sm_count if sm_count is not None and 0 < sm_count <= _MOST_SMS else None,
         cluster_blocks=cluster if cluster > 1 else None,
-        most_clusters=_count(launch, "launch__cluster_max_active") if cluster > 1 else None,
+        most_clusters=(_count(launch, "launch__cluster_max_active") or None) if cluster > 1 else None,
     )
 
 

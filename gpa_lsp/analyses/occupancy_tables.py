@@ -56,7 +56,7 @@ def tabulate_limits(architecture: Architecture, block: BlockShape, occupancy: Oc
             Column(name="a block asks for"),
             Column(name="is given"),
             Column(name="blocks per SM", quantity=Quantity.COUNT),
-            Column(name=""),
+            Column(name="role"),
         ),
         rows=rows,
         note=(
@@ -145,12 +145,12 @@ def tabulate_shared_memory(
     is_set = carveout_bytes is not None and carveout_bytes < largest
     free = build_shared_curve(architecture, block) if is_set else None
     title = "Occupancy over the shared memory of a block"
-    note = (
-        f"With a carve-out of {carveout_bytes:,} bytes, or as much as one block needs; the driver can raise it to {largest:,} at the price "
-        "of L1."
-        if is_set
-        else ""
-    )
+    note = f"More than {architecture.occupancy.default_shared_per_block_bytes.value:,} bytes have to be dynamic and opted in to."
+    if is_set:
+        note += (
+            f" The carve-out is {carveout_bytes:,} bytes, or as much as one block needs; the driver can raise it to {largest:,} at the price "
+            "of L1."
+        )
     first = Column(name="shared memory per block, from", quantity=Quantity.BYTES)
     table = _tabulate_jumps(curve, free, title, first, now=block.shared_bytes, note=note)
     return table, _chart("shared memory", "bytes per block", _draw_both(curve, free), block.shared_bytes)

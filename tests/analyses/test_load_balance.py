@@ -11,7 +11,7 @@ from gpa_lsp.analyses.load_waves import Waves, list_grid_sizes
 from gpa_lsp.analyses.questions import load_balance
 from gpa_lsp.kernel.model import Kernel
 from tests.analyses.checked_answers import check_answer
-from tests.analyses.test_occupancy import NO_SHARED, TEXT, launches
+from tests.analyses.written_launches import NO_SHARED, TEXT, launches
 from tests.kernel.written import write_kernel
 
 
