@@ -4,6 +4,7 @@ from gpa_lsp.analyses.answers import Answer, Missing
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.analyses.roofline.findings import describe_place, list_findings
+from gpa_lsp.analyses.roofline.fusion import find_unfused
 from gpa_lsp.analyses.roofline.tables import list_bars, list_tables
 from gpa_lsp.analyses.roofline.unknown import TIME
 
@@ -26,7 +27,10 @@ def _answer(facts: KernelFacts) -> Answer:
         analysis=_NAME,
         title=_TITLE,
         summary=describe_place(whole),
-        findings=list_findings(whole, kernel_roofline.machine),
+        findings=(
+            *list_findings(whole, kernel_roofline.machine),
+            *(() if facts.longest is None else find_unfused(facts.longest, whole)),
+        ),
         bars=list_bars(whole),
         tables=list_tables(kernel_roofline, whole),
         missing=whole.missing,

@@ -3,6 +3,7 @@
 Two shares agree within 2 % of the stored one, or, where it is tiny, within 0.1 percentage points.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -157,3 +158,33 @@ def test_bytes_of_dram_by_direction(direction):
         assert_close(ours, stored, f"{place}: dram__bytes_{direction}")
         compared += 1
     assert compared == 38
+
+
+RULE = re.compile(
+    r"on this device is (?P<ratio>\d+):1\. .* achieved +(?:close to )?(?P<fp32>\d+)% of this device's fp32 peak performance and"
+    r" +(?:close to )?(?P<fp64>\d+)% of its fp64 peak",
+    re.IGNORECASE,
+)
+
+
+def test_the_profilers_rule_for_the_roofline_says_the_same_percentages():
+    compared = 0
+    for name in REPORTS:
+        for kernel in read_kernels(name):
+            placed = place_kernel(kernel)
+            assert placed is not None
+            peaks = [placed.machine.find_peak(kind) for kind in (OperationKind.FP32, OperationKind.FP64)]
+            assert peaks[0] is not None
+            assert peaks[1] is not None
+            for place, launch, roofline in list_rooflines(name):
+                said = next(
+                    (found for rule in launch.rules for one in rule.messages if (found := RULE.search(one.text))), None
+                )
+                if said is None or all(launch is not one for one in kernel.launches):
+                    continue
+                assert (peaks[0].ops_per_cycle or 0) / (peaks[1].ops_per_cycle or 1) == int(said["ratio"]), place
+                shares = {roof.kind: 100 * roof.share_ratio for roof in roofline.roofs}
+                for kind, word in ((OperationKind.FP32, "fp32"), (OperationKind.FP64, "fp64")):
+                    assert abs(shares.get(kind, 0.0) - int(said[word])) <= 0.5, f"{place}: {kind}"
+                compared += 1
+    assert compared == 34

@@ -86,6 +86,24 @@ def test_fp64_on_a_gpu_that_has_little_of_it():
     assert not [one for one in ask(write(text=text)).findings if "FP64 has" in one.text]
 
 
+@pytest.mark.parametrize(
+    ("fused", "words"),
+    [
+        # 50 of 200 million instructions: 250 million operations in a millisecond, of which 400 would fit.
+        (
+            50e6,
+            "FP32: 25 % of the additions, multiplications and multiply-adds are multiply-adds, so that no more than 62.5 %",
+        ),
+        (1e9, None),
+    ],
+)
+def test_arithmetic_that_is_not_fused(fused, words):
+    name = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+    counted = {name.format("fadd"): 100e6, name.format("fmul"): 50e6, name.format("ffma"): fused}
+    found = [one.text for one in ask(write(**counted)).findings if "multiply-adds" in one.text]
+    assert [text.startswith(words) for text in found] == ([True] if words else [])
+
+
 def test_tables_have_points_launches_and_roofs_with_their_sources():
     counted = {f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum": 1e6 for name in ("fadd", "fmul", "ffma")}
     kernel = write(32e6, **counted)
