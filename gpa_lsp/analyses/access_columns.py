@@ -48,13 +48,13 @@ class Transfers:
         unit: ``sectors`` or ``wavefronts``.
         actual: int64[n].
         ideal: int64[n], the least that could do for the threads and widths at hand; at most ``actual``.
-        requests: int64[n], executions of the instructions that move anything.
+        requests: int64[n], executions of the instructions that move anything; None when they were not collected.
     """
 
     unit: str
     actual: Counts
     ideal: Counts
-    requests: Counts
+    requests: Counts | None
 
     @property
     def excess(self) -> Counts:
@@ -145,5 +145,5 @@ def _read_transfers(facts: KernelFacts, unit: str, name: str, executions: Counts
     actual, ideal = read_counter(facts, name), read_counter(facts, f"{name}_ideal")
     if actual is None or ideal is None:
         return None
-    requests = np.zeros_like(actual) if executions is None else np.where(actual > 0, executions, 0)
+    requests = None if executions is None else np.where(actual > 0, executions, 0)
     return Transfers(unit=unit, actual=actual, ideal=np.minimum(ideal, actual), requests=requests)

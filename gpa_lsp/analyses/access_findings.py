@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpa_lsp.analyses.access_columns import SECTOR_BYTES, WARP_THREADS, AccessColumns, Transfers
-from gpa_lsp.analyses.access_lines import LineTransfers, count_widths, find_line_pattern
+from gpa_lsp.analyses.access_lines import LineTransfers, count_widths, describe_access, find_line_pattern
 from gpa_lsp.analyses.access_patterns import (
     CONFLICT_REMEDY,
     LEAST_EXCESS,
@@ -52,9 +52,8 @@ def find_excess_sectors(
         ):
             continue
         kind = _name_kind(columns, int(lines.heaviest[line]))
-        actual, ideal = lines.per_request(line)
         text = (
-            f"{index.places[line]}: {kind} touch {actual:.1f} sectors per access where {ideal:.1f} would do: {pattern.value}. "
+            f"{index.places[line]}: {kind} touch {describe_access(lines, line, 'sectors')}: {pattern.value}. "
             f"{_describe_part(excess[line], transfers)}{_describe_use(facts, _L2_USE, 'L2')}"
         )
         findings.append(_weigh(facts, text, REMEDIES[pattern], lines, line))
@@ -74,13 +73,13 @@ def find_conflicts(
             continue
         if not _is_worth_a_sentence(facts, transfers, lines, line, has_any=bool(findings)):
             continue
-        actual, ideal = lines.per_request(line)
+        times = lines.times_ideal(line)
+        conflict = "" if times is None else f", a {times:.1f}-way bank conflict on average"
         remedy = CONFLICT_REMEDY
         if columns.is_atomic[lines.heaviest[line]]:
             remedy = "Let the threads of a warp update different addresses: combine equal ones in registers first, or keep several copies."
         text = (
-            f"{index.places[line]}: shared accesses take {actual:.1f} wavefronts where {ideal:.1f} would do, "
-            f"a {actual / max(ideal, 1.0):.1f}-way bank conflict on average. "
+            f"{index.places[line]}: shared accesses take {describe_access(lines, line, 'wavefronts')}{conflict}. "
             f"{_describe_part(excess[line], transfers)}{_describe_use(facts, _SHARED_USE, 'the data stage of L1 and shared memory')}"
         )
         findings.append(_weigh(facts, text, remedy, lines, line))
@@ -151,7 +150,7 @@ def build_totals(columns: AccessColumns) -> Table | None:
     rows: list[tuple[Cell, ...]] = []
     for name, transfers in (("global", columns.global_transfers), ("shared", columns.shared_transfers)):
         if transfers is not None and transfers.actual.any():
-            requests = int(transfers.requests.sum()) if columns.executions is not None else None
+            requests = None if transfers.requests is None else int(transfers.requests.sum())
             total, ideal = int(transfers.actual.sum()), int(transfers.ideal.sum())
             rows.append((name, transfers.unit, requests, total, ideal, total - ideal, transfers.excess_ratio))
     if columns.local_sectors is not None and columns.local_sectors.any():
@@ -215,7 +214,7 @@ def _is_worth_a_sentence(
 
 def _describe_idle_bytes(columns: AccessColumns, transfers: Transfers) -> Finding | None:
     """Where the sectors are the fewest for the threads that take part, but these are few: how much of a sector they ask for."""
-    if columns.threads is None:
+    if columns.threads is None or transfers.requests is None:
         return None
     moving = transfers.actual > 0
     asked = np.minimum(columns.threads * columns.width_bytes, transfers.actual * SECTOR_BYTES)
@@ -261,4 +260,6 @@ def _describe_use(facts: KernelFacts, names: tuple[str, ...], unit: str) -> str:
 def _name_kind(columns: AccessColumns, row: int) -> str:
     if columns.is_atomic[row]:
         return "atomics"
+    if columns.width_bytes[row] == 0:
+        return "accesses"
     return "stores" if columns.is_store[row] else "loads"

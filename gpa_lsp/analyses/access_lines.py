@@ -22,7 +22,7 @@ class LineTransfers:
     """What the accesses of each of m lines to one memory move.
 
     Attributes:
-        requests: float64[m], executions of its accesses.
+        requests: float64[m], executions of its accesses; None when they were not collected.
         actual: float64[m], sectors or wavefronts.
         ideal: float64[m], the least.
         used_bytes: float64[m], bytes of a sector that threads asked for, at most 32; NaN where unknown.
@@ -30,17 +30,26 @@ class LineTransfers:
         heaviest: int64[m], the access with the largest excess, or with most of all where nothing is too much; -1 without any.
     """
 
-    requests: Sums = field(repr=False)
+    requests: Sums | None = field(repr=False)
     actual: Sums = field(repr=False)
     ideal: Sums = field(repr=False)
     used_bytes: Sums = field(repr=False)
     waits: Sums = field(repr=False)
     heaviest: npt.NDArray[np.int64] = field(repr=False)
 
-    def per_request(self, line: int) -> tuple[float, float]:
-        """Actual and ideal of one access of a line, on average."""
-        requests = max(float(self.requests[line]), 1.0)
-        return float(self.actual[line]) / requests, float(self.ideal[line]) / requests
+    def per_request(self, line: int) -> tuple[float, float] | None:
+        """Actual and ideal of one access of a line, on average; None when unknown."""
+        if self.requests is None or self.requests[line] == 0:
+            return None
+        return float(self.actual[line] / self.requests[line]), float(self.ideal[line] / self.requests[line])
+
+    def count_requests(self, line: int) -> int | None:
+        """Executions of a line's accesses; None when unknown."""
+        return None if self.requests is None else round(float(self.requests[line]))
+
+    def times_ideal(self, line: int) -> float | None:
+        """How many times the least a line moves; None where the least is nothing."""
+        return float(self.actual[line] / self.ideal[line]) if self.ideal[line] > 0 else None
 
     def excess_ratio(self, line: int) -> float:
         """Share of what a line moves beyond the least."""
@@ -61,7 +70,7 @@ def sum_transfers(columns: AccessColumns, transfers: Transfers, index: LineIndex
         np.divide(asked, actual, out=used, where=(actual > 0) & (asked > 0))
     by_excess, by_size = index.find_heaviest(transfers.excess), index.find_heaviest(transfers.actual)
     return LineTransfers(
-        requests=index.sum_by_line(transfers.requests),
+        requests=None if transfers.requests is None else index.sum_by_line(transfers.requests),
         actual=actual,
         ideal=index.sum_by_line(transfers.ideal),
         used_bytes=np.minimum(used, SECTOR_BYTES),
@@ -70,9 +79,11 @@ def sum_transfers(columns: AccessColumns, transfers: Transfers, index: LineIndex
     )
 
 
-def read_shape(columns: AccessColumns, transfers: Transfers, row: int) -> RequestShape:
-    """One access of an instruction, on average."""
-    requests = max(int(transfers.requests[row]), 1)
+def read_shape(columns: AccessColumns, transfers: Transfers, row: int) -> RequestShape | None:
+    """One access of an instruction, on average; None when its executions are not known."""
+    if transfers.requests is None or transfers.requests[row] == 0:
+        return None
+    requests = int(transfers.requests[row])
     threads = WARP_THREADS if columns.threads is None else columns.threads[row] / requests
     return RequestShape(
         sectors=transfers.actual[row] / requests,
@@ -83,8 +94,21 @@ def read_shape(columns: AccessColumns, transfers: Transfers, row: int) -> Reques
 
 
 def find_line_pattern(columns: AccessColumns, transfers: Transfers, lines: LineTransfers, line: int) -> Pattern:
-    """The pattern of the line's heaviest access."""
-    return find_pattern(read_shape(columns, transfers, int(lines.heaviest[line])))
+    """The pattern of the line's heaviest access; where that is not known, the one that says least."""
+    shape = read_shape(columns, transfers, int(lines.heaviest[line]))
+    return Pattern.UNKNOWN if shape is None else find_pattern(shape)
+
+
+def describe_access(lines: LineTransfers, line: int, unit: str) -> str:
+    """What an access of a line moves, and what would do.
+
+    Example: ``32.0 sectors per access where 4.0 would do``, or ``8.0 times the sectors they need`` where executions are not known.
+    """
+    one = lines.per_request(line)
+    if one is not None:
+        return f"{one[0]:.1f} {unit} per access where {one[1]:.1f} would do"
+    times = lines.times_ideal(line)
+    return f"more {unit} than they need" if times is None else f"{times:.1f} times the {unit} they need"
 
 
 def describe_excess(lines: LineTransfers, line: int, unit: str) -> str:
@@ -92,9 +116,7 @@ def describe_excess(lines: LineTransfers, line: int, unit: str) -> str:
 
     Example: ``32.0 sectors per access where 4.0 would do (88 % too many)``.
     """
-    actual, ideal = lines.per_request(line)
-    share = round(100 * lines.excess_ratio(line))
-    return f"{actual:.1f} {unit} per access where {ideal:.1f} would do ({share} % too many)"
+    return f"{describe_access(lines, line, unit)} ({round(100 * lines.excess_ratio(line))} % too many)"
 
 
 def build_global_table(
@@ -110,13 +132,13 @@ def build_global_table(
     """
     rows: list[tuple[Cell, ...]] = []
     for line in rank_lines(lines.actual, MOST_ROWS):
-        actual, ideal = lines.per_request(line)
+        actual, ideal = lines.per_request(line) or (None, None)
         used = float(lines.used_bytes[line])
         rows.append(
             (
                 str(index.places[line]),
                 name_access(int(lines.heaviest[line])),
-                round(float(lines.requests[line])),
+                lines.count_requests(line),
                 actual,
                 ideal,
                 lines.excess_ratio(line),
@@ -145,15 +167,15 @@ def build_shared_table(index: LineIndex, lines: LineTransfers, name_access: Call
     """The lines with most wavefronts of shared memory; arguments as of :func:`build_global_table`."""
     rows: list[tuple[Cell, ...]] = []
     for line in rank_lines(lines.actual, MOST_ROWS):
-        actual, ideal = lines.per_request(line)
+        actual, ideal = lines.per_request(line) or (None, None)
         rows.append(
             (
                 str(index.places[line]),
                 name_access(int(lines.heaviest[line])),
-                round(float(lines.requests[line])),
+                lines.count_requests(line),
                 actual,
                 ideal,
-                actual / ideal if ideal > 0 else None,
+                lines.times_ideal(line),
                 lines.excess_ratio(line),
                 round(float(lines.waits[line])),
             )

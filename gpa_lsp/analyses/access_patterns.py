@@ -25,11 +25,13 @@ class Pattern(Enum):
     APART = "threads touch sectors of their own: neighbouring threads are 32 bytes or more apart"
     STRIDE = "neighbouring threads are some elements apart"
     MISALIGNED = "the accesses begin or end inside a sector"
+    UNKNOWN = "why is not known without executions"
     SCATTERED_ATOMICS = "atomic operations of one warp go to scattered addresses"
 
 
 REMEDIES = {
     Pattern.NEIGHBOURS: "",
+    Pattern.UNKNOWN: "Let neighbouring threads access neighbouring elements, from aligned addresses on.",
     Pattern.APART: (
         "Let the fastest index of the thread run along the fastest index of the array: exchange the two indices, keep the transposed array, "
         "turn an array of structures into a structure of arrays, or bring the tile through shared memory with rows read by whole warps."

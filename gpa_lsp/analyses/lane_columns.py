@@ -79,11 +79,17 @@ class LaneColumns:
 
 
 def read_lanes(facts: KernelFacts) -> LaneColumns | None:
-    """The lanes of a kernel; None when executions, or both counters of threads, were not collected."""
+    """The lanes of a kernel; None when executions, or both counters of threads, were not collected.
+
+    Executions and threads are counted in different passes; code that spins can have more threads than lanes, which are cut.
+    """
     executions = read_executions(facts)
     part, work = read_counter(facts, "thread_executions"), read_counter(facts, "thread_executions_true")
     if executions is None or (part is None and work is None):
         return None
+    lanes = executions * WARP_THREADS
+    part = None if part is None else np.minimum(part, lanes)
+    work = None if work is None else np.minimum(work, lanes if part is None else part)
     return LaneColumns(
         executions=executions,
         part=part,

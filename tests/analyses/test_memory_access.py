@@ -148,6 +148,20 @@ def test_a_row_whose_ideal_exceeds_what_it_moved_has_no_negative_excess():
     assert transfers.excess.tolist() == [0, 0]
 
 
+def test_without_executions_nothing_is_said_per_access():
+    answer = ask(
+        """
+        B-:R-:W2:-:S02  LDG.E R2, [R4.64]    # k.cu:1 | selected=10 | global_sectors=3200 global_sectors_ideal=400
+        B2:R-:W-:-:S05  FADD R6, R2, R6      # k.cu:2 | long_scoreboard=100
+        """
+    )
+    assert answer.findings[0].text.startswith("k.cu:1: loads touch 8.0 times the sectors they need: why is not known")
+    assert answer.marks[0].text == "8.0 times the sectors they need (88 % too many)"
+    table = next(one for one in answer.tables if one.title == "Global memory, by line")
+    assert table.rows[0][2:6] == (None, None, None, 0.875)
+    assert "how often each access is executed" in [one.what for one in answer.missing]
+
+
 def test_code_that_cannot_be_disassembled_still_has_its_sectors():
     written = write_kernel(
         LOAD.format(
