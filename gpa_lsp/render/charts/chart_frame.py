@@ -94,7 +94,7 @@ def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[st
     return ChartFrame(
         left=left,
         right=right,
-        bottom=bottom,
+        bottom=min(bottom, _round_down(top / 100)),
         top=_round_half_up(top),
         highest=_round_half_up(max([top, *(1.6 * limit for limit in every)])),
     )

@@ -1,0 +1,109 @@
+"""``gpa-lsp roofline``: text, pages and pictures of saved reports and real ones."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.cli.main import main
+from gpa_lsp.machine.model import OperationKind
+from gpa_lsp.report.store import write_report
+from tests.render.charts.roofline_examples import make_machine, make_roofline, place
+from tests.report_builder import build_kernel, build_report
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> str:
+    path = tmp_path / "saved.json"
+    write_report(build_report(place("saxpy"), build_kernel(name="lost")), path)
+    return str(path)
+
+
+def read(capsys: pytest.CaptureFixture[str]) -> str:
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return printed.out
+
+
+def test_text(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["roofline", saved]) == 0
+    text = read(capsys)
+    assert "DRAM bandwidth at 80.0 % (about 85 % can be sustained): memory-bound" in text
+    assert "where it stands is unknown" in text
+    assert main(["roofline", saved, "--kernel", "saxpy", "--view", "instructions"]) == 0
+    assert "Warp instructions per transaction" in read(capsys)
+
+
+def test_page_and_pictures(saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, start in (("c.html", b"<!doctype html>"), ("c.svg", b"<svg"), ("c.PNG", b"\x89PNG")):
+        assert main(["roofline", saved, "-o", str(tmp_path / name), "--dark"]) == 0
+        assert (tmp_path / name).read_bytes().startswith(start)
+    assert read(capsys) == ""
+
+
+def test_before(saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = tmp_path / "old.json"
+    write_report(build_report(place("saxpy", make_roofline(make_machine(), rates={OperationKind.FP32: 0.6e12}))), old)
+    assert main(["roofline", saved, "--before", str(old), "--kernel", "saxpy"]) == 0
+    assert "since then +100 % rate" in read(capsys)
+    assert main(["roofline", saved, "--before", str(old), "-o", str(tmp_path / "c.svg")]) == 0
+    assert "measured change" in (tmp_path / "c.svg").read_text()
+
+
+def test_roofs_of_another_machine(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["roofline", saved, "--machine", "rtx 3090", "--kernel", "saxpy"]) == 0
+    text = read(capsys)
+    assert "Roofs of RTX 3090" in text
+    assert "the kernel ran on Example GPU" in text
+    assert "roofs at boost clocks" in text
+    assert "FP32 peak" in text
+    assert "800 GB/s of 936 GB/s" in text
+
+
+def test_measured_roofs(saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    roofs = tmp_path / "roofs.json"
+    roofs.write_text(json.dumps({"GMEM_BW": 900.0, "FP_SINGLE_PEAK": 30_000.0}), encoding="utf-8")
+    assert main(["roofline", saved, "--roofs", str(roofs), "--kernel", "saxpy"]) == 0
+    text = read(capsys)
+    assert "DRAM bandwidth at 88.9 %" in text
+    assert "1.20 TFLOP/s of 30.0 TFLOP/s" in text
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["-o", "chart.pdf"],
+        ["--top", "x"],
+        ["--view", "cycles"],
+        ["--machine", "GTX 9999"],
+        ["--roofs", "missing.json"],
+        ["--kernel", "nothing"],
+        ["-o", "no/such/folder/chart.svg"],
+    ],
+)
+def test_bad_usage(flags: list[str], saved: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["roofline", saved, *flags]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "Traceback" not in printed.err
+    assert printed.err
+
+
+def test_bad_input(saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "broken.ncu-rep"
+    broken.write_bytes(b"NVR\0 and nothing else")
+    assert main(["roofline", saved, str(broken)]) == 2
+    assert "broken.ncu-rep" in capsys.readouterr().out
+    assert main(["roofline", saved, "--before", str(broken), "-o", str(tmp_path / "c.svg")]) == 2
+    assert "broken.ncu-rep" in capsys.readouterr().err
+
+
+def test_names_have_no_power_over_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "hostile.json"
+    kernel = place("k\x1b[2Jernel", machine=replace(make_machine(), name="GPU\x1b[31m", doubts=("\x1b]0;x\x07",)))
+    write_report(build_report(kernel), path)
+    assert main(["roofline", str(path)]) == 0
+    text = read(capsys)
+    assert "\x1b" not in text
+    assert "\x07" not in text

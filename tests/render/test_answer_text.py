@@ -1,0 +1,187 @@
+"""Answers as text and as Markdown: whatever an analysis says is said in both."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpa_lsp.analyses.answers import (
+    Answer,
+    Bar,
+    Chart,
+    ChartKind,
+    Column,
+    Finding,
+    LineMark,
+    Missing,
+    Movement,
+    Quantity,
+    Series,
+    Table,
+    Weight,
+)
+from gpa_lsp.analyses.model import KernelAnalyses
+from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.render.answer_markdown import render_answer_markdown, render_answers_markdown
+from gpa_lsp.render.answer_text import MOST_MARKS, choose_rows, render_answer, render_answers
+from gpa_lsp.render.layout import join_lines, read_plain
+from gpa_lsp.render.places import PlaceNames
+from tests.report_builder import build_kernel
+
+KERNEL = build_kernel(name="saxpy")
+PLACES = PlaceNames()
+
+
+def make_mark(line: int | None, share: float | None = 0.5) -> LineMark:
+    return LineMark(
+        measure="excess sectors",
+        value=4096,
+        quantity=Quantity.COUNT,
+        share_ratio=share,
+        text="4.0 times the sectors it needs",
+        file=None if line is None else "saxpy.cu",
+        line=line,
+        function="_Z5saxpy",
+        pc_offset=0x40,
+    )
+
+
+FULL = Answer(
+    analysis="memory_access",
+    title="Memory access",
+    summary="Half of the sectors are wasted.",
+    findings=(
+        Finding(text="Reads of a are strided.", weight=Weight.HIGH, remedy="Use `a[i]`.", share_ratio=0.412),
+        Finding(text="Writes are coalesced.", weight=Weight.GOOD),
+    ),
+    bars=(Bar(label="L1 hit rate", ratio=0.25, ceiling_ratio=0.75, words="1 of 4"),),
+    tables=(
+        Table(
+            title="By block size",
+            columns=(
+                Column(name="threads", quantity=Quantity.COUNT),
+                Column(name="limit"),
+                Column(name="occupancy", quantity=Quantity.RATIO),
+            ),
+            rows=((128, "registers", 0.5), (256, "blocks", None)),
+            current_row=1,
+            note="Without shared memory.",
+        ),
+    ),
+    charts=(
+        Chart(
+            title="Warps",
+            kind=ChartKind.STEPS,
+            x_label="threads",
+            y_label="warps",
+            y_quantity=Quantity.WARPS,
+            series=(Series(label="", xs=(32, 64), ys=(8, 16)),),
+        ),
+    ),
+    marks=(make_mark(4), make_mark(None, None)),
+    missing=(
+        Missing(what="bytes from DRAM", metrics=("dram__bytes_read.sum", "dram__bytes_write.sum"), needs_all=True),
+    ),
+    movements=(
+        Movement(
+            kind=OperationKind.FP32,
+            level=MemoryLevel.DRAM,
+            from_intensity=0.5,
+            from_ops_per_s=1e12,
+            to_intensity=1.0,
+            to_ops_per_s=2e12,
+            label="lower precision",
+        ),
+    ),
+)
+
+
+def test_everything_is_in_the_text() -> None:
+    assert join_lines(render_answer(FULL, KERNEL, PLACES)).splitlines() == [
+        "Memory access",
+        "  Half of the sectors are wasted.",
+        "  L1 hit rate  █████          │      25.0 %  1 of 4",
+        "  ! 41.2 %  Reads of a are strided.",
+        "    → Use `a[i]`.",
+        "  + Writes are coalesced.",
+        "  By block size",
+        "       threads  limit      occupancy",
+        "           128  registers     50.0 %",
+        "    →      256  blocks             –",
+        "    Without shared memory.",
+        "  Warps: warps over threads, 8 to 16",
+        "  lower precision: FP32 over DRAM from 1.00 TFLOP/s at 0.500 FLOP/B → 2.00 TFLOP/s at 1.00 FLOP/B",
+        "  saxpy.cu:4     4,096  50.0 %  excess sectors: 4.0 times the sectors it needs",
+        "  _Z5saxpy+0x40  4,096          excess sectors: 4.0 times the sectors it needs",
+        "  unknown: bytes from DRAM; add --metrics dram__bytes_read.sum,dram__bytes_write.sum",
+    ]
+
+
+def test_everything_is_in_the_markdown() -> None:
+    rows = list(render_answer_markdown(FULL, KERNEL, PLACES))
+    assert rows[:3] == ["### Memory access", "", "Half of the sectors are wasted."]
+    for row in (
+        "L1 hit rate  █████          │      25.0 %  1 of 4",
+        "- 41.2 %: **Reads of a are strided.**",
+        "  - Use `a[i]`.",
+        "| threads | limit | occupancy |",
+        "|---:|---|---:|",
+        "| **256** | **blocks** | **–** |",
+        "Warps: warps over threads, 8 to 16",
+        "| `saxpy.cu:4` | 4,096 | 50.0 % | excess sectors: 4.0 times the sectors it needs |",
+        "- unknown: bytes from DRAM; add --metrics dram\\_\\_bytes\\_read.sum,dram\\_\\_bytes\\_write.sum",
+    ):
+        assert row in rows, row
+
+
+def test_answers_in_their_order() -> None:
+    other = Answer(analysis="b", title="Second", summary="Nothing is known.", is_known=False)
+    kernel = replace(KERNEL, analyses=KernelAnalyses(roofline=None, answers=(FULL, other)))
+    text = join_lines(render_answers(kernel, PLACES))
+    assert text.index("Memory access") < text.index("Second") < text.index("Nothing is known.")
+    rows = list(render_answers_markdown(kernel, PLACES, heading="##"))
+    assert [row for row in rows if row.startswith("##")] == ["## Memory access", "## Second"]
+    assert list(render_answers(KERNEL, PLACES)) == []
+    assert list(render_answers_markdown(KERNEL, PLACES)) == []
+
+
+def test_long_tables_are_counted_and_keep_the_kernels_row() -> None:
+    table = Table(
+        title="t",
+        columns=(Column(name="n", quantity=Quantity.COUNT),),
+        rows=tuple((n,) for n in range(100)),
+        current_row=60,
+    )
+    assert list(choose_rows(table, 10)) == list(range(55, 65))
+    assert list(choose_rows(replace(table, current_row=99), 10)) == list(range(90, 100))
+    assert list(choose_rows(replace(table, current_row=3), 10)) == list(range(10))
+    answer = Answer(
+        analysis="a", title="A", summary="", tables=(table,), marks=tuple(make_mark(n) for n in range(1, 31))
+    )
+    text = join_lines(render_answer(answer, KERNEL, PLACES, max_rows=10))
+    assert "and 90 more" in text
+    assert f"and {30 - MOST_MARKS} more lines" in text
+    assert "→" in text
+    assert "And 80 more rows." in list(render_answer_markdown(answer, KERNEL, PLACES))
+
+
+def test_narrow_terminals_break_lines() -> None:
+    lines = [read_plain(line) for line in render_answer(FULL, KERNEL, PLACES, 60)]
+    assert any(line.startswith("      ") or line.startswith("    GFLOP") for line in lines)
+    assert max(len(line) for line in lines if "--metrics" not in line) <= 60
+
+
+@pytest.mark.parametrize("hostile", ["a|b`c*d_[e](f)<g>", "```\n# heading\n<script>", "\x1b[2J"])
+def test_hostile_text_stays_text_in_markdown(hostile: str) -> None:
+    answer = Answer(
+        analysis="a",
+        title=hostile,
+        summary=hostile,
+        bars=(Bar(label=hostile, ratio=0.5, words=hostile),),
+        tables=(Table(title=hostile, columns=(Column(name=hostile),), rows=((hostile,),), note=hostile),),
+        missing=(Missing(what=hostile, why=hostile),),
+    )
+    rows = list(render_answer_markdown(answer, KERNEL, PLACES))
+    assert rows.count("```text") == 1
+    assert sum(row.startswith("```") for row in rows) == 2
+    assert not any(row.startswith(("# ", "<script")) for row in rows)
+    assert not any("\n" in row for row in rows)

@@ -1,0 +1,136 @@
+"""The roofline in two lines and bars."""
+
+from dataclasses import replace
+
+from gpa_lsp.analyses.answers import Missing
+from gpa_lsp.analyses.roofline_model import KernelRoofline, Roofline
+from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.render.charts.roofline_chart import RooflineView
+from gpa_lsp.render.layout import join_lines, read_plain
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.roofline_report import render_rooflines
+from gpa_lsp.render.roofline_text import describe_roofline, draw_bars, list_bars, name_bound, render_roofline_markdown
+from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many
+from tests.report_builder import build_kernel, build_report
+
+FP32, DRAM, L2 = OperationKind.FP32, MemoryLevel.DRAM, MemoryLevel.L2
+
+
+def make(**options: object) -> KernelRoofline:
+    machine = make_machine()
+    line = make_roofline(machine, **options)  # type: ignore[arg-type]
+    return KernelRoofline(machine=machine, whole=line, launches=(line,))
+
+
+def name(**options: object) -> str | None:
+    line = make(**options).whole
+    assert isinstance(line, Roofline)
+    return name_bound(line)
+
+
+def test_two_lines() -> None:
+    """0.8 of 1 TB/s, of which 0.85 can be sustained: 0.85 / 0.8 = 1.0625 times the speed is left."""
+    assert describe_roofline(make()) == (
+        "DRAM bandwidth at 80.0 % (about 85 % can be sustained): memory-bound; FP32 peak 4 %",
+        "FP32 1.20 TFLOP/s at 1.50 FLOP/B of DRAM; left of the ridge point at 32.0 FLOP/B; headroom 1.06×; "
+        "roofs at the clocks it ran at",
+    )
+
+
+def test_what_bounds_a_kernel() -> None:
+    assert name(rates={FP32: 30e12}, traffic={DRAM: 0.1e12}) == "compute-bound"
+    assert name(rates={FP32: 1e12}, traffic={DRAM: 0.1e12}) == "latency-bound"
+    assert name(rates={FP32: 1e12}, traffic={DRAM: 0.6e12}) is None  # 0.6 / 0.85 is neither near nor far
+    assert name(rates={FP32: 1e12}, traffic={L2: 0.1e12}) is None  # DRAM is unknown, and may be the limit
+    assert name(rates={FP32: 1e12}, traffic={}) is None
+    assert name(rates={}, traffic={}) is None
+
+
+def test_integers_have_their_own_units() -> None:
+    lines = " ".join(describe_roofline(make(rates={OperationKind.INT32: 8e12}, traffic={DRAM: 0.1e12})))
+    assert "INT32 8.00 TIOP/s at 80.0 IOP/B of DRAM; right of the ridge point at 16.0 IOP/B" in lines
+    assert "FLOP" not in lines
+
+
+def test_no_headroom_above_a_roof() -> None:
+    assert "no headroom with the same work" in describe_roofline(make(traffic={DRAM: 1.1e12}))[1]
+
+
+def test_unknown_says_what_to_collect() -> None:
+    missing = Missing(what="bytes of DRAM", metrics=("dram__bytes_read.sum", "dram__bytes_write.sum"), needs_all=True)
+    found = make(rates={}, traffic={}, missing=[missing])
+    assert describe_roofline(found) == (
+        "how close the kernel is to its roofs is unknown",
+        "unknown: bytes of DRAM; add --metrics dram__bytes_read.sum,dram__bytes_write.sum",
+    )
+    assert list(render_roofline_markdown(found))[-1].startswith("unknown:")
+    nothing = replace(found, whole=None, launches=(), machine=replace(found.machine, doubts=("No clock is known.",)))
+    assert describe_roofline(nothing)[1] == "No clock is known."
+
+
+def test_bars_stand_under_one_another() -> None:
+    line = make().whole
+    assert line is not None
+    assert list(draw_bars(list_bars(line))) == [
+        "DRAM bandwidth  ████████████████ │    80.0 %  800 GB/s of 1.00 TB/s",
+        "L2 bandwidth    ██████▋               33.3 %  1.00 TB/s of 3.00 TB/s",
+        "L1 bandwidth    ████                  20.0 %  2.00 TB/s of 10.0 TB/s",
+        "FP32 peak       ▊                      3.8 %  1.20 TFLOP/s of 32.0 TFLOP/s",
+    ]
+    assert all(len(row) <= 40 for row in draw_bars(list_bars(line), width=40))
+
+
+def test_markdown_for_a_hover() -> None:
+    rows = list(render_roofline_markdown(make()))
+    assert rows[0].startswith("**Roofline**: DRAM bandwidth at 80.0 %")
+    assert rows[0].endswith("  ")
+    assert rows[2:4] == ["", "```text"]
+    assert rows[-1] == "```"
+    assert len(rows) == 9
+
+
+def render(*kernels: object, **options: object) -> str:
+    return join_lines(render_rooflines(build_report(*kernels), PlaceNames(), **options))  # type: ignore[arg-type]
+
+
+def test_report_of_one_kernel() -> None:
+    missing = Missing(what="FP64 operations", metrics=("a.sum",), section="InstructionStats")
+    text = render(place("saxpy", missing=[missing]))
+    squeezed = [" ".join(line.split()) for line in text.splitlines()]
+    assert text.splitlines()[0] == "saxpy"
+    for words in (
+        "FP32 DRAM 1.50 FLOP/B 1.20 TFLOP/s 1.50 TFLOP/s 80.0 % bandwidth",
+        "Roofs of Example GPU",
+        "at the clocks it ran at: SMs 1.00 GHz, L2 1.00 GHz, DRAM 1.00 GHz (its own counters)",
+        "unknown: FP64 operations; add --metrics a.sum, or --section InstructionStats",
+        "DRAM 1.00 TB/s a counter of the report",
+    ):
+        assert words in squeezed, words
+    assert "FP64   " not in text  # no peak of a type that is not in play
+
+
+def test_report_of_the_second_view() -> None:
+    text = render(place("saxpy"), view=RooflineView.INSTRUCTIONS)
+    assert "DRAM             4.00 per 32 B  100 Ginst/s  125 Ginst/s   80.0 %" in text
+
+
+def test_report_of_several_kernels() -> None:
+    text = render(*place_many(4), build_kernel(name="lost"), max_kernels=2)
+    assert text.startswith("Kernels\n")
+    assert "and 3 kernels of less time" in text
+    assert "Launches" in text
+    assert "Points" in text
+    assert "where it stands is unknown" in render(build_kernel(name="lost"))
+    assert render() == "no kernel was found\n"
+
+
+def test_report_of_a_change() -> None:
+    machine = make_machine()
+    before = build_report(place("f", make_roofline(machine, rates={FP32: 0.6e12})))
+    text = render(place("f", make_roofline(machine)), before=before)
+    assert "before: 600 GFLOP/s at 0.750 FLOP/B of DRAM; since then +100 % rate, +100 % intensity" in text
+
+
+def test_report_fits_a_narrow_terminal() -> None:
+    lines = render_rooflines(build_report(*place_many(3)), PlaceNames(), 80)
+    assert max(len(read_plain(line)) for line in lines) <= 86  # numbers are never cut
