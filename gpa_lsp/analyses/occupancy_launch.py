@@ -56,6 +56,17 @@ class LaunchShape:
         return self.cluster_blocks * self.most_clusters
 
 
+MOST_LAUNCHES = 200
+"""Launches that are compared with each other; reading the numbers of one costs time."""
+
+
+def list_compared_launches(facts: KernelFacts) -> tuple[tuple[Launch, ...], str]:
+    """The first launches that have numbers, and a sentence where there are more; empty otherwise."""
+    usable = tuple(launch for launch in facts.kernel.launches if launch.failure is None)
+    left_out = len(usable) - MOST_LAUNCHES
+    return usable[:MOST_LAUNCHES], f"{left_out:,} later launches are left out." if left_out > 0 else ""
+
+
 def read_amount(facts: KernelFacts, *names: str) -> float | None:
     """The first of these metrics that the longest launch has; None where that is none, or negative."""
     value = facts.metric(*names)

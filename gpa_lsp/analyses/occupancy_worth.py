@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from gpa_lsp.analyses.answers import Finding, Missing, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.occupancy_launch import read_amount
+from gpa_lsp.analyses.roofline_model import Roofline
 from gpa_lsp.machine.ceilings import find_dram_ceiling
 
 NEAR_ROOF_RATIO = 0.85
@@ -47,12 +48,13 @@ class Worth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _BandwidthUse:
-    """A bandwidth, the share of its peak that is used, and the share that can be."""
+class _RoofUse:
+    """A bandwidth or a peak of arithmetic, the share of it that is used, the share that can be, and what helps where it is used up."""
 
     name: str
     share_ratio: float
     sustained_ratio: float
+    remedy: str
 
 
 def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: float) -> Worth:
@@ -64,10 +66,10 @@ def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: fl
         most_warps: that one scheduler can have on this architecture.
     """
     issue = read_amount(facts, "smsp__issue_active.avg.per_cycle_active")
-    bandwidths = _list_bandwidths(facts)
-    target = _find_target(facts, resident_warps, issue, bandwidths)
+    roofs = _list_roofs(facts)
+    target = _find_target(facts, resident_warps, issue, roofs)
     needed = None if target is None else target[0]
-    obstacle = _find_full_bandwidth(bandwidths) or _find_busy_schedulers(facts, issue)
+    obstacle = _find_used_up(roofs) or _find_busy_schedulers(facts, issue)
     if obstacle is not None:
         return Worth(can_help=False, finding=obstacle, needed_warps=needed)
     if target is None or resident_warps is None:
@@ -110,7 +112,7 @@ def _compare(resident: float, most: float, needed: float, purpose: str) -> Worth
         text = f"About {needed:.1f} warps per scheduler are enough to {purpose}, and {resident:.1f} are resident: more would not help."
         return Worth(can_help=False, finding=Finding(text=text), needed_warps=needed)
     text = (
-        f"At the latencies there are a scheduler would need about {needed:.1f} warps to {purpose} (Little's law); "
+        f"At the present latencies a scheduler would need about {needed:.1f} warps to {purpose} (Little's law); "
         f"{resident:.1f} are resident. "
     )
     if needed <= most:
@@ -124,12 +126,11 @@ def _compare(resident: float, most: float, needed: float, purpose: str) -> Worth
 
 
 def _find_target(
-    facts: KernelFacts, resident_warps: float | None, issue_ratio: float | None, bandwidths: list[_BandwidthUse]
+    facts: KernelFacts, resident_warps: float | None, issue_ratio: float | None, roofs: list[_RoofUse]
 ) -> tuple[float, str] | None:
     """The fewest warps that use something up, and what; None where nothing was measured.
 
-    Traffic grows with the warps as long as their latency stays what it is, so a bandwidth is used up by resident warps · what it sustains / what
-    is used.
+    Work grows with the warps as long as their latency stays what it is, so a roof is reached by resident warps · what it sustains / what is used.
     """
     targets = []
     by_issue = estimate_needed_warps(facts, resident_warps, issue_ratio)
@@ -138,20 +139,25 @@ def _find_target(
     if resident_warps:
         targets += [
             (resident_warps * use.sustained_ratio / use.share_ratio, f"use up {use.name}")
-            for use in bandwidths
+            for use in roofs
             if use.share_ratio > 0
         ]
     return min(targets, default=None)
 
 
-def _list_bandwidths(facts: KernelFacts) -> list[_BandwidthUse]:
-    """By the roofline, or else what the counters say of DRAM; nearest first."""
-    whole = None if facts.roofline is None else facts.roofline.whole
-    if whole is not None:
+def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
+    """Of the longest launch by the roofline, nearest first, or else what the counters say of DRAM; the issue roof is not among them."""
+    placed = _find_placed(facts)
+    if placed is not None:
         return [
-            _BandwidthUse(name=f"the {roof.name}", share_ratio=roof.share_ratio, sustained_ratio=roof.ceiling_ratio)
-            for roof in whole.roofs
-            if roof.level is not None
+            _RoofUse(
+                name=f"the {roof.name}",
+                share_ratio=roof.share_ratio,
+                sustained_ratio=roof.ceiling_ratio,
+                remedy="Fewer bytes would." if roof.level is not None else "Cheaper or fewer operations would.",
+            )
+            for roof in placed.roofs
+            if roof.level is not None or roof.kind is not None
         ]
     percent = read_amount(
         facts,
@@ -161,18 +167,28 @@ def _list_bandwidths(facts: KernelFacts) -> list[_BandwidthUse]:
     if percent is None:
         return []
     ceiling = find_dram_ceiling(facts.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
-    return [_BandwidthUse(name="the DRAM bandwidth", share_ratio=percent / 100, sustained_ratio=ceiling)]
+    name, remedy = "the DRAM bandwidth", "Fewer bytes would."
+    return [_RoofUse(name=name, share_ratio=percent / 100, sustained_ratio=ceiling, remedy=remedy)]
 
 
-def _find_full_bandwidth(bandwidths: list[_BandwidthUse]) -> Finding | None:
-    for use in bandwidths:
+def _find_placed(facts: KernelFacts) -> Roofline | None:
+    """Where the longest launch stands, or else all together; None without a roofline."""
+    if facts.roofline is None:
+        return None
+    index = None if facts.longest is None else facts.longest.index
+    own = (one for one in facts.roofline.launches if one.launch_index == index)
+    return next(own, facts.roofline.whole)
+
+
+def _find_used_up(roofs: list[_RoofUse]) -> Finding | None:
+    for use in roofs:
         if use.sustained_ratio > 0 and use.share_ratio / use.sustained_ratio >= NEAR_ROOF_RATIO:
             sustained = (
                 f", and about {100 * use.sustained_ratio:.0f} % can be sustained" if use.sustained_ratio < 1 else ""
             )
             return Finding(
                 text=(
-                    f"More warps cannot help: {100 * use.share_ratio:.0f} % of {use.name} is used{sustained}. Fewer bytes would."
+                    f"More warps cannot help: {100 * use.share_ratio:.0f} % of {use.name} is used{sustained}. {use.remedy}"
                 ),
                 share_ratio=min(1.0, use.share_ratio),
             )

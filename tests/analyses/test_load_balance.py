@@ -116,6 +116,14 @@ def test_grids_of_other_launches_are_listed():
     assert grids.current_row == 0
 
 
+def test_of_many_launches_only_the_first_are_compared():
+    kernel = write(grid=64)
+    many = tuple(replace(kernel.launches[0], index=index, grid=(64 + index, 1, 1)) for index in range(250))
+    (grids,) = (table for table in ask(replace(kernel, launches=many)).tables if table.title == "Grids of all launches")
+    assert grids.note.endswith("50 later launches are left out.")
+    assert len(grids.rows) == 50
+
+
 waves = st.builds(
     Waves, blocks=st.integers(1, 10**12), sm_count=st.integers(1, 200), capacity_blocks=st.integers(1, 10_000)
 )

@@ -13,7 +13,7 @@ from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.machine.model import MemoryLevel
+from gpa_lsp.machine.model import MemoryLevel, OperationKind
 from tests.analyses.checked_answers import check_answer
 from tests.analyses.starlight.rooflines import make_roofline
 from tests.analyses.written_launches import NO_SHARED, TEXT, launches
@@ -46,6 +46,24 @@ def test_under_a_bandwidth_roof_more_warps_cannot_help():
         == "More warps cannot help: 80 % of the DRAM bandwidth is used, and about 85 % can be sustained. Fewer bytes would."
     )
     assert not [finding for finding in ask(write(**MEASURED), roofline).findings if finding.weight is Weight.HIGH]
+
+
+def test_under_a_peak_of_arithmetic_more_warps_cannot_help():
+    roofline = make_roofline(ops_per_s=9.0, peaks={OperationKind.FP32: 10.0}, traffic={MemoryLevel.DRAM: (1.0, 10.0)})
+    assert ask(write(**MEASURED), roofline).findings[0].text == (
+        "More warps cannot help: 90 % of the FP32 peak is used. Cheaper or fewer operations would."
+    )
+
+
+def test_the_longest_launch_is_placed_and_not_all_together():
+    """Together the launches use half of the DRAM bandwidth, the longest one 90 %."""
+    whole = make_roofline(ops_per_s=None, peaks={}, traffic={MemoryLevel.DRAM: (5.0, 10.0)})
+    own = make_roofline(ops_per_s=None, peaks={}, traffic={MemoryLevel.DRAM: (9.0, 10.0)})
+    assert own.whole is not None
+    both = replace(whole, launches=(replace(own.whole, launch_index=0),))
+    assert "90 % of the DRAM bandwidth is used" in ask(write(**MEASURED), both).findings[0].text
+    others = replace(whole, launches=(replace(own.whole, launch_index=1),))
+    assert "Little" in ask(write(**MEASURED), others).findings[0].text
 
 
 def test_warps_that_would_use_up_a_bandwidth_are_enough():

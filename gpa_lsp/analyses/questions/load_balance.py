@@ -17,7 +17,12 @@ from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.load_units import UnitLoad, find_unit, measure_units
 from gpa_lsp.analyses.load_waves import Waves, list_grid_sizes
 from gpa_lsp.analyses.load_words import describe_idle_ends, describe_units, describe_waves, say_count, say_waves
-from gpa_lsp.analyses.occupancy_launch import find_launch_occupancy, read_amount, read_launch_shape
+from gpa_lsp.analyses.occupancy_launch import (
+    find_launch_occupancy,
+    list_compared_launches,
+    read_amount,
+    read_launch_shape,
+)
 from gpa_lsp.analyses.occupancy_without_rules import ACHIEVED, THEORETICAL
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.profile.model import Launch
@@ -178,13 +183,14 @@ def _tabulate_waves(facts: KernelFacts, launch: Launch, waves: Waves | None) -> 
             ),
         )
     ]
-    found: dict[Waves, tuple[int, Launch]] = {}
-    for other in facts.kernel.launches:
-        its = None if other.failure is not None else find_waves(facts, other)
+    found: dict[Waves, int] = {}
+    launches, left_out = list_compared_launches(facts)
+    for other in launches:
+        its = find_waves(facts, other)
         if its is not None:
-            found[its] = (found[its][0] + 1 if its in found else 1, found[its][1] if its in found else other)
+            found[its] = found.get(its, 0) + 1
     if len(found) > 1:
-        rows = tuple((*_describe_grid(its), count) for its, (count, _) in list(found.items())[:_MOST_GRIDS])
+        rows = tuple((*_describe_grid(its), count) for its, count in list(found.items())[:_MOST_GRIDS])
         current = next((i for i, its in enumerate(list(found)[:_MOST_GRIDS]) if its == waves), None)
         tables.append(
             Table(
@@ -192,7 +198,7 @@ def _tabulate_waves(facts: KernelFacts, launch: Launch, waves: Waves | None) -> 
                 columns=(*columns, Column(name="launches", quantity=Quantity.COUNT)),
                 rows=rows,
                 current_row=current,
-                note=f"Everything else is about launch {launch.index}, the longest.",
+                note=f"Everything else is about launch {launch.index}, the longest. {left_out}".rstrip(),
             )
         )
     return tables

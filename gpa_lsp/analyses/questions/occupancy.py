@@ -10,6 +10,7 @@ from gpa_lsp.analyses.occupancy_launch import (
     DYNAMIC_SHARED,
     LaunchShape,
     find_launch_occupancy,
+    list_compared_launches,
     read_amount,
     read_launch_shape,
 )
@@ -195,9 +196,8 @@ def _tabulate(standing: _Standing) -> tuple[tuple[Table, ...], tuple[Chart, ...]
 def _tabulate_launches(facts: KernelFacts, architecture: Architecture) -> tuple[Table, ...]:
     """The launches that differ in what they ask for; nothing where all ask for the same."""
     found: dict[tuple[object, ...], tuple[Launch, int]] = {}
-    for launch in facts.kernel.launches:
-        if launch.failure is not None:
-            continue
+    launches, note = list_compared_launches(facts)
+    for launch in launches:
         shape = read_launch_shape(facts, launch)
         key = (shape.block, shape.carveout_bytes)
         first, count = found.get(key, (launch, 0))
@@ -229,7 +229,7 @@ def _tabulate_launches(facts: KernelFacts, architecture: Architecture) -> tuple[
         Column(name="theoretical", quantity=Quantity.RATIO),
         Column(name="achieved by the first", quantity=Quantity.RATIO),
     )
-    return (Table(title="Launches that differ", columns=columns, rows=tuple(rows)),)
+    return (Table(title="Launches that differ", columns=columns, rows=tuple(rows), note=note),)
 
 
 ANALYSIS = Analysis(name=NAME, order=30, answer=answer_occupancy)
