@@ -24,6 +24,7 @@ from gpa_lsp.analyses.decomposition.memory_view import BUSY_RATIO, MemoryView, v
 from gpa_lsp.analyses.decomposition.unit_use import UnitUse
 from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.analyses.percent_words import say_percent
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
 
 TITLE = "Where the time goes that warps wait for memory"
@@ -58,12 +59,12 @@ def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
 
 
 def _summarise(share: float, view: MemoryView) -> str:
-    start = f"{share:.0%} of the warps' time is waiting for memory"
+    start = f"{say_percent(share)} of the warps' time is waiting for memory"
     split = view.split
     if split is None:
         return f"{start}." if view.uses is None else f"{start}, {view.uses.mean_wait_cycles:,.0f} cycles each time."
     if split.queueing_ratio >= 0.5:
-        return f"{start}: {split.wait_cycles:,.0f} cycles each time, {split.queueing_ratio:.0%} of it queueing{_blame_unit(view.busiest)}."
+        return f"{start}: {split.wait_cycles:,.0f} cycles each time, {say_percent(split.queueing_ratio)} of it queueing{_blame_unit(view.busiest)}."
     return (
         f"{start}: {split.wait_cycles:,.0f} cycles each time, mostly the plain latency of the memory "
         f"({split.unloaded_cycles:,.0f} cycles without queues)."
@@ -73,7 +74,7 @@ def _summarise(share: float, view: MemoryView) -> str:
 def _blame_unit(busiest: UnitUse | None) -> str:
     if busiest is None or busiest.ratio < BUSY_RATIO:
         return ""
-    return f" at {busiest.unit.level} ({busiest.unit.name}, {busiest.ratio:.0%} of its peak)"
+    return f" at {busiest.unit.level} ({busiest.unit.name}, {say_percent(busiest.ratio)} of its peak)"
 
 
 def _draw_bars(view: MemoryView) -> tuple[Bar, ...]:

@@ -47,7 +47,7 @@ def test_warps_that_wait_for_each_other():
 def test_few_double_precision_lanes():
     text = "    B-:R-:W0:-:S02  DFMA R4, R6, R8, R4  # math_pipe_throttle=50"
     said = note(text, "math_pipe_throttle", {"sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed": 91.0})
-    assert "The busiest pipe is FP64, 91% of its peak." in said
+    assert "The busiest pipe is FP64, 91 % of its peak." in said
     assert "a warp takes the pipe for 16 cycles" in said
     assert "16 cycles" not in note(text, "math_pipe_throttle", compute_capability=(8, 0))
 
@@ -57,7 +57,7 @@ def test_code_size_and_line_starts():
         f"    MOV R1, R2  # - | no_instructions={90 if row == 8 else 10 if row == 3 else 0} | x=1" for row in range(64)
     ]
     assert note("\n".join(lines), "no_instructions") == (
-        "1.0 KiB of code were executed; 90% of these samples are at the start of a 128-byte line of code."
+        "1.0 KiB of code were executed; 90 % of these samples are at the start of a 128-byte line of code."
     )
 
 

@@ -111,7 +111,7 @@ def test_bank_conflicts_come_before_wider_accesses(reason):
     """
     first = stall_sources.answer(write_facts(text)).findings[0]
     assert first.remedy == REMOVE_CONFLICTS
-    assert "97% of the passes through shared memory are bank conflicts" in first.text
+    assert "97 % of the passes through shared memory are bank conflicts" in first.text
 
 
 def test_scattered_accesses_come_before_wider_ones():
@@ -194,6 +194,6 @@ def test_queueing_is_set_down_to_the_busiest_unit(unit):
     busy = write_loads(samples=90000, hit=1.0, metrics=[(unit.metric, 90.0)])
     answer = memory_latency.answer(busy)
     assert LEVEL_REMEDIES[unit.level] in list_remedies(answer)
-    assert f"at {unit.level} ({unit.name}, 90% of its peak)" in answer.summary
+    assert f"at {unit.level} ({unit.name}, 90 % of its peak)" in answer.summary
     idle = write_loads(samples=90000, hit=1.0, metrics=[(unit.metric, 20.0)])
     assert NOT_BUSY_REMEDY in list_remedies(memory_latency.answer(idle))
