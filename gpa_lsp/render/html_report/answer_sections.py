@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpa_lsp.analyses.answers import Answer, Missing
-from gpa_lsp.render.charts.answer_chart import build_answer_chart, describe_answer_chart
+from gpa_lsp.analyses.answers import Answer
+from gpa_lsp.render.answer_text import describe_chart, describe_mark, describe_missing, describe_movement
+from gpa_lsp.render.charts.answer_chart import build_answer_chart
 from gpa_lsp.render.html_report.addresses import KernelAddresses
-from gpa_lsp.render.html_report.cause_links import describe_mark
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, convert_answer_table, convert_bar
 from gpa_lsp.render.numbers import format_percent
 from gpa_lsp.render.places import shorten_paths
@@ -49,6 +49,7 @@ class AnswerSection:
         charts: in order.
         tables: in order; the marks last.
         missing: sentences about what could not be known.
+        movements: how the points on the roofline chart would move.
     """
 
     name: str
@@ -60,6 +61,7 @@ class AnswerSection:
     charts: Sequence[ChartItem]
     tables: Sequence[PageTable]
     missing: Sequence[str]
+    movements: Sequence[str]
 
 
 def build_section(answer: Answer, addresses: KernelAddresses, charts: dict[str, Mapping[str, Any]]) -> AnswerSection:
@@ -73,8 +75,9 @@ def build_section(answer: Answer, addresses: KernelAddresses, charts: dict[str, 
     items = []
     for chart in answer.charts:
         number = f"chart{len(charts)}"
-        charts[number] = build_answer_chart(chart, width=None)
-        items.append(ChartItem(number=number, title=chart.title, words=describe_answer_chart(chart)))
+        spec = build_answer_chart(chart, width=None)
+        charts[number] = {key: value for key, value in spec.items() if key != "title"}  # the page has a heading
+        items.append(ChartItem(number=number, title=chart.title, words=describe_chart(chart)))
     tables = [convert_answer_table(table) for table in answer.tables]
     if answer.marks:
         tables.append(_tabulate_marks(answer, addresses))
@@ -96,26 +99,8 @@ def build_section(answer: Answer, addresses: KernelAddresses, charts: dict[str, 
         charts=items,
         tables=tables,
         missing=[describe_missing(missing) for missing in answer.missing],
+        movements=[describe_movement(movement) for movement in answer.movements],
     )
-
-
-def describe_missing(missing: Missing) -> str:
-    """What could not be known, and what would tell.
-
-    >>> describe_missing(Missing(what="bytes from DRAM", metrics=("dram__bytes.sum",), section="MemoryWorkloadAnalysis"))
-    'bytes from DRAM: not collected; add --metrics dram__bytes.sum or --section MemoryWorkloadAnalysis'
-    >>> describe_missing(Missing(what="the trip count", why="the code does not say"))
-    'the trip count: the code does not say'
-    """
-    ways = []
-    if missing.metrics:
-        names = ",".join(missing.metrics) if missing.needs_all else " or ".join(missing.metrics)
-        ways.append(f"--metrics {names}")
-    if missing.section:
-        ways.append(f"--section {missing.section}")
-    if ways:
-        return f"{missing.what}: not collected; add {' or '.join(ways)}"
-    return f"{missing.what}: {missing.why}" if missing.why else f"{missing.what}: unknown"
 
 
 def _tabulate_marks(answer: Answer, addresses: KernelAddresses) -> PageTable:

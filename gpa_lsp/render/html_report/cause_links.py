@@ -2,21 +2,21 @@
 
 import numpy as np
 
-from gpa_lsp.analyses.answers import LineMark, Quantity
 from gpa_lsp.binary.model import name_resource
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.locations import SourceLine
 from gpa_lsp.render.advice_words import describe_cause
+from gpa_lsp.render.answer_text import describe_mark
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.pool import TextPool
-from gpa_lsp.render.numbers import format_count_of, format_percent, format_quantity
+from gpa_lsp.render.numbers import format_count_of, format_percent
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.pairs import LinePair, build_pair_index
 
 _MOST_EDGES = 2_000
-_MOST_LINES = 200
+_MOST_LINES = 100
 _MOST_PAIRS = 4
-_LEAST_RATIO = 0.002
+_LEAST_RATIO = 0.003
 """Of the kernel's samples; smaller pairs are noise."""
 
 
@@ -45,19 +45,17 @@ def link_lines(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool)
     index = build_pair_index(kernel)
     if index is None or not kernel.total_samples:
         return []
-    hot = [row.source_line for row in kernel.lines[:_MOST_LINES] if row.source_line is not None]
-    known = dict.fromkeys(hot)
-    for place in hot:  # a line that is waited for may have no samples of its own
-        known.update(dict.fromkeys(pair.place for pair in index.list_waits(place)[:_MOST_PAIRS] if pair.place))
+    least = _LEAST_RATIO * kernel.total_samples
+    hot = [row.source_line for row in kernel.lines[:_MOST_LINES] if row.source_line and row.inclusive_samples >= least]
+    waits = {place: index.list_waits(place)[:_MOST_PAIRS] for place in hot}
+    blamed = [pair.place for pairs in waits.values() for pair in pairs if pair.place and pair.samples >= least]
     links: list[list[int]] = []
-    for place in known:
-        for is_wait, pairs in ((1, index.list_waits(place)), (0, index.list_waiters(place))):
-            for pair in pairs[:_MOST_PAIRS]:
-                if pair.samples < _LEAST_RATIO * kernel.total_samples:
-                    break
+    for place in dict.fromkeys((*hot, *blamed)):  # a line that is waited for may have no samples of its own
+        own = _address(place, addresses)
+        for is_wait, pairs in ((1, waits.get(place, ())), (0, index.list_waiters(place)[:_MOST_PAIRS])):
+            for pair in (one for one in pairs if one.samples >= least):
                 words = f"{format_percent(pair.samples / kernel.total_samples)} {_describe_pair(pair)}"
-                own, other = _address(place, addresses), _address(pair.place, addresses)
-                links.append([*own, is_wait, *other, pool.add(words)])
+                links.append([*own, is_wait, *_address(pair.place, addresses), pool.add(words)])
     return links
 
 
@@ -89,16 +87,3 @@ def link_marks(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool)
         for answer in kernel.analyses.answers
         for mark in answer.marks
     ]
-
-
-def describe_mark(mark: LineMark) -> str:
-    """What was counted on a line, in one clause.
-
-    >>> describe_mark(LineMark(measure="excess sectors", value=4096, quantity=Quantity.COUNT, share_ratio=0.5, text="4.0 times what it needs",
-    ...     file=None, line=None, function="k", pc_offset=0))
-    'excess sectors 4,096 (50.0 % of the kernel’s): 4.0 times what it needs'
-    """
-    amount = f"{mark.measure} {format_quantity(mark.value, mark.quantity)}"
-    if mark.share_ratio is not None:
-        amount += f" ({format_quantity(mark.share_ratio, Quantity.RATIO)} of the kernel’s)"
-    return f"{amount}: {mark.text}" if mark.text else amount

@@ -21,6 +21,9 @@ from gpa_lsp.render.page.frame import make_environment
 from gpa_lsp.render.silence_text import count_silences, explain_silence
 from gpa_lsp.report.model import KernelReport
 
+ROOFLINE = "roofline"
+"""The analysis whose answer stands under the chart."""
+
 TEMPLATE = "gpa_lsp.render.html_report/kernel.html.jinja"
 
 
@@ -80,8 +83,10 @@ def _render(
     charts: dict[str, Mapping[str, Any]],
 ) -> str:
     answers = kernel.analyses.answers if kernel.analyses is not None else ()
+    sections = [build_section(answer, addresses, charts) for answer in answers]
+    of_roofline = next((section for section in sections if section.name == ROOFLINE), None)
     contexts, contexts_rest = kernel_facts.list_contexts(kernel)
-    roofline = build_roofline_section(kernel, charts, place.before)
+    roofline = build_roofline_section(kernel, charts, place.before, of_roofline)
     cards = AdviceCards(kernel, addresses, texts).build()
     values = {
         "place": place,
@@ -98,7 +103,7 @@ def _render(
         "silences": explain_silence(kernel) if not cards or kernel.advice is None or kernel.advice.silences else {},
         "silence_count": count_silences(kernel) if cards else "",
         "roofline": roofline,
-        "answers": [build_section(answer, addresses, charts) for answer in answers],
+        "answers": [section for section in sections if roofline is None or section is not of_roofline],
         "has_code": bool(len(kernel.instructions)),
         "launches": kernel_facts.tabulate_launches(kernel),
         "contexts": contexts,

@@ -8,10 +8,9 @@ from gpa_lsp.render.advice_words import find_best_advice
 from gpa_lsp.render.finding_words import describe_problem
 from gpa_lsp.render.html_report.changes_section import ChangeSection
 from gpa_lsp.render.html_report.roofline_section import convert_roof
-from gpa_lsp.render.html_report.tables import Meter, clamp_ratio
+from gpa_lsp.render.html_report.tables import Meter, clamp_ratio, convert_bar
 from gpa_lsp.render.moments import format_moment
 from gpa_lsp.render.numbers import (
-    UNKNOWN,
     format_count,
     format_count_of,
     format_duration_ns,
@@ -190,13 +189,8 @@ def find_nearest_roof(kernel: KernelReport) -> Meter | None:
 
 
 def find_occupancy(kernel: KernelReport) -> Meter | None:
-    """The first bar of the analysis of occupancy; None where it could not say."""
+    """What was achieved, with a tick at what is possible, else what is possible; None where the analysis of occupancy could not say."""
     answer = kernel.analyses.find("occupancy") if kernel.analyses is not None else None
     if answer is None or not answer.bars:
         return None
-    bar = answer.bars[0]
-    return Meter(
-        label=bar.label,
-        ratio=clamp_ratio(bar.ratio),
-        text=format_percent(bar.ratio) if bar.ratio == bar.ratio else UNKNOWN,
-    )
+    return convert_bar(next((bar for bar in answer.bars if bar.ceiling_ratio < 1), answer.bars[0]))

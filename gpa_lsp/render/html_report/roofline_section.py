@@ -7,8 +7,9 @@ from typing import Any
 from gpa_lsp.analyses.answers import Quantity
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof, Roofline
 from gpa_lsp.machine.model import Clocks, OperationKind
+from gpa_lsp.render.answer_text import describe_missing
 from gpa_lsp.render.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
-from gpa_lsp.render.html_report.answer_sections import ChartItem, describe_missing
+from gpa_lsp.render.html_report.answer_sections import AnswerSection, ChartItem
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, clamp_ratio
 from gpa_lsp.render.numbers import (
     UNKNOWN,
@@ -21,7 +22,7 @@ from gpa_lsp.render.numbers import (
 )
 from gpa_lsp.report.model import KernelReport
 
-_LOOK = ChartLook(width=None, height=420, title="")
+_LOOK = ChartLook(width=None, height=440, title="")
 _AT_ROOF_RATIO = 0.95
 
 
@@ -37,6 +38,8 @@ class RooflineSection:
         charts: first operations, then instructions; empty where there are no points.
         tables: points, operations and bytes.
         missing: what could not be known.
+        has_movements: the chart can show where suggestions would take the points.
+        answer: what the analysis of the roofline says; its tables stand for the section's own. None where it was not asked.
     """
 
     summary: str
@@ -46,10 +49,15 @@ class RooflineSection:
     charts: Sequence[ChartItem]
     tables: Sequence[PageTable]
     missing: Sequence[str]
+    has_movements: bool
+    answer: AnswerSection | None
 
 
 def build_roofline_section(
-    kernel: KernelReport, charts: dict[str, Mapping[str, Any]], before: KernelReport | None
+    kernel: KernelReport,
+    charts: dict[str, Mapping[str, Any]],
+    before: KernelReport | None,
+    answer: AnswerSection | None,
 ) -> RooflineSection | None:
     """The roofline of all launches together.
 
@@ -57,6 +65,7 @@ def build_roofline_section(
         kernel: the kernel.
         charts: specifications by number; the roofline's are added.
         before: the kernel in an earlier profile; its points are joined to these.
+        answer: what the analysis of the roofline says; None where it was not asked.
 
     Returns:
         None where nothing is known of the machine, or nothing was measured.
@@ -73,6 +82,8 @@ def build_roofline_section(
         charts=_build_charts(kernel, whole, charts, before),
         tables=[table for table in (_tabulate_points(whole), _tabulate_amounts(whole)) if table.rows],
         missing=[describe_missing(missing) for missing in whole.missing],
+        has_movements=any(one.movements for one in kernel.analyses.answers) if kernel.analyses is not None else False,
+        answer=answer,
     )
 
 

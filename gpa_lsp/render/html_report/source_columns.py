@@ -1,5 +1,6 @@
 """The source lines of a kernel as columns for the page's script: lines with code, and a few around them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ _CALLED_SHOWN_FROM = 0.005
 def build_sources(
     kernel: KernelReport, addresses: KernelAddresses, pool: TextPool, texts: SourceTexts
 ) -> list[dict[str, Any]]:
-    """One entry per file, the one with most samples first.
+    """One entry per file, the one with most samples of its own first.
 
     Args:
         kernel: the kernel.
@@ -49,14 +50,19 @@ class _SourceColumns:
 
     def build(self) -> list[dict[str, Any]]:
         """One entry per file."""
-        coded = {frame.source_line for chain in self._kernel.instructions.chains for frame in chain if frame.line}
+        frames = {frame for chain in self._kernel.instructions.chains for frame in chain if frame.line}
+        coded = {frame.source_line for frame in frames}
         every = sorted(coded | self._rows.keys(), key=self._rank)
         by_file: dict[str, list[int]] = {}
         for place in every[:MOST_LINES]:
             by_file.setdefault(place.file, []).append(place.line)
         names = shorten_paths(by_file)
         left_out = len(every) - len(every[:MOST_LINES])
-        files = [self._build_file(file, sorted(lines)) for file, lines in by_file.items()]
+        own = Counter[str]()
+        for place, row in self._rows.items():
+            own[place.file] += row.samples
+        ordered = sorted(by_file, key=lambda file: -own[file])
+        files = [self._build_file(file, sorted(by_file[file])) for file in ordered]
         return [{**file, "name": names[file["path"]], "leftOut": _describe_left_out(left_out)} for file in files]
 
     def _rank(self, place: SourceLine) -> tuple[float, str, int]:

@@ -12,7 +12,7 @@ from gpa_lsp.render.numbers import format_count_of, format_quantity
 MOST_ROWS = 200
 """Of a table; what is beyond is counted below it."""
 
-FOLDED_FROM = 14
+FOLDED_FROM = 10
 """Rows from which on a table is folded away."""
 
 _TONES = {
@@ -127,7 +127,6 @@ def convert_bar(bar: answers.Bar) -> Meter:
         text=format_quantity(bar.ratio, Quantity.RATIO),
         words=bar.words,
         ceiling=clamp_ratio(bar.ceiling_ratio) if bar.ceiling_ratio < 1 else None,
-        tone="high" if bar.ceiling_ratio > 0 and bar.ratio >= 0.95 * bar.ceiling_ratio else "",
     )
 
 

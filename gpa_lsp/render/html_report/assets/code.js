@@ -128,7 +128,8 @@ class CodeView {
     this.lineItems = new Map(items.map((item, index) => [item.line, index]).filter(([line]) => line !== undefined));
     const most = file.samples.reduce((top, count) => Math.max(top, count), 1);
     const columns = [
-      { name: "share", width: 22, isNumber: true },
+      { name: "", width: 5 },
+      { name: "share", width: 14, isNumber: true },
       { name: "line", width: Math.max(4, String(file.line.at(-1) ?? "").length), isNumber: true },
       { name: file.name, width: Math.min(140, this.#longest(file.text) || 6) },
       { name: "mostly", width: this.#longest(file.reasons) + 12 },
@@ -186,7 +187,8 @@ class CodeView {
     this.positionItems = new Map(items.map((item, index) => [item.position, index]).filter(([position]) => position !== undefined));
     const deepest = code.depth.reduce((most, depth) => Math.max(most, depth), 0);
     const columns = [
-      { name: "share", width: 17, isNumber: true },
+      { name: "", width: 5 },
+      { name: "share", width: 7, isNumber: true },
       { name: "offset", width: code.offset.reduce((most, text) => Math.max(most, text.length), 5) + 2, isNumber: true },
       { name: "instruction", width: Math.min(90, this.#longest(code.text) + Math.min(deepest, 12)) },
       { name: "mostly", width: this.#longest(code.reasons) + 12 },
@@ -238,14 +240,15 @@ class CodeView {
   }
 
   #addShare(row, text, ratio) {
-    const cell = CodeView.#addCell(row, "", "number share");
+    const cell = CodeView.#addCell(row, "", "bar");
+    CodeView.#addCell(row, text, "number");
     if (!text) return;
     const bar = document.createElement("span");
     bar.className = "meter";
     bar.setAttribute("aria-hidden", "true");
-    bar.style.setProperty("--ratio", String(ratio));
+    bar.style.setProperty("--ratio", ratio.toFixed(3));
     bar.append(document.createElement("i"));
-    cell.append(bar, ` ${text}`);
+    cell.append(bar);
     row.style.setProperty("--heat", ratio.toFixed(3));
   }
 
@@ -280,6 +283,12 @@ class CodeView {
   }
 
   // --- Choosing. ---
+  // Whether an address is of a place here; addresses can be older than the page.
+  knows(kind, one, two) {
+    if (kind === "line") return one in this.data.files && Number.isInteger(two);
+    return kind === "row" && one >= 0;
+  }
+
   chooseLine(file, line, { isClick = false, focus = false } = {}) {
     const number = this.data.sources.findIndex((one) => one.number === file);
     const positions = this.positionsOfLine(file, line);
@@ -388,9 +397,11 @@ class CodeView {
       });
       found.push(from);
     }
-    for (const [title, links] of groups) if (links.length) found.push(...this.#makeList(title, links.slice(0, 8)));
-    if (marks) found.push(...this.#makeList("Remarks", marks.map((words) => [null, "", this.pool[words]])));
-    this.panel.replaceChildren(...found);
+    const lists = document.createElement("div");
+    lists.className = "lists";
+    for (const [title, links] of groups) if (links.length) lists.append(this.#makeList(title, links.slice(0, 8)));
+    if (marks) lists.append(this.#makeList("Remarks", marks.map((words) => [null, "", this.pool[words]])));
+    this.panel.replaceChildren(...found, lists);
   }
 
   #makeList(title, links) {
@@ -408,7 +419,9 @@ class CodeView {
       item.append(facts);
       list.append(item);
     }
-    return [heading, list];
+    const group = document.createElement("div");
+    group.append(heading, list);
+    return group;
   }
 
   #makeLink(target, text) {

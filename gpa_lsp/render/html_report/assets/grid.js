@@ -34,8 +34,8 @@ class LongGrid {
       const col = document.createElement("col");
       col.style.width = `${column.width + 2}ch`;
       group.append(col);
-      const heading = document.createElement("th");
-      heading.scope = "col";
+      const heading = document.createElement(column.name ? "th" : "td"); // the bar has no heading: its number has
+      if (column.name) heading.scope = "col";
       heading.textContent = column.name;
       if (column.isNumber) heading.className = "number";
       row.append(heading);

@@ -60,6 +60,9 @@
   function startViews() {
     for (const views of section.querySelectorAll(".views")) {
       const buttons = [...views.querySelectorAll("[data-view]")], panels = [...views.querySelectorAll(".view")];
+      views.querySelector(".show-movements")?.addEventListener("change", (event) => {
+        gpaPage.setSignal(views.querySelector("[data-chart]"), "show_movements", event.target.checked);
+      });
       for (const button of buttons) button.addEventListener("click", () => {
         buttons.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
         panels.forEach((panel, number) => { panel.hidden = String(number) !== button.dataset.view; });
@@ -86,7 +89,8 @@
 
   // Open what an address says. Only what the reader asked for moves the page and the focus.
   async function go(address, { isAsked }) {
-    const target = parse(address) ?? (open ? null : { kernel: 0, part: "" });
+    const isAnother = open && address.length > 1; // of a part of the page that is no kernel's
+    const target = parse(address) ?? (isAnother ? null : { kernel: 0, part: "" });
     if (!target || !count) return;
     try {
       if (open?.kernel !== target.kernel && !(await openKernel(target.kernel))) return;
@@ -102,7 +106,7 @@
 
   function showPart({ kernel, part }, isAsked) {
     const [name, one, two] = part.split("/");
-    if (open.view && (name === "line" || name === "row")) {
+    if (open.view?.knows(name, Number(one), Number(two))) {
       document.getElementById(`k${kernel}-code`).scrollIntoView();
       if (name === "line") open.view.chooseLine(Number(one), Number(two), { focus: isAsked });
       else open.view.chooseRow(Number(one), { focus: isAsked });

@@ -88,7 +88,15 @@ const gpaPage = (() => {
     }
     element.tabIndex = 0;
     element.setAttribute("role", "region");
-    element.setAttribute("aria-label", element.querySelector("caption")?.textContent.trim() || "Table");
+    element.setAttribute("aria-label", labelOf(element));
+  }
+
+  function labelOf(element) { // different for different regions, so that they can be told apart
+    const caption = element.querySelector("caption")?.textContent.trim() || "Table";
+    const part = element.closest("section")?.querySelector("h2, h3")?.textContent.trim() ?? "";
+    const label = part && part !== caption ? `${part}: ${caption}` : caption;
+    const alike = [...document.querySelectorAll(".scroll[role]")].filter((other) => other !== element && other.ariaLabel?.startsWith(label));
+    return alike.length ? `${label} (${alike.length + 1})` : label;
   }
 
   function settle(container) {
@@ -99,17 +107,29 @@ const gpaPage = (() => {
   const drawn = new Map();
   const configs = document.getElementById("chart-configs") ? readJson("chart-configs") : {};
 
+  // Draw a chart; what was set with setSignal before is kept when it is drawn again.
   async function drawChart(element, spec) {
     forgetGone();
-    drawn.get(element)?.view?.finalize();
-    const known = { spec, view: null };
+    const before = drawn.get(element);
+    before?.view?.finalize();
+    const known = { spec, view: null, signals: before?.signals ?? new Map() };
     drawn.set(element, known);
     const config = { ...configs[theme()], background: "transparent", ...(spec.config ?? {}) };
-    const options = { actions: false, renderer: "svg", tooltip: { theme: theme() } };
+    // Level 1 is errors: that a layer has nothing to draw is no matter for the console.
+    const options = { actions: false, renderer: "svg", logLevel: 1, tooltip: { theme: theme() } };
     const result = await vegaEmbed(element, { ...spec, config }, options);
     if (drawn.get(element) !== known) result.view.finalize(); // drawn again meanwhile
     known.view = result.view;
+    for (const [name, value] of known.signals) result.view.signal(name, value);
+    if (known.signals.size) await result.view.runAsync();
     return result.view;
+  }
+
+  function setSignal(element, name, value) {
+    const known = drawn.get(element);
+    if (!known) return;
+    known.signals.set(name, value);
+    known.view?.signal(name, value).runAsync();
   }
 
   function forgetGone() {
@@ -126,5 +146,5 @@ const gpaPage = (() => {
 
   startTheme();
   settle(document);
-  return { theme, settle, readJson, readCompressed, openPlace, announce, drawChart, hasEditor: editor !== null };
+  return { theme, settle, readJson, readCompressed, openPlace, announce, drawChart, setSignal, hasEditor: editor !== null };
 })();
