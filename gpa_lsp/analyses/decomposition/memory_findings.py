@@ -52,8 +52,10 @@ def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
         if part.name == QUEUEING:
             yield _find_queueing(share * part.share_ratio, weight, view)
         elif part.name == OPERANDS and part.share_ratio >= _MATTERS_RATIO:
-            text = f"{say_percent(part.share_ratio)} of the waiting is no latency: instructions had not yet read their operands "
-                "when these were to change."
+            text = (
+                f"{say_percent(part.share_ratio)} of the waiting is no latency: "
+                "instructions had not yet read their operands when these were to change."
+            )
             yield Finding(
                 text=text, weight=weight, remedy=LEG_REMEDIES[part.name], share_ratio=share * part.share_ratio
             )
