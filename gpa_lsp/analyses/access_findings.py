@@ -1,5 +1,7 @@
 """What stands out among the memory accesses of a kernel, as findings, and their totals."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from gpa_lsp.analyses.access_columns import SECTOR_BYTES, WARP_THREADS, AccessColumns, Transfers
@@ -33,8 +35,10 @@ _PERCENT = 100.0
 
 _LOADED_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
 _STORED_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"
-_L2_USE = ("lts__t_sectors.avg.pct_of_peak_sustained_elapsed",)
-_SHARED_USE = ("l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",)
+_SHARED_UNITS = {
+    "The data stage of L1 and shared memory": "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"
+}
+_GLOBAL_UNITS = {"L2": "lts__t_sectors.avg.pct_of_peak_sustained_elapsed", **_SHARED_UNITS}
 
 
 def find_excess_sectors(
@@ -54,7 +58,7 @@ def find_excess_sectors(
         kind = _name_kind(columns, int(lines.heaviest[line]))
         text = (
             f"{index.places[line]}: {kind} touch {describe_access(lines, line, 'sectors')}: {pattern.value}. "
-            f"{_describe_part(excess[line], transfers)}{_describe_use(facts, _L2_USE, 'L2')}"
+            f"{_describe_cost(facts, excess[line], transfers, _GLOBAL_UNITS)}"
         )
         findings.append(_weigh(facts, text, REMEDIES[pattern], lines, line))
     return findings
@@ -80,7 +84,7 @@ def find_conflicts(
             remedy = "Let the threads of a warp update different addresses: combine equal ones in registers first, or keep several copies."
         text = (
             f"{index.places[line]}: shared accesses take {describe_access(lines, line, 'wavefronts')}{conflict}. "
-            f"{_describe_part(excess[line], transfers)}{_describe_use(facts, _SHARED_USE, 'the data stage of L1 and shared memory')}"
+            f"{_describe_cost(facts, excess[line], transfers, _SHARED_UNITS)}"
         )
         findings.append(_weigh(facts, text, remedy, lines, line))
     return findings
@@ -243,18 +247,25 @@ def _weigh(facts: KernelFacts, text: str, remedy: str, lines: LineTransfers, lin
     return Finding(text=text + words, weight=Weight.HIGH if matters else Weight.PLAIN, remedy=remedy, share_ratio=share)
 
 
-def _describe_part(excess: float, transfers: Transfers) -> str:
-    total = float(transfers.actual.sum())
-    return f"These are {excess / total:.0%} of all {transfers.unit} of the kernel."
+def _describe_cost(facts: KernelFacts, excess: float, transfers: Transfers, units: Mapping[str, str]) -> str:
+    """The excess as a part of all transfers, and of the time of the busiest unit that makes them.
 
+    An upper bound of that time, because not every transfer comes as far as that unit.
 
-def _describe_use(facts: KernelFacts, names: tuple[str, ...], unit: str) -> str:
-    use = facts.metric(*names)
-    if use is None:
-        return ""
-    ratio = use / _PERCENT
-    busy = " (busy: fewer transfers are time)" if ratio >= _BUSY else ""
-    return f" {unit[0].upper()}{unit[1:]} runs at {ratio:.0%} of its rate{busy}."
+    Args:
+        facts: the kernel.
+        excess: what is too much.
+        transfers: of the same memory.
+        units: name → the metric of its use in percent.
+    """
+    part = excess / float(transfers.actual.sum())
+    text = f"These are {part:.0%} of all {transfers.unit} of the kernel."
+    uses = [(use / _PERCENT, unit) for unit, metric in units.items() if (use := facts.metric(metric)) is not None]
+    if not uses:
+        return text
+    ratio, unit = max(uses)
+    busy = " It is busy: fewer transfers are time." if ratio >= _BUSY else ""
+    return f"{text} {unit} runs at {ratio:.0%} of its rate, {ratio * part:.0%} at most for these.{busy}"
 
 
 def _name_kind(columns: AccessColumns, row: int) -> str:
