@@ -18,7 +18,7 @@ from gpa_lsp.render.numbers import format_count, format_percent, format_quantity
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 
-MOST_ROWS = 20
+MOST_ROWS = 12
 """Of a table where the reader set no limit."""
 
 _BAR_CELLS = 20
@@ -26,7 +26,12 @@ _LABEL_CELLS = 32
 
 
 def render_answers_markdown(
-    kernel: KernelReport, places: PlaceNames, *, heading: str = "###", max_rows: int = MOST_ROWS
+    kernel: KernelReport,
+    places: PlaceNames,
+    *,
+    heading: str = "###",
+    max_rows: int = MOST_ROWS,
+    brief: bool = False,
 ) -> Iterator[str]:
     """All answers about a kernel, line by line; nothing where nobody asked.
 
@@ -35,15 +40,25 @@ def render_answers_markdown(
         places: how sources are shown.
         heading: sign in front of each title.
         max_rows: longest table.
+        brief: only what was found: no tables, charts, places and movements.
     """
     if kernel.analyses is None:
         return
     for answer in kernel.analyses.answers:
-        yield from ("", *render_answer_markdown(answer, kernel, places, heading=heading, max_rows=max_rows))
+        yield from (
+            "",
+            *render_answer_markdown(answer, kernel, places, heading=heading, max_rows=max_rows, brief=brief),
+        )
 
 
 def render_answer_markdown(
-    answer: Answer, kernel: KernelReport, places: PlaceNames, *, heading: str = "###", max_rows: int = MOST_ROWS
+    answer: Answer,
+    kernel: KernelReport,
+    places: PlaceNames,
+    *,
+    heading: str = "###",
+    max_rows: int = MOST_ROWS,
+    brief: bool = False,
 ) -> Iterator[str]:
     """One answer: title, summary, bars, findings with their remedies, tables, places, and what is unknown."""
     yield from (f"{heading} {escape_markdown(answer.title)}", "")
@@ -55,6 +70,15 @@ def render_answer_markdown(
         yield ""
     for finding in answer.findings:
         yield from _render_finding(finding)
+    if not brief:
+        yield from _render_evidence(answer, kernel, places, max_rows)
+    if answer.missing:
+        yield ""
+    for missing in answer.missing:
+        yield f"- {escape_markdown(describe_missing(missing))}"
+
+
+def _render_evidence(answer: Answer, kernel: KernelReport, places: PlaceNames, max_rows: int) -> Iterator[str]:
     for table in answer.tables:
         yield from ("", *_render_table(table, max_rows))
     for chart in answer.charts:
@@ -65,10 +89,6 @@ def render_answer_markdown(
         yield f"- {escape_markdown(describe_movement(movement))}"
     if answer.marks:
         yield from ("", *_render_marks(answer.marks, kernel, places))
-    if answer.missing:
-        yield ""
-    for missing in answer.missing:
-        yield f"- {escape_markdown(describe_missing(missing))}"
 
 
 def render_bars_markdown(bars: Sequence[Bar]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 
 MOST_MARKS = 10
-MOST_ROWS = 40
+MOST_ROWS = 12
 """Of a table or of the marks where the reader set no limit."""
 
 _BAR_CELLS = 20
@@ -38,7 +38,12 @@ _WEIGHT_STYLES = {Weight.HIGH: Style.WARNING, Weight.PLAIN: Style.PLAIN, Weight.
 
 
 def render_answers(
-    kernel: KernelReport, places: PlaceNames, width: int | None = None, *, max_rows: int | None = None
+    kernel: KernelReport,
+    places: PlaceNames,
+    width: int | None = None,
+    *,
+    max_rows: int | None = None,
+    brief: bool = False,
 ) -> Iterator[Line]:
     """All answers about a kernel, in their order; nothing where nobody asked.
 
@@ -47,16 +52,23 @@ def render_answers(
         places: how sources are shown.
         width: characters per line; None for as many as it takes.
         max_rows: longest table; None for :data:`MOST_ROWS`.
+        brief: only what was found: no tables, charts, places and movements.
     """
     if kernel.analyses is None:
         return
     for answer in kernel.analyses.answers:
         yield EMPTY_LINE
-        yield from render_answer(answer, kernel, places, width, max_rows=max_rows)
+        yield from render_answer(answer, kernel, places, width, max_rows=max_rows, brief=brief)
 
 
 def render_answer(
-    answer: Answer, kernel: KernelReport, places: PlaceNames, width: int | None = None, *, max_rows: int | None = None
+    answer: Answer,
+    kernel: KernelReport,
+    places: PlaceNames,
+    width: int | None = None,
+    *,
+    max_rows: int | None = None,
+    brief: bool = False,
 ) -> Iterator[Line]:
     """One answer: title, summary, bars, findings with their remedies, tables, places, and what is unknown."""
     most = MOST_ROWS if max_rows is None else max_rows
@@ -66,6 +78,15 @@ def render_answer(
     yield from render_bars(answer.bars, width)
     for finding in answer.findings:
         yield from _render_finding(finding, width)
+    if not brief:
+        yield from _render_evidence(answer, kernel, places, width, most)
+    for missing in answer.missing:
+        yield from hang((("  ", Style.PLAIN), (describe_missing(missing), Style.DIM)), width)
+
+
+def _render_evidence(
+    answer: Answer, kernel: KernelReport, places: PlaceNames, width: int | None, most: int
+) -> Iterator[Line]:
     for table in answer.tables:
         yield from render_table(table, width, most)
     for chart in answer.charts:
@@ -73,8 +94,6 @@ def render_answer(
     for movement in answer.movements:
         yield from hang((("  ", Style.PLAIN), (describe_movement(movement), Style.PLAIN)), width)
     yield from _render_marks(answer.marks, kernel, places, width, min(most, MOST_MARKS))
-    for missing in answer.missing:
-        yield from hang((("  ", Style.PLAIN), (describe_missing(missing), Style.DIM)), width)
 
 
 def describe_missing(missing: Missing) -> str:

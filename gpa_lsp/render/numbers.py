@@ -205,12 +205,12 @@ def format_operations_per_s(rate: float | None, kind: OperationKind) -> str:
 
 
 def format_transactions_per_s(rate: float | None) -> str:
-    """Sectors or wavefronts per second.
+    """Transactions (sectors or wavefronts) per second.
 
     >>> format_transactions_per_s(31.25e9)
-    '31.2 Gtransactions/s'
+    '31.2 Gtxn/s'
     """
-    return _format_si(rate, "transactions/s")
+    return _format_si(rate, "txn/s")
 
 
 def format_bytes_per_s(rate: float | None) -> str:

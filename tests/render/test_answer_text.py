@@ -161,7 +161,7 @@ def test_long_tables_are_counted_and_keep_the_kernels_row() -> None:
     assert "and 90 more" in text
     assert f"and {30 - MOST_MARKS} more lines" in text
     assert "→" in text
-    assert "And 80 more rows." in list(render_answer_markdown(answer, KERNEL, PLACES))
+    assert "And 88 more rows." in list(render_answer_markdown(answer, KERNEL, PLACES))
 
 
 def test_narrow_terminals_break_lines() -> None:
@@ -185,3 +185,12 @@ def test_hostile_text_stays_text_in_markdown(hostile: str) -> None:
     assert sum(row.startswith("```") for row in rows) == 2
     assert not any(row.startswith(("# ", "<script")) for row in rows)
     assert not any("\n" in row for row in rows)
+
+
+def test_brief_answers_leave_the_evidence_out() -> None:
+    text = join_lines(render_answer(FULL, KERNEL, PLACES, brief=True))
+    assert "Reads of a are strided." in text
+    assert "unknown: bytes from DRAM" in text
+    for words in ("By block size", "saxpy.cu:4", "lower precision", "Warps"):
+        assert words not in text
+        assert words not in "\n".join(render_answer_markdown(FULL, KERNEL, PLACES, brief=True))
