@@ -13,6 +13,13 @@ heuristics. Real kernels lie between.
 
 from dataclasses import dataclass
 
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.occupancy_launch import find_launch_occupancy, read_launch_shape
+from gpa_lsp.profile.model import Launch
+
+_MOST_BLOCKS_PER_SM = 1024
+"""More than any architecture has."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waves:
@@ -97,3 +104,20 @@ def list_grid_sizes(waves: Waves) -> tuple[int, ...]:
     whole = {capacity * count for count in range(max(1, waves.whole - 1), waves.whole + 3)}
     near = {blocks // 2, blocks * 9 // 10, blocks, -(-blocks * 11 // 10), blocks * 2}
     return tuple(sorted(size for size in {waves.sm_count, *whole, *near} if size > 0))
+
+
+def find_waves(facts: KernelFacts, launch: Launch) -> Waves | None:
+    """The waves of a launch: by the rules of occupancy, or else by what the profiler says; None where neither is known."""
+    shape = read_launch_shape(facts, launch)
+    blocks, sm_count = shape.grid_blocks, shape.sm_count
+    if not blocks or sm_count is None:
+        return None
+    architecture = facts.architecture
+    occupancy = None if architecture is None else find_launch_occupancy(architecture, shape, launch)
+    capacity = None if occupancy is None else shape.find_capacity(occupancy)
+    if capacity is None or shape.dynamic_bytes is None:
+        stored = launch.read_number("launch__waves_per_multiprocessor")
+        most = sm_count * _MOST_BLOCKS_PER_SM
+        if stored is not None and blocks / most <= stored <= blocks:
+            capacity = round(blocks / stored)
+    return Waves(blocks=blocks, sm_count=sm_count, capacity_blocks=capacity) if capacity else None
