@@ -17,6 +17,7 @@ from gpa_lsp.analyses.access_patterns import (
 from gpa_lsp.analyses.answers import Cell, Column, Finding, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
+from gpa_lsp.analyses.percent_words import say_percent
 
 _MOST_LINES = 3
 """Lines that get a sentence of their own."""
@@ -112,14 +113,17 @@ def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIn
     sums = index.sum_by_line(columns.local_sectors)
     total = float(sums.sum())
     whole = total + (float(columns.global_transfers.actual.sum()) if columns.global_transfers is not None else 0.0)
-    worst = ", ".join(f"{index.places[line]} ({sums[line] / total:.0%})" for line in rank_lines(sums, _MOST_LINES))
+    worst = ", ".join(
+        f"{index.places[line]} ({say_percent(sums[line] / total)})" for line in rank_lines(sums, _MOST_LINES)
+    )
     waits = float(columns.waits[columns.is_local].sum())
     share = waits / facts.kernel.total_samples if facts.kernel.total_samples else None
     if max(total / whole, share or 0.0) < _WORTH_NAMING:
         return []
     return [
         Finding(
-            text=f"Local memory takes {total:,.0f} sectors, {total / whole:.0%} of those of local and global memory together; most at {worst}.",
+            text=f"Local memory takes {total:,.0f} sectors, {say_percent(total / whole)} of those of local and global "
+            f"memory together; most at {worst}.",
             weight=Weight.HIGH if share is not None and share >= _MATTERS else Weight.PLAIN,
             remedy=LOCAL_REMEDY,
             share_ratio=share,
@@ -140,8 +144,9 @@ def find_narrow_accesses(facts: KernelFacts, columns: AccessColumns) -> list[Fin
         return []
     return [
         Finding(
-            text=f"{narrow / moves:.0%} of the global accesses move four bytes a thread or fewer, and the queue of memory instructions is full "
-            f"in {queued:.0%} of the samples.",
+            text=f"{say_percent(narrow / moves)} of the global accesses move four bytes a thread or fewer, and the "
+            f"queue of memory instructions is full "
+            f"in {say_percent(queued)} of the samples.",
             weight=Weight.HIGH if queued >= _MATTERS else Weight.PLAIN,
             remedy=WIDTH_REMEDY,
             share_ratio=queued,
@@ -235,14 +240,14 @@ def _describe_idle_bytes(columns: AccessColumns, transfers: Transfers) -> Findin
 
 def _praise(words: str, transfers: Transfers, unit: str) -> Finding:
     share = transfers.excess_ratio
-    rest = "" if share == 0 else f" ({share:.1%} too many)"
+    rest = "" if share == 0 else f" ({say_percent(share)} too many)"
     return Finding(text=f"{words} about as few {unit} as they can{rest}.", weight=Weight.GOOD)
 
 
 def _weigh(facts: KernelFacts, text: str, remedy: str, lines: LineTransfers, line: int) -> Finding:
     samples = facts.kernel.total_samples
     share = float(lines.waits[line]) / samples if samples else None
-    words = "" if share is None else f" {share:.0%} of the samples wait for this line's accesses."
+    words = "" if share is None else f" {say_percent(share)} of the samples wait for this line's accesses."
     matters = share is not None and share * lines.excess_ratio(line) >= _MATTERS
     return Finding(text=text + words, weight=Weight.HIGH if matters else Weight.PLAIN, remedy=remedy, share_ratio=share)
 
@@ -259,13 +264,15 @@ def _describe_cost(facts: KernelFacts, excess: float, transfers: Transfers, unit
         units: name → the metric of its use in percent.
     """
     part = excess / float(transfers.actual.sum())
-    text = f"These are {part:.0%} of all {transfers.unit} of the kernel."
+    text = f"These are {say_percent(part)} of all {transfers.unit} of the kernel."
     uses = [(use / _PERCENT, unit) for unit, metric in units.items() if (use := facts.metric(metric)) is not None]
     if not uses:
         return text
     ratio, unit = max(uses)
     busy = " It is busy: fewer transfers are time." if ratio >= _BUSY else ""
-    return f"{text} {unit} runs at {ratio:.0%} of its rate, {ratio * part:.0%} at most for these.{busy}"
+    return (
+        f"{text} {unit} runs at {say_percent(ratio)} of its rate, {say_percent(ratio * part)} at most for these.{busy}"
+    )
 
 
 def _name_kind(columns: AccessColumns, row: int) -> str:

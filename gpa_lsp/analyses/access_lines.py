@@ -10,6 +10,7 @@ from gpa_lsp.analyses.access_columns import SECTOR_BYTES, WARP_THREADS, AccessCo
 from gpa_lsp.analyses.access_patterns import Pattern, RequestShape, find_pattern
 from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
+from gpa_lsp.analyses.percent_words import say_percent
 
 MOST_ROWS = 10
 """Lines a table shows."""
@@ -116,7 +117,7 @@ def describe_excess(lines: LineTransfers, line: int, unit: str) -> str:
 
     Example: ``32.0 sectors per access where 4.0 would do (88 % too many)``.
     """
-    return f"{describe_access(lines, line, unit)} ({round(100 * lines.excess_ratio(line))} % too many)"
+    return f"{describe_access(lines, line, unit)} ({say_percent(lines.excess_ratio(line))} too many)"
 
 
 def build_global_table(

@@ -12,6 +12,7 @@ from gpa_lsp.analyses.mix_classes import ARITHMETIC, MEMORY, WorkClass, classify
 from gpa_lsp.analyses.mix_fusion import NonFused
 from gpa_lsp.analyses.mix_pipes import PipeUse
 from gpa_lsp.analyses.opcode_rows import spread_by_mnemonic
+from gpa_lsp.analyses.percent_words import say_percent
 
 BUSY = 0.6
 """From this use on a pipe is busy.
@@ -80,9 +81,9 @@ def find_non_fused(counts: tuple[NonFused, ...], total: int, index: LineIndex) -
         share = count.non_fused / max(count.non_fused + count.fused, 1)
         findings.append(
             Finding(
-                text=f"{share:.0%} of the {count.name} sums and products are not fused ({count.sums:,} sums, {count.products:,} products, "
+                text=f"{say_percent(share)} of the {count.name} sums and products are not fused ({count.sums:,} sums, {count.products:,} products, "
                 f"{count.fused:,} fused). Fusing pairs of them would save at most {count.most_savings:,} warp instructions, "
-                f"{count.most_savings / total:.0%} of all. Most are at {lines}.",
+                f"{say_percent(count.most_savings / total)} of all. Most are at {lines}.",
                 weight=Weight.HIGH if count.is_busy else Weight.PLAIN,
                 remedy=_FUSION_REMEDY,
             )
@@ -101,7 +102,8 @@ def find_conversions(
         is_busy = any(use.pipe.name == "xu" and (use.use_ratio or 0.0) >= BUSY for use in uses)
         findings.append(
             Finding(
-                text=f"{many / total:.0%} of the instructions convert between types; most at {_name_lines(index, index.sum_by_line(converts))}.",
+                text=f"{say_percent(many / total)} of the instructions convert between types; most at "
+                f"{_name_lines(index, index.sum_by_line(converts))}.",
                 weight=Weight.HIGH if is_busy else Weight.PLAIN,
                 remedy=_CONVERSION_REMEDY,
             )
@@ -132,7 +134,8 @@ def find_doubles(facts: KernelFacts, classes: Mapping[WorkClass, int], total: in
         return []
     return [
         Finding(
-            text=f"{classes[WorkClass.FP64] / total:.0%} of the instructions are 64-bit floating point, of which an SM of this GPU does one warp "
+            text=f"{say_percent(classes[WorkClass.FP64] / total)} of the instructions are 64-bit floating point, of "
+            f"which an SM of this GPU does one warp "
             f"instruction in {1 / per_sm:.0f} cycles.",
             weight=Weight.HIGH if classes[WorkClass.FP64] >= _MANY_NON_FUSED * total else Weight.PLAIN,
             remedy=_DOUBLE_REMEDY,
@@ -152,8 +155,9 @@ def find_overhead(classes: Mapping[WorkClass, int], total: int) -> list[Finding]
     rest = total - arithmetic - memory
     return [
         Finding(
-            text=f"{arithmetic / total:.0%} of the instructions are floating-point arithmetic, {memory / total:.0%} access memory; the other "
-            f"{rest / total:.0%} are integers, addresses ({addressing / total:.0%}), moves and control flow.",
+            text=f"{say_percent(arithmetic / total)} of the instructions are floating-point arithmetic, "
+            f"{say_percent(memory / total)} access memory; the other "
+            f"{say_percent(rest / total)} are integers, addresses ({say_percent(addressing / total)}), moves and control flow.",
             remedy=_OVERHEAD_REMEDY,
         )
     ]
@@ -161,12 +165,14 @@ def find_overhead(classes: Mapping[WorkClass, int], total: int) -> list[Finding]
 
 def _describe_use(use: PipeUse) -> str:
     how = "counted" if use.counted_ratio is not None else "computed from executions"
-    return f"{use.use_ratio or 0.0:.0%} of its rate while the SMs are active ({how})"
+    return f"{say_percent(use.use_ratio or 0.0)} of its rate while the SMs are active ({how})"
 
 
 def _name_lines(index: LineIndex, sums: npt.NDArray[np.float64]) -> str:
     total = max(float(sums.sum()), 1.0)
-    return ", ".join(f"{index.places[line]} ({sums[line] / total:.0%})" for line in rank_lines(sums, _MOST_LINES))
+    return ", ".join(
+        f"{index.places[line]} ({say_percent(sums[line] / total)})" for line in rank_lines(sums, _MOST_LINES)
+    )
 
 
 def _is_conversion(mnemonic: str) -> int:

@@ -131,13 +131,13 @@ def test_a_counter_is_believed_before_executions():
     counted = {"sm__cycles_active.avg": 1000.0, "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active": 80.0}
     answer = ask(BUSY, metrics=counted, sm_count=1)
     assert (
-        "The pipe FMA (32-bit floating point, integer products) is at 80% of its rate while the SMs are active (counted)."
+        "The pipe FMA (32-bit floating point, integer products) is at 80 % of its rate while the SMs are active (counted)."
         in [one.text for one in answer.findings if one.weight is Weight.HIGH]
     )
     # 1,600 of 4 · 1,000.
     computed = ask(BUSY, metrics={"sm__cycles_active.avg": 1000.0}, sm_count=1)
     assert "No pipe is busy: the busiest, FMA" in computed.findings[0].text
-    assert "40% of its rate while the SMs are active (computed from executions)" in computed.findings[0].text
+    assert "40 % of its rate while the SMs are active (computed from executions)" in computed.findings[0].text
 
 
 def test_sums_without_products_cannot_fuse():
@@ -168,7 +168,7 @@ def test_overhead_is_not_spoken_of_beside_tensor_instructions():
     {work}                   # k.cu:1 | selected=1 | x=100
     IADD3 R4, R4, R5, RZ     # k.cu:2 | selected=1 | x=900
     """
-    assert find_said(ask(text.format(work="FADD R1, R1, R2")), "the other 90% are integers") is not None
+    assert find_said(ask(text.format(work="FADD R1, R1, R2")), "the other 90 % are integers") is not None
     assert find_said(ask(text.format(work="HMMA.16816.F32 R4, R8, R12, R4")), "the other 90%") is None
 
 

@@ -13,6 +13,7 @@ from gpa_lsp.analyses.lane_findings import (
     find_partial_warps,
 )
 from gpa_lsp.analyses.line_sums import LineIndex, find_inlined, index_lines, mark_callers, mark_lines
+from gpa_lsp.analyses.percent_words import say_percent
 from gpa_lsp.analyses.questions import Analysis
 
 _NAME = "divergence"
@@ -66,7 +67,7 @@ def _summarise(lanes: LaneColumns) -> str:
         parts.append(f"the guard holds for {average:.1f}" if parts else alone)
     uniform = lanes.uniform_ratio
     if uniform is not None:
-        parts.append(f"{uniform:.1%} of the executed branches keep the warp together")
+        parts.append(f"{say_percent(uniform)} of the executed branches keep the warp together")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 

@@ -18,6 +18,7 @@ from gpa_lsp.analyses.mix_fusion import count_non_fused
 from gpa_lsp.analyses.mix_pipes import PipeUse, measure_pipes
 from gpa_lsp.analyses.mix_tables import build_bars, build_line_table, build_opcode_table, build_pipe_table
 from gpa_lsp.analyses.opcode_rows import read_executions
+from gpa_lsp.analyses.percent_words import say_percent
 from gpa_lsp.analyses.questions import Analysis
 
 _NAME = "instruction_mix"
@@ -94,12 +95,13 @@ def _summarise(counts: dict[WorkClass, int], total: int, uses: tuple[PipeUse, ..
     memory = sum(counts[one] for one in MEMORY) / total
     integer = (counts[WorkClass.INTEGER] + counts[WorkClass.ADDRESS]) / total
     text = (
-        f"Of {total:,} warp instructions {arithmetic:.0%} are floating-point, tensor and special arithmetic, {integer:.0%} integers and "
-        f"addresses, {memory:.0%} memory accesses"
+        f"Of {total:,} warp instructions {say_percent(arithmetic)} are floating-point, tensor and special arithmetic, "
+        f"{say_percent(integer)} integers and "
+        f"addresses, {say_percent(memory)} memory accesses"
     )
     known = [use for use in uses if use.use_ratio is not None]
     if known:
-        text += f"; the busiest pipe is {known[0].pipe.title} at {known[0].use_ratio or 0.0:.0%}"
+        text += f"; the busiest pipe is {known[0].pipe.title} at {say_percent(known[0].use_ratio or 0.0)}"
     return f"{text}."
 
 
@@ -113,7 +115,7 @@ def _mark_executions(
         executions,
         measure="warp instructions",
         quantity=Quantity.COUNT,
-        describe=lambda line: f"{executed[line] / total:.1%} of the kernel's instructions",
+        describe=lambda line: f"{say_percent(executed[line] / total)} of the kernel's instructions",
         most=_MOST_MARKS,
     )
 

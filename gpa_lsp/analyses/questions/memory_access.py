@@ -23,6 +23,7 @@ from gpa_lsp.analyses.access_lines import (
 from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Finding, LineMark, Missing, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.line_sums import InlinedRows, LineIndex, find_inlined, index_lines, mark_callers, mark_lines
+from gpa_lsp.analyses.percent_words import say_percent
 from gpa_lsp.analyses.questions import Analysis
 
 _NAME = "memory_access"
@@ -121,9 +122,8 @@ def _summarise(columns: AccessColumns) -> str:
         if total == ideal:
             parts.append(f"{total:,} {transfers.unit} of {name} memory, the least that could do")
         else:
-            share = 100 * transfers.excess_ratio
             parts.append(
-                f"{total:,} {transfers.unit} of {name} memory where {ideal:,} would do ({share:.0f} % too many)"
+                f"{total:,} {transfers.unit} of {name} memory where {ideal:,} would do ({say_percent(transfers.excess_ratio)} too many)"
             )
     if columns.local_sectors is not None and columns.local_sectors.any():
         parts.append(f"{int(np.sum(columns.local_sectors)):,} sectors of local memory")
