@@ -17,6 +17,12 @@ LARGE_RATIO = 0.2
 UNEVEN = 1.1
 """The busiest slice or channel over their mean, from which on it is told."""
 
+_MEMORY_MEASURES = (
+    ("lts__t_sectors.avg", "lts__t_sectors.max.pct_of_peak_sustained_elapsed"),
+    ("dram__cycles_active.avg", "dram__cycles_active.max.pct_of_peak_sustained_elapsed"),
+)
+"""What a slice or channel did on average, and how busy the busiest one was."""
+
 BUSY_PERCENT = 60.0
 """A slice or channel that is busier than this is likely to make others wait. Ours."""
 
@@ -65,10 +71,10 @@ def describe_units(facts: KernelFacts, loads: tuple[UnitLoad, ...], elapsed_cycl
         loads: as measured.
         elapsed_cycles: of the launch, in the SMs' clock; None when not collected.
     """
-    sms = find_unit(loads, "sm__cycles_active")
+    sms = find_unit(loads, "sm__cycles_active.avg")
     if sms is not None:
-        yield _describe_sms(sms, find_unit(loads, "sm__inst_executed"), elapsed_cycles)
-    schedulers = find_unit(loads, "smsp__cycles_active")
+        yield _describe_sms(sms, find_unit(loads, "sm__inst_executed.avg"), elapsed_cycles)
+    schedulers = find_unit(loads, "smsp__cycles_active.avg")
     if schedulers is not None and sms is not None and sms.mean > 0:
         part = schedulers.mean / sms.mean
         if part < 1 - WORTH_TELLING_RATIO:
@@ -77,12 +83,10 @@ def describe_units(facts: KernelFacts, loads: tuple[UnitLoad, ...], elapsed_cycl
                 remedy="Blocks of a multiple of four warps, with equal work for each, keep all four schedulers busy.",
                 share_ratio=1 - part,
             )
-    for metric in ("lts__t_sectors", "dram__bytes.per_second", "dram__cycles_active"):
+    for metric, busiest in _MEMORY_MEASURES:
         load = find_unit(loads, metric)
         if load is not None and load.excess >= UNEVEN:
-            yield _describe_memory(facts, load)
-            if metric.startswith("dram"):
-                return
+            yield _describe_memory(load, read_amount(facts, busiest))
 
 
 def describe_idle_ends(
@@ -144,8 +148,8 @@ def _describe_sms(sms: UnitLoad, instructions: UnitLoad | None, elapsed_cycles: 
     )
 
 
-def _describe_memory(facts: KernelFacts, load: UnitLoad) -> Finding:
-    busiest = read_amount(facts, f"{load.metric.split('.')[0]}.max.pct_of_peak_sustained_elapsed")
+def _describe_memory(load: UnitLoad, busiest: float | None) -> Finding:
+    """Uneven slices or channels; ``busiest`` is how much of its peak the busiest reached, in percent, None when not collected."""
     is_busy = busiest is not None and busiest >= BUSY_PERCENT
     text = f"The busiest of the {load.unit} has {load.excess:.2f} times the mean ({load.measure})"
     if busiest is not None:

@@ -36,7 +36,7 @@ def answer_load_balance(facts: KernelFacts) -> Answer:
     loads = measure_units(facts)
     elapsed = read_amount(facts, *_ELAPSED)
     mean = read_amount(facts, "sm__cycles_active.avg")
-    sms = find_unit(loads, "sm__cycles_active")
+    sms = find_unit(loads, "sm__cycles_active.avg")
     missing = _list_missing(facts, waves, loads, mean)
     if waves is None and not loads and mean is None:
         return _know_nothing(*missing)
@@ -119,7 +119,7 @@ def _list_missing(
             missing.append(
                 lack("how many blocks fit at once", "launch__waves_per_multiprocessor", section="LaunchStats")
             )
-    if find_unit(loads, "sm__cycles_active") is None:
+    if find_unit(loads, "sm__cycles_active.avg") is None:
         names = ("sm__cycles_active.avg", "sm__cycles_active.max", "sm__cycles_active.min")
         what = "how evenly the SMs were busy" if mean is not None else "how long the SMs were busy"
         missing.append(
