@@ -169,7 +169,7 @@ def test_overhead_is_not_spoken_of_beside_tensor_instructions():
     IADD3 R4, R4, R5, RZ     # k.cu:2 | selected=1 | x=900
     """
     assert find_said(ask(text.format(work="FADD R1, R1, R2")), "the other 90 % are integers") is not None
-    assert find_said(ask(text.format(work="HMMA.16816.F32 R4, R8, R12, R4")), "the other 90%") is None
+    assert find_said(ask(text.format(work="HMMA.16816.F32 R4, R8, R12, R4")), "the other 90 %") is None
 
 
 def test_an_architecture_without_a_table_has_classes_and_no_pipes():
