@@ -16,6 +16,7 @@ from gpa_lsp.render.answer_text import (
 from gpa_lsp.render.layout import count_cells, cut
 from gpa_lsp.render.numbers import format_count, format_percent, format_quantity
 from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.starlight_text import list_answers
 from gpa_lsp.report.model import KernelReport
 
 MOST_ROWS = 12
@@ -42,9 +43,7 @@ def render_answers_markdown(
         max_rows: longest table.
         brief: only what was found: no tables, charts, places and movements.
     """
-    if kernel.analyses is None:
-        return
-    for answer in kernel.analyses.answers:
+    for answer in list_answers(kernel):
         yield from (
             "",
             *render_answer_markdown(answer, kernel, places, heading=heading, max_rows=max_rows, brief=brief),

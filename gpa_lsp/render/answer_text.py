@@ -26,6 +26,7 @@ from gpa_lsp.render.numbers import (
     format_quantity,
 )
 from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.starlight_text import list_answers
 from gpa_lsp.report.model import KernelReport
 
 MOST_MARKS = 10
@@ -54,9 +55,7 @@ def render_answers(
         max_rows: longest table; None for :data:`MOST_ROWS`.
         brief: only what was found: no tables, charts, places and movements.
     """
-    if kernel.analyses is None:
-        return
-    for answer in kernel.analyses.answers:
+    for answer in list_answers(kernel):
         yield EMPTY_LINE
         yield from render_answer(answer, kernel, places, width, max_rows=max_rows, brief=brief)
 
@@ -192,9 +191,10 @@ def draw_ceiling_bar(bar: Bar, cells: int) -> str:
     >>> draw_ceiling_bar(Bar(label="DRAM", ratio=0.5, ceiling_ratio=0.75), 8)
     '████  │ '
     """
-    drawn = draw_bar(min(max(bar.ratio, 0.0), 1.0), cells)
-    place = min(cells - 1, int(bar.ceiling_ratio * cells))
-    if bar.ceiling_ratio < 1 and drawn[place] == " ":
+    ceiling = bar.ceiling_ratio if 0 < bar.ceiling_ratio < 1 else 1.0
+    drawn = draw_bar(min(max(bar.ratio, 0.0), 1.0) if bar.ratio > 0 else 0.0, cells)
+    place = min(cells - 1, int(ceiling * cells))
+    if ceiling < 1 and drawn[place] == " ":
         drawn = f"{drawn[:place]}│{drawn[place + 1 :]}"
     return drawn
 

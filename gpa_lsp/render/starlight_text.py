@@ -1,9 +1,12 @@
 """Starlight's suggestions with our own estimates beside them."""
 
+from dataclasses import replace
+
 from gpa_lsp.advice.model import KernelAdvice
 from gpa_lsp.analyses.answers import Answer, Cell, Table
 from gpa_lsp.analyses.starlight.tables import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
 from gpa_lsp.render.advice_words import show_gain
+from gpa_lsp.report.model import KernelReport
 
 _NO_COUNTERPART = "we have no such remedy"
 
@@ -26,6 +29,21 @@ def pair_with_advice(answer: Answer, advice: KernelAdvice | None) -> Table | Non
         return table
     rows = tuple((*row[:at], _describe(row[at], advice), *row[at + 1 :]) for row in table.rows)
     return Table(title=table.title, columns=table.columns, rows=rows, current_row=table.current_row, note=table.note)
+
+
+def list_answers(kernel: KernelReport) -> tuple[Answer, ...]:
+    """A kernel's answers as they are shown: Starlight's suggestions have our estimates beside them. Empty where nobody asked."""
+    if kernel.analyses is None:
+        return ()
+    return tuple(_pair(answer, kernel.advice) for answer in kernel.analyses.answers)
+
+
+def _pair(answer: Answer, advice: KernelAdvice | None) -> Answer:
+    paired = pair_with_advice(answer, advice) if answer.analysis == "starlight" else None
+    if paired is None:
+        return answer
+    tables = tuple(paired if table.title == paired.title else table for table in answer.tables)
+    return replace(answer, tables=tables)
 
 
 def _describe(names: Cell, advice: KernelAdvice) -> str:

@@ -102,6 +102,7 @@ class AdviceCard:
         hint: what to do.
         regions: where.
         rest: regions that are not shown; may be empty.
+        rank_reason: why it stands where it stands; empty where its estimate alone decides.
         caveats: what it would break or cannot know.
         reasons: what the estimate rests on.
     """
@@ -118,6 +119,7 @@ class AdviceCard:
     hint: str
     regions: Sequence[RegionCard]
     rest: str
+    rank_reason: str
     caveats: Sequence[str]
     reasons: Sequence[str]
 
@@ -167,6 +169,7 @@ class AdviceCards:
             hint=advice.hint,
             regions=[self._build_region(region, advice) for region in shown],
             rest=f"and {describe_small_regions(rest)}" if rest else "",
+            rank_reason=advice.rank_reason,
             caveats=advice.caveats,
             reasons=advice.reasons,
         )

@@ -19,6 +19,7 @@ from gpa_lsp.render.html_report.source_columns import build_sources
 from gpa_lsp.render.html_report.source_texts import SourceTexts
 from gpa_lsp.render.page.frame import make_environment
 from gpa_lsp.render.silence_text import count_silences, explain_silence
+from gpa_lsp.render.starlight_text import list_answers
 from gpa_lsp.report.model import KernelReport
 
 ROOFLINE = "roofline"
@@ -82,7 +83,7 @@ def _render(
     addresses: KernelAddresses,
     charts: dict[str, Mapping[str, Any]],
 ) -> str:
-    answers = kernel.analyses.answers if kernel.analyses is not None else ()
+    answers = list_answers(kernel)
     sections = [build_section(answer, addresses, charts) for answer in answers]
     of_roofline = next((section for section in sections if section.name == ROOFLINE), None)
     contexts, contexts_rest = kernel_facts.list_contexts(kernel)
