@@ -292,6 +292,8 @@ def test_an_editor_is_told_where_to_go(browser: Browser, example: Path) -> None:
         assert (elsewhere["file"], elsewhere["offset"]) == (None, 0)
         page.click(".chosen a, .hotspots a >> nth=0")  # a link of the page goes to the page, not to the editor
         assert len(page.evaluate("window.heard")) == 3
+        page.evaluate("window.postMessage({ command: 'show', address: '#k1' }, '*')")
+        page.wait_for_function("document.querySelector('#kernel h2').textContent === 'copy'")
 
 
 def test_many_kernels_open_one_by_one(browser: Browser, tmp_path: Path) -> None:

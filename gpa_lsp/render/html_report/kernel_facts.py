@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.advice_text import describe_run
 from gpa_lsp.render.advice_words import describe_cause
 from gpa_lsp.render.blame_words import measure_causes
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, clamp_ratio, convert_text_table
@@ -52,11 +51,6 @@ def list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[
     facts.append(("Samples", _describe_samples(kernel)))
     facts.append(("Profile", join_facts([profile, measured]) if measured else profile))
     return [(name, value) for name, value in facts if value]
-
-
-def describe_briefly(kernel: KernelReport) -> str:
-    """GPU, time, launches and samples on one line."""
-    return join_facts(describe_run(kernel))
 
 
 def measure_states(kernel: KernelReport) -> list[Meter]:

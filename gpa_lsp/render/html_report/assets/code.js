@@ -129,7 +129,7 @@ class CodeView {
     const most = file.samples.reduce((top, count) => Math.max(top, count), 1);
     const columns = [
       { name: "", width: 5 },
-      { name: "share", width: 14, isNumber: true },
+      { name: "share", width: Math.max(6, this.#longest(file.shares)), isNumber: true },
       { name: "line", width: Math.max(4, String(file.line.at(-1) ?? "").length), isNumber: true },
       { name: file.name, width: Math.min(140, this.#longest(file.text) || 6) },
       { name: "mostly", width: this.#longest(file.reasons) + 12 },
