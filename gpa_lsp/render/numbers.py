@@ -22,7 +22,7 @@ def format_count(count: float | None) -> str:
     >>> format_count(312936), format_count(None)
     ('312,936', '–')
     """
-    return UNKNOWN if count is None else f"{round(count):,}"
+    return UNKNOWN if count is None or not math.isfinite(count) else f"{round(count):,}"
 
 
 def format_count_of(count: int, noun: str) -> str:
@@ -41,7 +41,7 @@ def format_significant(value: float, digits: int = 3) -> str:
     ('6.19', '0.0123', '12,346')
     """
     if value == 0 or not math.isfinite(value):
-        return "0" if value == 0 else str(value)
+        return "0" if value == 0 else UNKNOWN
     decimals = max(0, min(12, digits - 1 - math.floor(math.log10(abs(value)))))
     return f"{value:,.{decimals}f}"
 
@@ -52,7 +52,7 @@ def format_percent(ratio: float | None) -> str:
     >>> format_percent(0.4123), format_percent(0.0002), format_percent(0.0), format_percent(1.0)
     ('41.2 %', '<0.1 %', '0 %', '100 %')
     """
-    if ratio is None:
+    if ratio is None or not math.isfinite(ratio):
         return UNKNOWN
     if ratio <= 0 or ratio >= 1:
         return f"{100 * ratio:.0f} %"
@@ -114,7 +114,7 @@ def format_speedup(factor: float) -> str:
     ('1.39×', '12.2×', 'unlimited')
     """
     if not math.isfinite(factor):
-        return "unlimited"
+        return UNKNOWN if math.isnan(factor) else "unlimited"
     decimals = 2 if factor < 9.995 else 1 if factor < 99.95 else 0
     return f"{factor:,.{decimals}f}×"
 
@@ -148,7 +148,7 @@ def format_duration_ns(duration_ns: float | None) -> str:
     >>> format_duration_ns(6_190_912), format_duration_ns(812.0), format_duration_ns(None)
     ('6.19 ms', '812 ns', '–')
     """
-    if duration_ns is None:
+    if duration_ns is None or not math.isfinite(duration_ns):
         return UNKNOWN
     for size_ns, unit in _DURATIONS_NS:
         if abs(duration_ns) >= size_ns:
@@ -237,7 +237,7 @@ def format_intensity(operations_per_byte: float | None, unit: str = "FLOP/B") ->
     >>> format_intensity(0.08333), format_intensity(2048.0, "IOP/B"), format_intensity(1e-7)
     ('0.0833 FLOP/B', '2,048 IOP/B', '<0.0001 FLOP/B')
     """
-    if operations_per_byte is None:
+    if operations_per_byte is None or not math.isfinite(operations_per_byte):
         return UNKNOWN
     if 0 < operations_per_byte < 1e-4:
         return f"<0.0001 {unit}"
@@ -265,7 +265,7 @@ def format_bytes(size_bytes: float | None) -> str:
     >>> format_bytes(49152), format_bytes(96), format_bytes(None)
     ('48 KiB', '96 B', '–')
     """
-    if size_bytes is None:
+    if size_bytes is None or not math.isfinite(size_bytes):
         return UNKNOWN
     for size, unit in _BINARY_PREFIXES:
         if abs(size_bytes) >= size:
@@ -300,7 +300,7 @@ def draw_bar(ratio: float, cells: int) -> str:
 
 
 def _format_si(value: float | None, unit: str) -> str:
-    if value is None:
+    if value is None or not math.isfinite(value):
         return UNKNOWN
     for size, prefix in _SI_PREFIXES:
         if abs(value) >= size:

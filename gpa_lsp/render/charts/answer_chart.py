@@ -1,5 +1,6 @@
 """The charts and bars of the analyses' closed vocabulary as Vega-Lite specifications."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ from gpa_lsp.render.numbers import format_percent, format_quantity
 
 _HEIGHT = 200
 _BAR_STEP = 22
+_MOST_DOTS = 100
+"""Points beyond which the line alone is drawn."""
+
 _LONGEST_LABEL = 200
 
 _AXIS_FORMATS = {
@@ -36,12 +40,12 @@ def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _
         {"series": series.label, "x": x, "y": y, "words": format_quantity(y, chart.y_quantity)}
         for series in chart.series
         for x, y in zip(series.xs, series.ys, strict=True)
-        if abs(x) < float("inf") and abs(y) < float("inf")
+        if math.isfinite(x) and math.isfinite(y)
     ]
     layers: list[dict[str, Any]] = [
-        {"mark": _choose_mark(chart.kind), "encoding": _encode(chart, labels)},
+        {"mark": _choose_mark(chart.kind, len(values)), "encoding": _encode(chart, labels)},
     ]
-    if chart.current_x is not None:
+    if chart.current_x is not None and math.isfinite(chart.current_x):
         layers.append(
             {
                 "data": {"values": [{"x": chart.current_x, "words": "now"}]},
@@ -85,8 +89,8 @@ def build_bars_chart(bars: Sequence[Bar], *, title: str = "", width: int | None 
         {
             "place": position,
             "label": bar.label,
-            "ratio": min(max(bar.ratio, 0.0), 1.0),
-            "ceiling": bar.ceiling_ratio,
+            "ratio": min(bar.ratio, 1.0) if bar.ratio > 0 else 0.0,
+            "ceiling": bar.ceiling_ratio if 0 < bar.ceiling_ratio < 1 else 1.0,
             "words": f"{format_percent(bar.ratio)}{f' · {bar.words}' if bar.words else ''}",
         }
         for position, bar in enumerate(bars)
@@ -100,6 +104,7 @@ def build_bars_chart(bars: Sequence[Bar], *, title: str = "", width: int | None 
             "ticks": False,
             "domain": False,
             "labelLimit": _LONGEST_LABEL,
+            "labelPadding": 5,
         },
     }
     x = {"field": "ratio", "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {"format": "~%"}, "title": None}
@@ -134,10 +139,10 @@ def build_bars_chart(bars: Sequence[Bar], *, title: str = "", width: int | None 
     return spec
 
 
-def _choose_mark(kind: ChartKind) -> dict[str, Any]:
+def _choose_mark(kind: ChartKind, points: int) -> dict[str, Any]:
     if kind is ChartKind.BARS:
         return {"type": "bar"}
-    mark: dict[str, Any] = {"type": "line", "strokeWidth": 2, "point": {"size": 18}}
+    mark: dict[str, Any] = {"type": "line", "strokeWidth": 2, "point": {"size": 18} if points <= _MOST_DOTS else False}
     return {**mark, "interpolate": "step-after"} if kind is ChartKind.STEPS else mark
 
 
@@ -149,7 +154,7 @@ def _encode(chart: Chart, labels: Sequence[str]) -> dict[str, Any]:
             "field": "x",
             "type": "ordinal" if is_bars else "quantitative",
             "title": chart.x_label,
-            "axis": {"labelAngle": 0, "labelOverlap": True},
+            "axis": {"labelAngle": 0, "labelOverlap": True, "labelSeparation": 6},
         },
         "y": {"field": "y", "type": "quantitative", "title": chart.y_label, "axis": axis, "scale": {"zero": True}},
         "color": {

@@ -181,7 +181,7 @@ def build_row(row: PlacedRow, machine: int) -> Row:
         "id": row.row_id,
         "kernel": row.name,
         "launch": launch,
-        "seconds": row.roofline.duration_s,
+        "seconds": row.roofline.duration_s if is_drawable(row.roofline.duration_s) else 0.0,
         "time": format_duration_ns(row.roofline.duration_s * 1e9),
         "machine": machine,
         "before": row.is_before,
@@ -264,7 +264,8 @@ def _build_marks(
     rows: Sequence[PlacedRow], kinds: Sequence[str], levels: Sequence[str], look: ChartLook
 ) -> dict[str, Any]:
     """The encodings of colour, shape and size."""
-    longest_s = max((row.roofline.duration_s for row in rows), default=1.0)
+    times_s = [row.roofline.duration_s for row in rows if is_drawable(row.roofline.duration_s)]
+    longest_s = max(times_s, default=1.0)
     shapes = {**{kind.value: shape for kind, shape in KIND_SHAPES.items()}, ISSUE: KIND_SHAPES[OperationKind.FP32]}
     colours = {level.value: colour for level, colour in LEVEL_COLOURS.items()}
     legend: dict[str, Any] | None = {"orient": "bottom", "direction": "horizontal", "columns": 6}

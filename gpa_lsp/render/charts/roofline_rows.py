@@ -1,6 +1,5 @@
 """What a roofline chart draws, as rows: kernels and launches, their points, machines with their roofs and ridge points, and arrows."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,8 @@ from gpa_lsp.report.model import KernelReport
 
 Row = dict[str, Any]
 """One row of a data set: JSON values only."""
+
+_LARGEST = 1e40
 
 ISSUE = "instruction issue"
 """The one roof of the second view that is no level of the memory."""
@@ -143,8 +144,8 @@ def _list_rates(machine: Machine) -> dict[str, float]:
 
 
 def is_drawable(*numbers: float | None) -> bool:
-    """Numbers a logarithmic axis can show."""
-    return all(number is not None and 0 < number < math.inf for number in numbers)
+    """Numbers a logarithmic axis can show, and whose products and quotients are numbers still."""
+    return all(number is not None and 1 / _LARGEST < number < _LARGEST for number in numbers)
 
 
 def build_point(row_id: str, point: Point) -> Row:
@@ -209,7 +210,7 @@ def build_instruction_roofs(
     """
     for level, size in transaction_bytes.items():
         bandwidth = machine.find_bandwidth(level)
-        if bandwidth is not None and is_drawable(bandwidth.bytes_per_s):
+        if bandwidth is not None and size > 0 and is_drawable(bandwidth.bytes_per_s):
             rate = (bandwidth.bytes_per_s or 0.0) / size
             yield {
                 "machine": position,

@@ -7,7 +7,7 @@ from typing import Any
 from gpa_lsp.analyses.roofline_model import InstructionPoint, Point, Roofline
 from gpa_lsp.machine.model import Machine
 from gpa_lsp.render.answer_text import describe_missing, describe_movement
-from gpa_lsp.render.charts.roofline_rows import PlacedRow
+from gpa_lsp.render.charts.roofline_rows import PlacedRow, is_drawable
 from gpa_lsp.render.numbers import (
     UNKNOWN,
     format_bytes,
@@ -88,7 +88,7 @@ def build_items(rows: Sequence[PlacedRow], shown: Collection[str]) -> list[Kerne
 def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_shown: bool) -> KernelItem:
     nearest = row.roofline.binding
     change = ""
-    if before is not None and not row.is_before and row.roofline.duration_s > 0:
+    if before is not None and not row.is_before and is_drawable(_mean_time(before), _mean_time(row)):
         change = format_speedup(_mean_time(before) / _mean_time(row))
     return KernelItem(
         row_id=row.row_id,
@@ -100,7 +100,7 @@ def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_show
         nearest=UNKNOWN if nearest is None else nearest.name,
         share=UNKNOWN if nearest is None else format_percent(nearest.share_ratio),
         ratio=0.0 if nearest is None else _clamp(nearest.share_ratio),
-        ceiling=1.0 if nearest is None else nearest.ceiling_ratio,
+        ceiling=1.0 if nearest is None else _clamp_ceiling(nearest.ceiling_ratio),
         headroom=UNKNOWN if nearest is None else format_speedup(nearest.headroom),
         launches=launches,
         is_shown=is_shown,
@@ -110,7 +110,8 @@ def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_show
 
 def _mean_time(row: PlacedRow) -> float:
     """Of one launch: the two profiles may hold different numbers of them."""
-    count = len(row.kernel.analyses.roofline.launches) if row.kernel.analyses and row.kernel.analyses.roofline else 1
+    roofline = None if row.kernel.analyses is None else row.kernel.analyses.roofline
+    count = 1 if roofline is None else len(roofline.launches) + roofline.left_out
     return row.roofline.duration_s / max(1, count)
 
 
@@ -133,7 +134,7 @@ def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
         "headroom": "" if line.binding is None else format_speedup(line.binding.headroom),
         "lines": [first, second],
         "bars": [
-            [bar.label, _clamp(bar.ratio), bar.ceiling_ratio, format_percent(bar.ratio), bar.words]
+            [bar.label, _clamp(bar.ratio), _clamp_ceiling(bar.ceiling_ratio), format_percent(bar.ratio), bar.words]
             for bar in list_bars(line, most=12)
         ],
         "points": [_write_point(point) for point in line.points],
@@ -236,4 +237,8 @@ def _certify(source: str, is_certain: bool) -> str:
 
 
 def _clamp(ratio: float) -> float:
-    return round(min(1.0, max(0.0, ratio)), 4)
+    return round(min(1.0, ratio), 4) if ratio > 0 else 0.0  # NaN is not above 0
+
+
+def _clamp_ceiling(ratio: float) -> float:
+    return ratio if 0 < ratio < 1 else 1.0

@@ -1,0 +1,141 @@
+"""Saved reports can hold any number: nothing that shows rooflines stumbles over one."""
+
+import dataclasses
+import math
+from enum import Enum
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpa_lsp.analyses.answers import Answer, Bar, Chart, ChartKind, Column, Movement, Quantity, Series, Table
+from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.render.answer_markdown import render_answers_markdown
+from gpa_lsp.render.answer_text import render_answers
+from gpa_lsp.render.charts.answer_chart import build_answer_chart, build_bars_chart
+from gpa_lsp.render.charts.roofline_chart import RooflineView, build_roofline_chart
+from gpa_lsp.render.layout import join_lines
+from gpa_lsp.render.page.embedding import embed_json
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.roofline_page.page import render_roofline_page
+from gpa_lsp.render.roofline_picture import describe_roofline_picture, draw_roofline_picture
+from gpa_lsp.render.roofline_report import render_rooflines
+from gpa_lsp.report.model import KernelReport
+from tests.render.charts.roofline_examples import make_machine, make_roofline, place
+from tests.report_builder import build_report
+
+ABSURD = (math.nan, math.inf, -1.0, 0.0, 5e-324, 1e-300, 1e300, 1.7e308)
+
+ANSWER = Answer(
+    analysis="a",
+    title="A",
+    summary="S.",
+    bars=(Bar(label="b", ratio=0.5, ceiling_ratio=0.8),),
+    tables=(
+        Table(
+            title="t",
+            columns=tuple(Column(name=quantity.value, quantity=quantity) for quantity in Quantity),
+            rows=(tuple(1.5 for _ in Quantity),),
+        ),
+    ),
+    charts=tuple(
+        Chart(
+            title="c",
+            kind=kind,
+            x_label="x",
+            y_label="y",
+            y_quantity=Quantity.BYTES,
+            series=(Series(label="s", xs=(1.0, 2.0), ys=(1.0, 2.0)),),
+            current_x=1.0,
+        )
+        for kind in ChartKind
+    ),
+    movements=(
+        Movement(
+            kind=OperationKind.FP32,
+            level=MemoryLevel.DRAM,
+            from_intensity=1.0,
+            from_ops_per_s=1e12,
+            to_intensity=2.0,
+            to_ops_per_s=2e12,
+            label="m",
+        ),
+    ),
+)
+
+
+def make_kernel() -> KernelReport:
+    machine = make_machine()
+    kernel = place("saxpy", make_roofline(machine), make_roofline(machine, seconds=2e-3))
+    assert kernel.analyses is not None
+    return dataclasses.replace(kernel, analyses=dataclasses.replace(kernel.analyses, answers=(ANSWER,)))
+
+
+class Spoiler:
+    """Replaces some numbers of a tree of dataclasses."""
+
+    def __init__(self, picks: list[tuple[int, float]]) -> None:
+        self._picks = dict(picks)
+        self.seen = 0
+
+    def spoil(self, value: Any) -> Any:
+        if isinstance(value, float):
+            self.seen += 1
+            return self._picks.get(self.seen - 1, value)
+        if isinstance(value, tuple):
+            return tuple(self.spoil(one) for one in value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, Enum):
+            fields = {
+                field.name: self.spoil(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init
+            }
+            return dataclasses.replace(value, **fields)  # type: ignore[type-var]
+        return value
+
+
+def count_numbers() -> int:
+    spoiler = Spoiler([])
+    spoiler.spoil(make_kernel().analyses)
+    return spoiler.seen
+
+
+NUMBERS = count_numbers()
+
+
+def show_everything(kernel: KernelReport) -> None:
+    report = build_report(kernel)
+    for view in RooflineView:
+        assert join_lines(render_rooflines(report, PlaceNames(), 80, before=report, view=view))
+        embed_json(build_roofline_chart([kernel], before=[kernel], view=view))  # refuses what JSON has no word for
+    assert kernel.analyses is not None
+    assert kernel.analyses.roofline is not None
+    draw_roofline_picture(kernel.analyses.roofline)
+    assert describe_roofline_picture(kernel.analyses.roofline)
+    assert join_lines(render_answers(kernel, PlaceNames(), 80))
+    assert "\n".join(render_answers_markdown(kernel, PlaceNames()))
+    for answer in kernel.analyses.answers:
+        embed_json([build_answer_chart(chart) for chart in answer.charts])
+        embed_json(build_bars_chart(answer.bars))
+
+
+def test_there_are_numbers_to_spoil() -> None:
+    assert NUMBERS > 100
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(min_value=0, max_value=NUMBERS - 1), st.sampled_from(ABSURD)), min_size=1, max_size=12
+    )
+)
+def test_some_absurd_numbers(picks: list[tuple[int, float]]) -> None:
+    kernel = make_kernel()
+    show_everything(dataclasses.replace(kernel, analyses=Spoiler(picks).spoil(kernel.analyses)))
+
+
+def test_one_absurd_number_everywhere() -> None:
+    for absurd in ABSURD:
+        kernel = make_kernel()
+        spoiled = Spoiler([(number, absurd) for number in range(NUMBERS)]).spoil(kernel.analyses)
+        kernel = dataclasses.replace(kernel, analyses=spoiled)
+        show_everything(kernel)
+        assert "Roofline" in render_roofline_page(build_report(kernel), before=build_report(kernel))
