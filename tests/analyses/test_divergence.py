@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.analyses.answers import Answer, Weight
 from gpa_lsp.analyses.facts import build_facts
-from gpa_lsp.analyses.lane_columns import measure_partial_warps, read_lanes
+from gpa_lsp.analyses.lanes.columns import measure_partial_warps, read_lanes
 from gpa_lsp.analyses.questions.divergence import ANALYSIS
 from tests.kernel.written import write_kernel
 

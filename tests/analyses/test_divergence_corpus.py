@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.analyses.lane_columns import read_lanes
+from gpa_lsp.analyses.lanes.columns import read_lanes
 from gpa_lsp.analyses.questions.divergence import ANALYSIS
 from tests.analyses.reports_by_line import every_kernel, launches_of, name_of, runs_alike
 from tests.conftest import find_corpus

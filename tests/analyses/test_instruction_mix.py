@@ -4,12 +4,13 @@ import dataclasses
 
 import pytest
 
-from gpa_lsp.analyses import mix_classes, mix_pipes
 from gpa_lsp.analyses.answers import Answer, Weight
 from gpa_lsp.analyses.facts import build_facts
-from gpa_lsp.analyses.mix_classes import WorkClass, classify_mnemonic
-from gpa_lsp.analyses.mix_pipes import find_pipe, list_pipes
-from gpa_lsp.analyses.mix_tables import _GROUPS
+from gpa_lsp.analyses.mix import classes as mix_classes
+from gpa_lsp.analyses.mix import pipes as mix_pipes
+from gpa_lsp.analyses.mix.classes import WorkClass, classify_mnemonic
+from gpa_lsp.analyses.mix.pipes import find_pipe, list_pipes
+from gpa_lsp.analyses.mix.tables import _GROUPS
 from gpa_lsp.analyses.questions.instruction_mix import ANALYSIS
 from gpa_lsp.arch.lookup import find_architecture, list_architectures
 from gpa_lsp.binary.opcodes import list_opcodes
@@ -43,9 +44,7 @@ def test_entries_name_opcodes_that_there_are():
 
 def test_no_entry_is_in_two_classes():
     lists = list(
-        mix_classes.tomllib.loads(
-            (mix_classes.files(mix_classes.__package__) / "mix_classes.toml").read_text()
-        ).values()
+        mix_classes.tomllib.loads((mix_classes.files(mix_classes.__package__) / "classes.toml").read_text()).values()
     )
     entries = [entry for one in lists for entry in one]
     assert len(entries) == len(set(entries))

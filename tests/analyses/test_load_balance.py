@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.analyses.answers import Answer, Weight
+from gpa_lsp.analyses.balance.waves import Waves, list_grid_sizes
 from gpa_lsp.analyses.facts import build_facts
-from gpa_lsp.analyses.load_waves import Waves, list_grid_sizes
 from gpa_lsp.analyses.questions import load_balance
 from gpa_lsp.kernel.model import Kernel
 from tests.analyses.checked_answers import check_answer

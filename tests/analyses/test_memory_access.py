@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from gpa_lsp.analyses.access_columns import count_access_bytes, read_accesses
-from gpa_lsp.analyses.access_patterns import Pattern, RequestShape, find_pattern
+from gpa_lsp.analyses.access.columns import count_access_bytes, read_accesses
+from gpa_lsp.analyses.access.patterns import Pattern, RequestShape, find_pattern
 from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Weight
 from gpa_lsp.analyses.facts import build_facts
 from gpa_lsp.analyses.questions.memory_access import ANALYSIS

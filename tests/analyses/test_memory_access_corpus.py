@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpa_lsp.analyses.access_columns import read_accesses
-from gpa_lsp.analyses.access_lines import count_widths
+from gpa_lsp.analyses.access.columns import read_accesses
+from gpa_lsp.analyses.access.lines import count_widths
 from gpa_lsp.analyses.facts import build_facts
 from gpa_lsp.analyses.line_sums import index_lines
 from gpa_lsp.analyses.questions.memory_access import ANALYSIS

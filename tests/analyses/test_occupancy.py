@@ -6,8 +6,8 @@ from hypothesis import given
 
 from gpa_lsp.analyses.answers import Answer, Weight
 from gpa_lsp.analyses.facts import build_facts
-from gpa_lsp.analyses.occupancy_gap import measure_gap
-from gpa_lsp.analyses.occupancy_launch import LaunchShape
+from gpa_lsp.analyses.occupancy.gap import measure_gap
+from gpa_lsp.analyses.occupancy.launch import LaunchShape
 from gpa_lsp.analyses.questions import occupancy
 from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.arch.lookup import find_architecture

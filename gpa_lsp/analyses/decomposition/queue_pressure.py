@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.access_columns import count_access_bytes
+from gpa_lsp.analyses.access.columns import count_access_bytes
 from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.opcode_rows import spread_by_mnemonic

@@ -1,10 +1,10 @@
 """Do the threads of a warp go the same way? Lanes that do nothing, and the branches that part the threads, by line."""
 
-from gpa_lsp.analyses.access_columns import WARP_THREADS
+from gpa_lsp.analyses.access.columns import WARP_THREADS
 from gpa_lsp.analyses.answers import MOST_MARKS, Answer, LineMark, Missing, Quantity, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.analyses.lane_columns import LaneColumns, read_lanes
-from gpa_lsp.analyses.lane_findings import (
+from gpa_lsp.analyses.lanes.columns import LaneColumns, read_lanes
+from gpa_lsp.analyses.lanes.findings import (
     build_bars,
     build_branch_table,
     build_line_table,

@@ -6,17 +6,17 @@ import numpy.typing as npt
 from gpa_lsp.analyses.answers import Answer, LineMark, Missing, Quantity, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.line_sums import LineIndex, index_lines, mark_lines
-from gpa_lsp.analyses.mix_classes import ARITHMETIC, MEMORY, WorkClass, classify_rows, count_classes
-from gpa_lsp.analyses.mix_findings import (
+from gpa_lsp.analyses.mix.classes import ARITHMETIC, MEMORY, WorkClass, classify_rows, count_classes
+from gpa_lsp.analyses.mix.findings import (
     find_busy_pipes,
     find_conversions,
     find_doubles,
     find_non_fused,
     find_overhead,
 )
-from gpa_lsp.analyses.mix_fusion import count_non_fused
-from gpa_lsp.analyses.mix_pipes import PipeUse, measure_pipes
-from gpa_lsp.analyses.mix_tables import build_bars, build_line_table, build_opcode_table, build_pipe_table
+from gpa_lsp.analyses.mix.fusion import count_non_fused
+from gpa_lsp.analyses.mix.pipes import PipeUse, measure_pipes
+from gpa_lsp.analyses.mix.tables import build_bars, build_line_table, build_opcode_table, build_pipe_table
 from gpa_lsp.analyses.opcode_rows import read_executions
 from gpa_lsp.analyses.percent_words import say_percent
 from gpa_lsp.analyses.questions import Analysis

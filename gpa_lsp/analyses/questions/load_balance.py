@@ -6,16 +6,16 @@ from gpa_lsp.analyses.answers import (
     Missing,
     Weight,
 )
+from gpa_lsp.analyses.balance.tables import chart_grids, tabulate_units, tabulate_waves
+from gpa_lsp.analyses.balance.units import UnitLoad, find_unit, measure_units
+from gpa_lsp.analyses.balance.waves import Waves, find_waves
+from gpa_lsp.analyses.balance.words import describe_idle_ends, describe_units, describe_waves, say_count, say_waves
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.analyses.load_tables import chart_grids, tabulate_units, tabulate_waves
-from gpa_lsp.analyses.load_units import UnitLoad, find_unit, measure_units
-from gpa_lsp.analyses.load_waves import Waves, find_waves
-from gpa_lsp.analyses.load_words import describe_idle_ends, describe_units, describe_waves, say_count, say_waves
-from gpa_lsp.analyses.occupancy_launch import (
+from gpa_lsp.analyses.occupancy.launch import (
     read_amount,
     read_launch_shape,
 )
-from gpa_lsp.analyses.occupancy_without_rules import ACHIEVED, THEORETICAL
+from gpa_lsp.analyses.occupancy.without_rules import ACHIEVED, THEORETICAL
 from gpa_lsp.analyses.questions import Analysis
 
 _NAME = "load_balance"

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpa_lsp.analyses.access_columns import SECTOR_BYTES, AccessColumns, Transfers, read_accesses
-from gpa_lsp.analyses.access_findings import (
+from gpa_lsp.analyses.access.columns import SECTOR_BYTES, AccessColumns, Transfers, read_accesses
+from gpa_lsp.analyses.access.findings import (
     build_totals,
     build_width_table,
     find_conflicts,
@@ -12,8 +12,8 @@ from gpa_lsp.analyses.access_findings import (
     find_narrow_accesses,
     find_unused_bytes,
 )
-from gpa_lsp.analyses.access_hit_rates import build_hit_rates
-from gpa_lsp.analyses.access_lines import (
+from gpa_lsp.analyses.access.hit_rates import build_hit_rates
+from gpa_lsp.analyses.access.lines import (
     LineTransfers,
     build_global_table,
     build_shared_table,

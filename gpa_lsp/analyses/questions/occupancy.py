@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from gpa_lsp.analyses.answers import Answer, Chart, Column, Finding, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.analyses.occupancy_gap import OccupancyGap, describe_gap, measure_gap
-from gpa_lsp.analyses.occupancy_launch import (
+from gpa_lsp.analyses.occupancy.gap import OccupancyGap, describe_gap, measure_gap
+from gpa_lsp.analyses.occupancy.launch import (
     DYNAMIC_SHARED,
     LaunchShape,
     find_launch_occupancy,
@@ -14,15 +14,15 @@ from gpa_lsp.analyses.occupancy_launch import (
     read_amount,
     read_launch_shape,
 )
-from gpa_lsp.analyses.occupancy_next_steps import describe_free_room, describe_steps_up
-from gpa_lsp.analyses.occupancy_tables import (
+from gpa_lsp.analyses.occupancy.next_steps import describe_free_room, describe_steps_up
+from gpa_lsp.analyses.occupancy.tables import (
     tabulate_block_sizes,
     tabulate_carveouts,
     tabulate_limits,
     tabulate_registers,
     tabulate_shared_memory,
 )
-from gpa_lsp.analyses.occupancy_without_rules import (
+from gpa_lsp.analyses.occupancy.without_rules import (
     ACHIEVED,
     NAME,
     TITLE,
@@ -31,7 +31,7 @@ from gpa_lsp.analyses.occupancy_without_rules import (
     draw_bars,
     read_achieved,
 )
-from gpa_lsp.analyses.occupancy_worth import Worth, judge_worth
+from gpa_lsp.analyses.occupancy.worth import Worth, judge_worth
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy

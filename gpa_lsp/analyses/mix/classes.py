@@ -14,7 +14,7 @@ from gpa_lsp.arch.opcodes import find_longest_entry
 from gpa_lsp.binary.model import Flow
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode, Pipe, describe_mnemonic
 
-_TABLE = "mix_classes.toml"
+_TABLE = "classes.toml"
 
 
 class WorkClass(StrEnum):

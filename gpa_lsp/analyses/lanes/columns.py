@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.access_columns import WARP_THREADS
+from gpa_lsp.analyses.access.columns import WARP_THREADS
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.opcode_rows import mark_by_opcode, read_counter, read_executions
 from gpa_lsp.binary.model import Flow

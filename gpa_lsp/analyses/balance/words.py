@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Finding, Weight
+from gpa_lsp.analyses.balance.units import UnitLoad, find_unit
+from gpa_lsp.analyses.balance.waves import Waves
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.load_units import UnitLoad, find_unit
-from gpa_lsp.analyses.load_waves import Waves
-from gpa_lsp.analyses.occupancy_launch import read_amount
+from gpa_lsp.analyses.occupancy.launch import read_amount
 
 WORTH_TELLING_RATIO = 0.05
 """Less is not worth a word."""
@@ -28,7 +28,7 @@ BUSY_PERCENT = 60.0
 
 
 def describe_waves(waves: Waves, idle_ratio: float | None, empty_ratio: float | None) -> Finding:
-    """What the division into waves costs, by the two bounds of :mod:`gpa_lsp.analyses.load_waves`, each no more than what was measured allows.
+    """What the division into waves costs, by the two bounds of :mod:`gpa_lsp.analyses.balance.waves`, each no more than what was measured allows.
 
     Args:
         waves: of the grid.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from gpa_lsp.analyses.access_columns import WARP_THREADS
+from gpa_lsp.analyses.access.columns import WARP_THREADS
 
 LEAST_EXCESS = 0.05
 """A smaller share of what is moved beyond the least is no pattern."""

@@ -2,8 +2,8 @@
 
 from gpa_lsp.analyses.answers import Answer, Bar, Missing
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.analyses.occupancy_launch import read_amount, read_code_shape
-from gpa_lsp.analyses.occupancy_tables import tabulate_block_sizes
+from gpa_lsp.analyses.occupancy.launch import read_amount, read_code_shape
+from gpa_lsp.analyses.occupancy.tables import tabulate_block_sizes
 
 NAME = "occupancy"
 TITLE = "Occupancy"

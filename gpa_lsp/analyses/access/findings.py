@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpa_lsp.analyses.access_columns import SECTOR_BYTES, WARP_THREADS, AccessColumns, Transfers
-from gpa_lsp.analyses.access_lines import LineTransfers, count_widths, describe_access, find_line_pattern
-from gpa_lsp.analyses.access_patterns import (
+from gpa_lsp.analyses.access.columns import SECTOR_BYTES, WARP_THREADS, AccessColumns, Transfers
+from gpa_lsp.analyses.access.lines import LineTransfers, count_widths, describe_access, find_line_pattern
+from gpa_lsp.analyses.access.patterns import (
     CONFLICT_REMEDY,
     LEAST_EXCESS,
     LOCAL_REMEDY,

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from gpa_lsp.analyses.answers import Finding, Weight
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.analyses.mix_classes import ARITHMETIC, MEMORY, WorkClass, classify_mnemonic
-from gpa_lsp.analyses.mix_fusion import NonFused
-from gpa_lsp.analyses.mix_pipes import PipeUse
+from gpa_lsp.analyses.mix.classes import ARITHMETIC, MEMORY, WorkClass, classify_mnemonic
+from gpa_lsp.analyses.mix.fusion import NonFused
+from gpa_lsp.analyses.mix.pipes import PipeUse
 from gpa_lsp.analyses.opcode_rows import spread_by_mnemonic
 from gpa_lsp.analyses.percent_words import say_percent
 

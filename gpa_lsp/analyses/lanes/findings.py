@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from gpa_lsp.analyses.access_columns import WARP_THREADS
+from gpa_lsp.analyses.access.columns import WARP_THREADS
 from gpa_lsp.analyses.answers import Bar, Cell, Column, Finding, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.lane_columns import LaneColumns, measure_partial_warps
+from gpa_lsp.analyses.lanes.columns import LaneColumns, measure_partial_warps
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
 from gpa_lsp.analyses.percent_words import say_percent
 from gpa_lsp.profile.model import Dim3

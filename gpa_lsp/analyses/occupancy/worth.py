@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gpa_lsp.analyses.answers import Finding, Missing, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.analyses.occupancy_launch import read_amount
+from gpa_lsp.analyses.occupancy.launch import read_amount
 from gpa_lsp.analyses.roofline_model import Roofline
 from gpa_lsp.machine.ceilings import find_dram_ceiling
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import LineIndex
-from gpa_lsp.analyses.mix_pipes import PipeUse
+from gpa_lsp.analyses.mix.pipes import PipeUse
 from gpa_lsp.analyses.opcode_rows import mark_by_opcode
 
 _BUSY_ENOUGH = 0.5

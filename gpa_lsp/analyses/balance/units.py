@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.occupancy_launch import read_amount
+from gpa_lsp.analyses.occupancy.launch import read_amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

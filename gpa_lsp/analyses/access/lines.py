@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.access_columns import SECTOR_BYTES, WARP_THREADS, AccessColumns, Transfers
-from gpa_lsp.analyses.access_patterns import Pattern, RequestShape, find_pattern
+from gpa_lsp.analyses.access.columns import SECTOR_BYTES, WARP_THREADS, AccessColumns, Transfers
+from gpa_lsp.analyses.access.patterns import Pattern, RequestShape, find_pattern
 from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
 from gpa_lsp.analyses.percent_words import say_percent

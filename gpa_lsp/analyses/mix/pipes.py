@@ -17,7 +17,7 @@ from gpa_lsp.arch.opcodes import find_longest_entry
 from gpa_lsp.binary.opcodes import Pipe, describe_mnemonic
 from gpa_lsp.binary.sass import split_operands
 
-_TABLE = "mix_pipes.toml"
+_TABLE = "pipes.toml"
 _SPECIAL = "S2R"
 _PERCENT = 100.0
 _NAMES = {Pipe.TEXTURE: "tex", Pipe.CONTROL: "cbu"}

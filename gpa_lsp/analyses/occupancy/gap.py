@@ -14,7 +14,7 @@ rest into cycles per block.
 from dataclasses import dataclass
 
 from gpa_lsp.analyses.answers import Finding, Weight
-from gpa_lsp.analyses.occupancy_launch import LaunchShape
+from gpa_lsp.analyses.occupancy.launch import LaunchShape
 from gpa_lsp.arch.occupancy import Occupancy
 
 SMALL_GAP_RATIO = 0.1

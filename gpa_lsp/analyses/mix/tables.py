@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from gpa_lsp.analyses.answers import Bar, Cell, Column, Quantity, Table
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.analyses.mix_classes import ARITHMETIC, CLASSES, MEMORY, WorkClass
-from gpa_lsp.analyses.mix_pipes import PipeUse
+from gpa_lsp.analyses.mix.classes import ARITHMETIC, CLASSES, MEMORY, WorkClass
+from gpa_lsp.analyses.mix.pipes import PipeUse
 
 MOST_ROWS = 10
 """Lines a table shows."""

@@ -1,0 +1,1 @@
+"""How a kernel accesses memory: sectors, wavefronts and widths by line."""

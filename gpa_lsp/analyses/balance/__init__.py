@@ -1,0 +1,1 @@
+"""How evenly work is spread: waves, the tail, SMs, slices and channels."""

@@ -1,0 +1,1 @@
+"""How full warps are: idle and switched-off lanes by line."""

@@ -1,0 +1,1 @@
+"""What is executed, in classes and on pipes."""

@@ -1,0 +1,1 @@
+"""How many warps an SM holds, what limits them, and what more would be worth."""
