@@ -1,6 +1,7 @@
 """Pages in a real browser: opened from disk, with every request to a network refused and remembered."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route
 
 WIDE = {"width": 1400, "height": 900}
+LIMIT_S = 30.0
 NARROW = {"width": 400, "height": 800}
 
 
@@ -44,6 +46,14 @@ class OpenPage:
         """The page said nothing on the console and asked nobody."""
         assert self.complaints == []
         assert self.requests == []
+
+
+def wait_until(page: Page, expression: str, arg: object = None) -> None:
+    """Wait for something to be true in a page. Asked from outside again and again: pages forbid scripts made of text as they run."""
+    end = time.monotonic() + LIMIT_S
+    while not page.evaluate(expression, arg):
+        assert time.monotonic() < end, f"never came true: {expression}"
+        page.wait_for_timeout(50)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page
 from gpa_lsp.render.html_report.page import render_html_report
 from gpa_lsp.report.model import Report
 from tests.pages.accessibility import list_violations
-from tests.pages.browser import NARROW, OpenPage, open_page
+from tests.pages.browser import NARROW, OpenPage, open_page, wait_until
 from tests.render.html_report.large_reports import make_large_report
 from tests.render.html_report.page_examples import (
     MARKUP,
@@ -70,7 +70,7 @@ def list_chosen(page: Page, pane: str, kind: str) -> list[str]:
 def see_all_charts(page: Page) -> None:
     for chart in page.query_selector_all(".view:not([hidden]) [data-chart], .charts [data-chart]"):
         chart.scroll_into_view_if_needed()
-        page.wait_for_function("(chart) => chart.querySelector('svg')?.getBoundingClientRect().width > 100", arg=chart)
+        wait_until(page, "(chart) => chart.querySelector('svg')?.getBoundingClientRect().width > 100", arg=chart)
 
 
 def test_it_opens_from_disk_and_shows_the_longest_kernel(opened: OpenPage) -> None:
@@ -90,26 +90,26 @@ def test_all_problems_stand_at_the_top(opened: OpenPage) -> None:
 def test_a_click_chooses_a_kernel_and_the_back_button_returns(opened: OpenPage) -> None:
     page = opened.page
     page.click("#kernel-table a >> text=copy")
-    page.wait_for_function("document.querySelector('#kernel h2').textContent === 'copy'")
+    wait_until(page, "document.querySelector('#kernel h2').textContent === 'copy'")
     assert page.evaluate("location.hash") == "#k1"
     assert page.evaluate("document.activeElement.textContent") == "copy"
     page.go_back()
-    page.wait_for_function("document.querySelector('#kernel h2').textContent === 'smooth'")
+    wait_until(page, "document.querySelector('#kernel h2').textContent === 'smooth'")
     page.go_forward()
-    page.wait_for_function("document.querySelector('#kernel h2').textContent === 'copy'")
+    wait_until(page, "document.querySelector('#kernel h2').textContent === 'copy'")
 
 
 def test_the_keyboard_chooses_a_kernel(opened: OpenPage) -> None:
     page = opened.page
     page.focus("#kernel-table tbody tr:nth-child(2) a")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('#kernel h2').textContent === 'copy'")
+    wait_until(page, "document.querySelector('#kernel h2').textContent === 'copy'")
 
 
 def test_a_link_leads_to_a_part_of_a_kernel(browser: Browser, example: Path) -> None:
     with open_page(browser, example, fragment="#k0/occupancy") as opened:
         opened.page.wait_for_selector(READY)
-        opened.page.wait_for_function("document.activeElement.textContent === 'Occupancy'")
+        wait_until(opened.page, "document.activeElement.textContent === 'Occupancy'")
         assert list_errors(opened) == []
 
 
@@ -147,7 +147,7 @@ def test_causes_are_links_between_instructions(opened: OpenPage) -> None:
     page = opened.page
     page.click(".sass-pane tr:has-text('FFMA R6, R2, R2, R6')")
     page.click(".chosen a:has-text('LDG.E')")
-    page.wait_for_function("document.querySelector('.sass-pane tr.is-chosen')?.textContent.includes('LDG.E')")
+    wait_until(page, "document.querySelector('.sass-pane tr.is-chosen')?.textContent.includes('LDG.E')")
     assert "Is waited for by" in page.inner_text(".chosen")
     page.go_back()
 
@@ -198,8 +198,8 @@ def test_the_second_view_of_the_roofline_and_its_suggestions(opened: OpenPage) -
     see_all_charts(page)
     first = page.inner_html(".view:not([hidden]) [data-chart]")
     page.check(".show-movements")
-    page.wait_for_function(
-        "(before) => document.querySelector('.view:not([hidden]) [data-chart]').innerHTML !== before", arg=first
+    wait_until(
+        page, "(before) => document.querySelector('.view:not([hidden]) [data-chart]').innerHTML !== before", arg=first
     )
     page.click("button:text-is('Warp instructions')")
     see_all_charts(page)
@@ -253,8 +253,8 @@ def test_charts_follow_the_colours(opened: OpenPage) -> None:
     see_all_charts(page)
     before = page.inner_html(".view:not([hidden]) [data-chart]")
     page.click("#theme")
-    page.wait_for_function(
-        "(before) => document.querySelector('.view:not([hidden]) [data-chart]').innerHTML !== before", arg=before
+    wait_until(
+        page, "(before) => document.querySelector('.view:not([hidden]) [data-chart]').innerHTML !== before", arg=before
     )
     assert list_errors(opened) == []
 
@@ -286,14 +286,15 @@ def test_an_editor_is_told_where_to_go(browser: Browser, example: Path) -> None:
         page.click(".source-pane tr:has(td.number:text-is('9'))")
         page.click(".sass-pane tr:has-text('LDG.E')")
         page.click(".sass-pane tr:has-text('MUFU.RCP')")
-        line, instruction, elsewhere = page.evaluate("window.heard")
+        ready, line, instruction, elsewhere = page.evaluate("window.heard")
+        assert ready == {"command": "ready"}
         assert (line["command"], line["file"], line["line"]) == ("open", SOURCE_FILE, 9)
         assert (instruction["file"], instruction["line"], instruction["offset"]) == (SOURCE_FILE, 8, 0x10)
         assert (elsewhere["file"], elsewhere["offset"]) == (None, 0)
         page.click(".chosen a, .hotspots a >> nth=0")  # a link of the page goes to the page, not to the editor
-        assert len(page.evaluate("window.heard")) == 3
+        assert len(page.evaluate("window.heard")) == 4
         page.evaluate("window.postMessage({ command: 'show', address: '#k1' }, '*')")
-        page.wait_for_function("document.querySelector('#kernel h2').textContent === 'copy'")
+        wait_until(page, "document.querySelector('#kernel h2').textContent === 'copy'")
 
 
 def test_many_kernels_open_one_by_one(browser: Browser, tmp_path: Path) -> None:
@@ -304,7 +305,8 @@ def test_many_kernels_open_one_by_one(browser: Browser, tmp_path: Path) -> None:
         assert len(list_kernels(page)) == 100
         for number in (7, 42, 99):
             page.click(f"#kernel-table a[href='#k{number}']")
-            page.wait_for_function(
+            wait_until(
+                page,
                 "(name) => document.querySelector('#kernel h2').textContent === name",
                 arg=f"solver::step_{number}<float>",
             )
@@ -321,10 +323,11 @@ def test_rows_of_a_long_kernel_are_made_when_they_are_seen(browser: Browser, tmp
         assert page.get_attribute(".sass-pane table", "aria-rowcount") == "6003"
         assert page.locator(".sass-pane tr[data-index]").count() < 1500
         page.keyboard.press("Home")
-        page.wait_for_function("document.querySelector('.sass-pane').scrollTop === 0")
+        wait_until(page, "document.querySelector('.sass-pane').scrollTop === 0")
         page.evaluate("document.querySelector('.sass-pane').scrollTop = 60000")
-        page.wait_for_function(
-            "[...document.querySelectorAll('.sass-pane tr[data-index]')].some((row) => Math.abs(row.offsetTop - 60000) < 200)"
+        wait_until(
+            page,
+            "[...document.querySelectorAll('.sass-pane tr[data-index]')].some((row) => Math.abs(row.offsetTop - 60000) < 200)",
         )
         assert list_errors(opened) == []
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser
 from gpa_lsp.render.page.embedding import embed_compressed, embed_json
 from gpa_lsp.render.page.frame import make_environment, render_page
 from tests.pages.accessibility import list_violations
-from tests.pages.browser import open_page
+from tests.pages.browser import open_page, wait_until
 
 NASTY = "</script><img src=x onerror='window.hit = 1'><!-- \u2028 \U0001f600 &amp;"
 FRAME = "gpa_lsp.render.page/frame.html.jinja"
@@ -76,7 +76,7 @@ def test_in_an_editor_the_editors_colours_count_and_places_are_sent_to_it(browse
     with open_page(browser, shell, before=VS_CODE) as opened:
         page = opened.page
         page.evaluate("document.body.dataset.vscodeThemeKind = 'vscode-dark'")
-        page.wait_for_function("gpaPage.theme() === 'dark'")
+        wait_until(page, "gpaPage.theme() === 'dark'")
         assert page.is_hidden("#theme")
         page.evaluate("gpaPage.openPlace({ file: 'k.cu', line: 3 })")
         assert page.evaluate("window.heard") == [{"command": "open", "file": "k.cu", "line": 3}]

@@ -14,7 +14,7 @@ from gpa_lsp.machine.model import MemoryLevel, OperationKind
 from gpa_lsp.render.roofline_page.page import render_roofline_page
 from gpa_lsp.report.model import KernelReport
 from tests.pages.accessibility import list_violations
-from tests.pages.browser import NARROW, OpenPage, open_page
+from tests.pages.browser import NARROW, OpenPage, open_page, wait_until
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many
 from tests.report_builder import build_kernel, build_report
 
@@ -74,7 +74,7 @@ def test_chart_follows_the_width_of_its_place(browser: Browser, tmp_path: Path) 
         chart = opened.page.locator("#chart svg")
         wide = chart.bounding_box()
         opened.page.set_viewport_size({"width": 700, "height": 900})
-        opened.page.wait_for_function("document.querySelector('#chart svg').getBoundingClientRect().width < 690")
+        wait_until(opened.page, "document.querySelector('#chart svg').getBoundingClientRect().width < 690")
         narrow = chart.bounding_box()
         assert wide is not None
         assert narrow is not None
@@ -87,7 +87,7 @@ def test_ticking_draws_kernels(browser: Browser, tmp_path: Path) -> None:
         page = opened.page
         assert count_points(page) == 24
         page.uncheck("input.draw[data-row='k0']")
-        page.wait_for_function("document.getElementById('announcement').textContent === '2 drawn.'")
+        wait_until(page, "document.getElementById('announcement').textContent === '2 drawn.'")
         assert count_points(page) == 16
         page.uncheck("input[name='level'][value='DRAM']")
         expect(page.locator("#caption")).to_contain_text("2 of 3 kernels drawn")
@@ -177,9 +177,7 @@ def test_view_and_colours_keep_the_choice(browser: Browser, tmp_path: Path, pict
         page.click("#theme")
         expect(page.locator("#chart text").first).to_be_visible()
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
-        page.wait_for_function(
-            "document.querySelector('#chart .role-axis-title text').getAttribute('fill') === '#e6e9ed'"
-        )
+        wait_until(page, "document.querySelector('#chart .role-axis-title text').getAttribute('fill') === '#e6e9ed'")
         assert page.text_content("#details-title") == "solver::step_1<float, 1>"
         assert list_violations(page) == []
 

@@ -68,7 +68,7 @@ export class ReportPanel implements Disposable {
   async #hear(said: Said): Promise<void> {
     if (said.command === "ready") {
       this.#isReady = true;
-      await this.#panel?.webview.postMessage({ command: "show", place: this.#place });
+      await this.#panel?.webview.postMessage({ command: "show", address: this.#place });
     } else if (said.command === "open" && typeof said.file === "string" && typeof said.line === "number") {
       await this.#connection.run("gpaLsp.openPlace", said.file, said.line);
     }

@@ -81,8 +81,14 @@ def test_every_problem_and_every_kernel_is_there() -> None:
 
 def test_a_page_without_charts_brings_no_library() -> None:
     page = render_html_report(build_report(build_kernel("k.cu:3  EXIT  ; selected=3")))
-    assert "unsafe-eval" not in page
     assert len(page) < 100_000
+
+
+def test_no_page_may_compile_scripts_as_it_runs() -> None:
+    page = render_html_report(make_page_example())
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    assert "unsafe-eval" not in policy
+    assert "script-src &#39;sha256-" in policy
 
 
 def test_columns_hold_what_the_report_holds() -> None:

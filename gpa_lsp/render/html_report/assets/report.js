@@ -131,9 +131,12 @@
     if (location.hash !== address) pushAddress(address);
     go(address, { isAsked: true });
   }, true);
-  if (gpaPage.hasEditor) addEventListener("message", ({ data }) => { // the editor shows a place: { command: "show", address: "#k0/row/12" }
-    if (data?.command === "show" && parse(String(data.address))) go(data.address, { isAsked: true });
-  });
+  if (gpaPage.hasEditor) {
+    addEventListener("message", ({ data }) => { // the editor shows a place: { command: "show", address: "#k0/row/12" }
+      if (data?.command === "show" && parse(String(data.address))) go(data.address, { isAsked: true });
+    });
+    gpaPage.tellReady();
+  }
   addEventListener("popstate", () => go(location.hash, { isAsked: true }));
 
   go(location.hash, { isAsked: parse(location.hash) !== null });

@@ -72,6 +72,10 @@ const gpaPage = (() => {
     if (editor) editor.postMessage({ command: "open", ...place });
   }
 
+  function tellReady() {
+    if (editor) editor.postMessage({ command: "ready" });
+  }
+
   // --- What screen readers are told. ---
   function announce(text) {
     document.getElementById("announcement").textContent = text;
@@ -116,7 +120,7 @@ const gpaPage = (() => {
     drawn.set(element, known);
     const config = { ...configs[theme()], background: "transparent", ...(spec.config ?? {}) };
     // Level 1 is errors: that a layer has nothing to draw is no matter for the console.
-    const options = { actions: false, renderer: "svg", logLevel: 1, tooltip: { theme: theme() } };
+    const options = { actions: false, renderer: "svg", ast: true, logLevel: 1, tooltip: { theme: theme() } };
     const result = await vegaEmbed(element, { ...spec, config }, options);
     if (drawn.get(element) !== known) result.view.finalize(); // drawn again meanwhile
     known.view = result.view;
@@ -146,5 +150,5 @@ const gpaPage = (() => {
 
   startTheme();
   settle(document);
-  return { theme, settle, readJson, readCompressed, openPlace, announce, drawChart, setSignal, hasEditor: editor !== null };
+  return { theme, settle, readJson, readCompressed, openPlace, tellReady, announce, drawChart, setSignal, hasEditor: editor !== null };
 })();
