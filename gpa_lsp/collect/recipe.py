@@ -1,15 +1,12 @@
 """The Nsight Compute command line that collects what the advisor reads, and not much more."""
 
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
+from gpa_lsp.collect.collected import read_metrics, read_roofline_sections, read_sections
 from gpa_lsp.collect.variables import Command
 
 DEFAULT_LAUNCHES = 3
@@ -94,21 +91,6 @@ class Recipe:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectedSection:
-    """A section that is asked for.
-
-    Attributes:
-        name: its identifier.
-        purpose: what it is for.
-        reads: the metrics this package reads from it.
-    """
-
-    name: str
-    purpose: str
-    reads: tuple[str, ...]
-
-
 def build_command(
     recipe: Recipe, application: Sequence[str], *, ncu: str = "ncu", sampling_prefix: str = "warp-sampling"
 ) -> Command:
@@ -147,7 +129,7 @@ def _list_collected(recipe: Recipe) -> Iterator[str]:
         yield from ("--set", "full")
     sections = [] if recipe.is_full else [section.name for section in read_sections()]
     if recipe.has_rooflines:
-        sections += read_roofline_sections()
+        sections += [section.name for section in read_roofline_sections()]
     for name in dict.fromkeys((*sections, *recipe.sections)):
         yield from ("--section", name)
     metrics = tuple(dict.fromkeys((*(read_metrics() if recipe.has_metrics else ()), *recipe.metrics)))
@@ -206,27 +188,3 @@ def read_sampling_prefix(help_text: str) -> str:
     """
     is_old = "--sampling-interval" in help_text and "--warp-sampling-interval" not in help_text
     return "sampling" if is_old else "warp-sampling"
-
-
-@cache
-def read_sections() -> tuple[CollectedSection, ...]:
-    """The sections that are asked for unless everything is."""
-    return tuple(
-        CollectedSection(name=table["name"], purpose=table["for"], reads=tuple(table["reads"]))
-        for table in _read_file()["section"]
-    )
-
-
-def read_metrics() -> tuple[str, ...]:
-    """The metrics that are asked for beside sections."""
-    return tuple(table["name"] for table in _read_file()["metric"])
-
-
-def read_roofline_sections() -> tuple[str, ...]:
-    """The sections of ``--roofline``."""
-    return tuple(table["name"] for table in _read_file()["roofline"])
-
-
-@cache
-def _read_file() -> Mapping[str, Any]:
-    return tomllib.loads((files("gpa_lsp.collect") / "recipe.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,123 @@
+"""What the recipe asks Nsight Compute for, and what of it is read: the table ``recipe.toml``."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+Version = tuple[int, int]
+"""Year and number of a release of Nsight Compute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SometimesRead:
+    """Metrics that a section brings in some versions or on some GPUs.
+
+    Attributes:
+        metrics: their names.
+        since: the first version; None where all do.
+        until: the last version; None likewise.
+        capabilities: compute capabilities that have them; empty where ``other_capabilities`` or nothing decides.
+        other_capabilities: those that lack them.
+    """
+
+    metrics: tuple[str, ...]
+    since: Version | None = None
+    until: Version | None = None
+    capabilities: tuple[tuple[int, int], ...] = ()
+    other_capabilities: tuple[tuple[int, int], ...] = ()
+
+    def holds(self, version: Version, capability: tuple[int, int]) -> bool:
+        """Whether a version brings them on a compute capability.
+
+        >>> SometimesRead(metrics=("a.sum",), since=(2024, 1), other_capabilities=((12, 0),)).holds((2025, 1), (9, 0))
+        True
+        """
+        return (
+            (self.since is None or version >= self.since)
+            and (self.until is None or version <= self.until)
+            and (not self.capabilities or capability in self.capabilities)
+            and capability not in self.other_capabilities
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectedSection:
+    """A section that is asked for.
+
+    Attributes:
+        name: its identifier.
+        purpose: what it is for.
+        reads: the metrics this package reads of it wherever it is collected.
+        sometimes: those it brings only in some versions or on some GPUs; a metric may be in several of them, of which one is enough.
+    """
+
+    name: str
+    purpose: str
+    reads: tuple[str, ...]
+    sometimes: tuple[SometimesRead, ...] = ()
+
+    @property
+    def metrics(self) -> frozenset[str]:
+        """Every metric this package reads of it."""
+        return frozenset(self.reads).union(*(one.metrics for one in self.sometimes))
+
+
+@cache
+def read_sections() -> tuple[CollectedSection, ...]:
+    """The sections that are asked for unless everything is."""
+    return tuple(_build_section(table) for table in _read_file()["section"])
+
+
+@cache
+def read_roofline_sections() -> tuple[CollectedSection, ...]:
+    """The sections of ``--roofline``."""
+    return tuple(_build_section(table) for table in _read_file()["roofline"])
+
+
+@cache
+def read_metrics() -> tuple[str, ...]:
+    """The metrics that are asked for beside sections."""
+    return tuple(name for table in _read_file()["metric"] for name in table["names"])
+
+
+@cache
+def read_unasked() -> Mapping[str, str]:
+    """Metrics that are read where a report has them and not asked for, each with the reason; without a dot, a counter in every form."""
+    return {name: table["why"] for table in _read_file()["unasked"] for name in table["names"]}
+
+
+def _build_section(table: Mapping[str, Any]) -> CollectedSection:
+    return CollectedSection(
+        name=table["name"],
+        purpose=table["for"],
+        reads=tuple(table["reads"]),
+        sometimes=tuple(
+            SometimesRead(
+                metrics=tuple(one["reads"]),
+                since=_read_pair(one.get("since")),
+                until=_read_pair(one.get("until")),
+                capabilities=_read_pairs(one.get("on", ())),
+                other_capabilities=_read_pairs(one.get("not_on", ())),
+            )
+            for one in table.get("sometimes", ())
+        ),
+    )
+
+
+def _read_pairs(texts: Iterable[str]) -> tuple[tuple[int, int], ...]:
+    return tuple(pair for pair in map(_read_pair, texts) if pair is not None)
+
+
+def _read_pair(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    major, minor = text.split(".")
+    return int(major), int(minor)
+
+
+@cache
+def _read_file() -> Mapping[str, Any]:
+    return tomllib.loads((files("gpa_lsp.collect") / "recipe.toml").read_text(encoding="utf-8"))
