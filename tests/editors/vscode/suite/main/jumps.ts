@@ -75,7 +75,7 @@ export const jumps: readonly Test[] = [
     await vscode.commands.executeCommand("gpa.showPage");
     await until("the page", () => api.report.isReady);
     assert.ok(api.report.html?.includes("relax"), "the page is about the kernels of the workspace");
-    assert.ok(!/https?:\/\/(?!www\.w3\.org)[^"' ]+\.(js|css)/.test(api.report.html ?? ""), "the page loads nothing from elsewhere");
+    assert.match(api.report.html ?? "", /Content-Security-Policy" content="default-src (?:'|&#39;)none/, "the page may load nothing");
     await pause(1_500);
     await screenshot("page-dark");
   }],
