@@ -95,5 +95,5 @@ def measure_spread(values: Sequence[float]) -> Spread | None:
     mean = math.fsum(finite) / len(finite)
     deviation = None
     if len(finite) > 1:
-        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in finite) / (len(finite) - 1))
+        deviation = math.hypot(*(value - mean for value in finite)) / math.sqrt(len(finite) - 1)
     return Spread(count=len(finite), mean=mean, minimum=min(finite), maximum=max(finite), standard_deviation=deviation)

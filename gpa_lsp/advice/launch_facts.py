@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gpa_lsp.analyses.facts import find_longest
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import Dim3, Launch
 
@@ -52,31 +53,25 @@ class LaunchFacts:
 
 def find_longest_launch(kernel: Kernel) -> Launch | None:
     """The launch that took longest; the first one where durations are unknown; None for code without a profile."""
-    sound = [launch for launch in kernel.launches if launch.failure is None]
-    return max(sound, key=lambda launch: launch.read_number("gpu__time_duration.sum") or 0.0, default=None)
+    return find_longest(kernel.launches)
 
 
 def gather_launch_facts(kernel: Kernel) -> LaunchFacts | None:
-    """The facts of a kernel's longest launch; None for code without a profile, or where every launch failed."""
+    """The facts of a kernel's longest launch; None for code without a profile, or where every launch failed or had no threads."""
     launch = find_longest_launch(kernel)
-    if launch is None:
+    if launch is None or min(launch.block) < 1:
         return None
-
-    def count(name: str) -> int | None:
-        value = launch.read_number(name)
-        return None if value is None else round(value)
-
     durations = [one.read_number("gpu__time_duration.sum") or 0.0 for one in kernel.launches]
     function = kernel.functions[0].function
-    registers = count("launch__registers_per_thread")
+    registers = launch.read_count("launch__registers_per_thread")
     return LaunchFacts(
         grid=launch.grid,
         block=launch.block,
         registers_per_thread=registers if registers is not None or function is None else function.registers,
-        shared_static_bytes=count("launch__shared_mem_per_block_static"),
-        shared_dynamic_bytes=count("launch__shared_mem_per_block_dynamic"),
-        shared_driver_bytes=count("launch__shared_mem_per_block_driver"),
-        sm_count=count("launch__sm_count") or kernel.device.sm_count,
+        shared_static_bytes=launch.read_count("launch__shared_mem_per_block_static"),
+        shared_dynamic_bytes=launch.read_count("launch__shared_mem_per_block_dynamic"),
+        shared_driver_bytes=launch.read_count("launch__shared_mem_per_block_driver"),
+        sm_count=launch.read_count("launch__sm_count") or kernel.device.sm_count or None,
         launches=len(kernel.launches),
         duration_ns=launch.read_number("gpu__time_duration.sum"),
         total_duration_ns=sum(durations),

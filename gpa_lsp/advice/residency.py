@@ -22,7 +22,7 @@ def describe_block(subject: Subject) -> BlockShape | None:
         return None
     function = subject.kernel.functions[0].function
     barriers = subject.metric("launch__barrier_count")
-    if barriers is None:
+    if barriers is None or barriers < 0:
         barriers = 0 if function is None or function.barriers is None else function.barriers
     return BlockShape(
         threads=launch.threads_per_block,
@@ -97,7 +97,7 @@ def _measure_part(subject: Subject, metric: str) -> float | None:
 def measure_sm_idleness(subject: Subject) -> float | None:
     """The part of the longest SM's active time in which an SM was idle, on average; None when not collected."""
     mean, longest = subject.metric("sm__cycles_active.avg"), subject.metric("sm__cycles_active.max")
-    return None if mean is None or not longest else max(0.0, 1 - mean / longest)
+    return max(0.0, 1 - mean / longest) if mean and longest and min(mean, longest) > 0 else None
 
 
 def measure_occupancy_gap(subject: Subject) -> float | None:

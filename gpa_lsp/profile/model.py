@@ -16,6 +16,15 @@ from gpa_lsp.errors import Problem
 Dim3 = tuple[int, int, int]
 MetricScalar = int | float | str
 
+MOST_MEASURED = 1e24
+"""Of what a profile says, in any unit: a counter holds 1.8e19, and no rate of today's machines comes near 1e24 a second."""
+
+LEAST_MEASURED = 1e-24
+"""Likewise of what is not zero."""
+
+_MOST_COUNTED = 1 << 53
+"""Of things: up to here a float tells one more from one less."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
@@ -300,12 +309,23 @@ class Launch:
         return self.demangled_name or self.plain_name or self.mangled_name
 
     def read_number(self, metric_name: str) -> float | None:
-        """The aggregate of a metric as a float; None when it was not collected, is text or is not finite."""
+        """The aggregate of a metric as a float; None when it was not collected, is text, or is nothing that can be measured.
+
+        What no counter can hold (not finite, or beyond :data:`MOST_MEASURED`) is damage, and so is a fraction no two counters have; nobody
+        who multiplies or divides two numbers of a profile has to fear an overflow.
+        """
         metric = self.metrics.get(metric_name)
         if metric is None or metric.value is None or isinstance(metric.value, str):
             return None
-        value = float(metric.value)
-        return value if np.isfinite(value) else None
+        size = abs(metric.value)
+        if size == 0:
+            return 0.0
+        return float(metric.value) if LEAST_MEASURED <= size <= MOST_MEASURED else None
+
+    def read_count(self, metric_name: str) -> int | None:
+        """The aggregate of a metric as a whole number; None when it has none, or one that counts nothing: negative, or of more than 53 bits."""
+        value = self.read_number(metric_name)
+        return round(value) if value is not None and 0 <= value <= _MOST_COUNTED else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -164,9 +164,9 @@ def _gather_launch(launch: Launch) -> LaunchReport:
         configuration=LaunchConfiguration(
             grid=launch.grid,
             block=launch.block,
-            registers_per_thread=_read_count(launch, "launch__registers_per_thread"),
-            shared_static_bytes=_read_count(launch, "launch__shared_mem_per_block_static"),
-            shared_dynamic_bytes=_read_count(launch, "launch__shared_mem_per_block_dynamic"),
+            registers_per_thread=launch.read_count("launch__registers_per_thread"),
+            shared_static_bytes=launch.read_count("launch__shared_mem_per_block_static"),
+            shared_dynamic_bytes=launch.read_count("launch__shared_mem_per_block_dynamic"),
         ),
         duration_ns=launch.read_number("gpu__time_duration.sum"),
         total_samples=total,
@@ -189,11 +189,6 @@ def _count_cycles(launch: Launch) -> float | None:
     if counted is not None or duration_ns is None or rate_hz is None:
         return counted
     return duration_ns * rate_hz / 1e9
-
-
-def _read_count(launch: Launch, metric_name: str) -> int | None:
-    value = launch.read_number(metric_name)
-    return None if value is None else round(value)
 
 
 def _describe_frame(frame: HostFrame) -> str:

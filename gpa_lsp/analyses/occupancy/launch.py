@@ -76,17 +76,17 @@ def read_amount(facts: KernelFacts, *names: str) -> float | None:
 def read_launch_shape(facts: KernelFacts, launch: Launch) -> LaunchShape:
     """What a launch asks for; registers, static shared memory and barriers by the code where the profile does not say."""
     function = facts.kernel.functions[0].function if facts.kernel.functions else None
-    dynamic = _count(launch, DYNAMIC_SHARED)
-    sm_count = _count(launch, "launch__sm_count") or facts.kernel.device.sm_count
-    cluster = _count(launch, "launch__cluster_size") or 1
+    dynamic = launch.read_count(DYNAMIC_SHARED)
+    sm_count = launch.read_count("launch__sm_count") or facts.kernel.device.sm_count
+    cluster = launch.read_count("launch__cluster_size") or 1
     return LaunchShape(
         block=_read_block(facts.architecture, function, launch, dynamic or 0),
         dynamic_bytes=dynamic,
-        carveout_bytes=_count(launch, "launch__shared_mem_config_size"),
+        carveout_bytes=launch.read_count("launch__shared_mem_config_size"),
         grid_blocks=max(0, launch.grid[0] * launch.grid[1] * launch.grid[2]),
         sm_count=sm_count if sm_count is not None and 0 < sm_count <= _MOST_SMS else None,
         cluster_blocks=cluster if cluster > 1 else None,
-        most_clusters=(_count(launch, "launch__cluster_max_active") or None) if cluster > 1 else None,
+        most_clusters=(launch.read_count("launch__cluster_max_active") or None) if cluster > 1 else None,
     )
 
 
@@ -94,9 +94,9 @@ def _read_block(
     architecture: Architecture | None, function: Function | None, launch: Launch, dynamic_bytes: int
 ) -> BlockShape | None:
     """None where registers or static shared memory are unknown, or make no sense."""
-    registers = _count(launch, "launch__registers_per_thread")
-    static = _count(launch, "launch__shared_mem_per_block_static")
-    barriers = _count(launch, "launch__barrier_count")
+    registers = launch.read_count("launch__registers_per_thread")
+    static = launch.read_count("launch__shared_mem_per_block_static")
+    barriers = launch.read_count("launch__barrier_count")
     if function is not None:
         registers = function.registers if registers is None else registers
         static = _read_static(architecture, function) if static is None else static
@@ -134,7 +134,7 @@ def find_launch_occupancy(architecture: Architecture, shape: LaunchShape, launch
     if shape.block is None:
         return None
     found = find_occupancy(architecture, shape.block, shape.carveout_bytes)
-    printed = _count(launch, "launch__occupancy_limit_shared_mem")
+    printed = launch.read_count("launch__occupancy_limit_shared_mem")
     if printed is None or found.limit_of(OccupancyLimit.SHARED_MEMORY) == printed:
         return found
     largest = find_occupancy(architecture, shape.block)
@@ -146,12 +146,6 @@ def _read_static(architecture: Architecture | None, function: Function) -> int:
     if architecture is None or architecture.compute_capability < _STATIC_INCLUDES_RESERVE:
         return function.shared_static_bytes
     return max(0, function.shared_static_bytes - architecture.occupancy.shared_reserved_per_block_bytes.value)
-
-
-def _count(launch: Launch, name: str) -> int | None:
-    """A whole number that is not negative; None where the metric is not that."""
-    value = launch.read_number(name)
-    return None if value is None or value < 0 else round(value)
 
 
 def _is_sensible(block: BlockShape, architecture: Architecture | None) -> bool:

@@ -16,6 +16,8 @@ from gpa_lsp.profile.ncu.session import find_device
 
 _DURATION_METRIC = "gpu__time_duration.sum"
 _NO_LAUNCH: Dim3 = (0, 0, 0)
+_MOST_BLOCKS = (1 << 31) - 1
+"""In any dimension of a grid."""
 
 
 def read_launch(
@@ -68,7 +70,9 @@ def read_launch(
 
 
 def _read_dim3(dim3: Any) -> Dim3:
-    return dim3.x, dim3.y, dim3.z
+    """Zeros, as of a failed launch, for what no GPU could be asked for."""
+    sizes = dim3.x, dim3.y, dim3.z
+    return sizes if max(sizes) <= _MOST_BLOCKS else _NO_LAUNCH
 
 
 def _read_function_addresses(metrics: LazyMetrics) -> tuple[int, ...]:

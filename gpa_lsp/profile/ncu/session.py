@@ -8,6 +8,9 @@ from gpa_lsp.profile.model import Device, MetricScalar
 from gpa_lsp.profile.ncu.metrics import LazyMetrics, read_scalar
 from gpa_lsp.profile.ncu.schema import read_text
 
+_MOST = (1 << 31) - 1
+"""Attributes are C integers; a count or a clock is never negative."""
+
 _PREFIX = "device__attribute_"
 _TOOL_PROVIDER = b"Nsight Compute Target"
 
@@ -59,7 +62,7 @@ def build_device(attributes: dict[str, MetricScalar], name: str | None) -> Devic
 
     def read(attribute: str) -> int | None:
         value = attributes.get(_PREFIX + attribute)
-        return int(value) if isinstance(value, int | float) and math.isfinite(value) else None
+        return int(value) if isinstance(value, int | float) and 0 <= value <= _MOST else None
 
     major, minor = read("compute_capability_major"), read("compute_capability_minor")
     shown_name = attributes.get(f"{_PREFIX}display_name")
@@ -67,7 +70,7 @@ def build_device(attributes: dict[str, MetricScalar], name: str | None) -> Devic
     return Device(
         name=name or (shown_name if isinstance(shown_name, str) and shown_name else None),
         compute_capability=(major, minor) if major is not None and minor is not None else None,
-        sm_count=read("multiprocessor_count"),
+        sm_count=read("multiprocessor_count") or None,
         sm_clock_hz=clock_khz * 1e3 if clock_khz else None,
         attributes=attributes,
     )
