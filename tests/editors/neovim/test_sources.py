@@ -1,5 +1,8 @@
 """What stands in a source file: problems, lenses, hints, hovers, heat."""
 
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
 import pytest
 
 from tests.editors.neovim.conftest import Lent, StartNeovim
@@ -134,3 +137,19 @@ def test_a_page_of_a_kernel_opens_below_from_its_lens(source: Neovim, workspace:
     neovim.command("GpaLsp report")
     neovim.wait_for_lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n'):find('normalise')")
     assert neovim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2, "the same window again"
+
+
+def test_the_report_is_shown_by_a_browser(source: Neovim) -> None:
+    """In place of a browser stands a function that keeps what it was to open."""
+    neovim = source
+    neovim.wait_for_text("relax · 186 µs")
+    neovim.lua("vim.ui.open = function(address) _G.opened_page = address; return nil, nil end")
+    neovim.command("GpaLsp page")
+    neovim.wait_for_lua("return _G.opened_page ~= nil")
+    page = Path(unquote(urlparse(neovim.lua("return _G.opened_page")).path)).read_text(encoding="utf-8")
+    assert "relax" in page
+    assert "normalise" in page
+    neovim.lua("_G.opened_page = nil")
+    neovim.command("GpaLsp page normalise")
+    neovim.wait_for_lua("return _G.opened_page ~= nil")
+    assert neovim.lua("return _G.opened_page").endswith("#k1")
