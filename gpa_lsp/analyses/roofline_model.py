@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from gpa_lsp.analyses.answers import Missing
 from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
 
+CLEARLY_NEARER = 1.1
+"""Times the nearness of the nearest roof: a roof and the unit behind it are counted differently, and differ by a few percent."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCount:
@@ -75,6 +78,34 @@ class Roof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BusyUnit:
+    """The unit of the GPU that the profiler saw busiest. It need not have a roof: a queue, a pipe or the data stage of L1 can be full at few bytes
+    and few operations.
+
+    Attributes:
+        name: for people, e.g. ``L1 wavefronts of loads and stores``.
+        is_memory: it is a part of the memory, and not of the arithmetic.
+        share_ratio: of its peak, averaged over the time.
+        ceiling_ratio: the share that the memory it belongs to sustains; 1 for a part of an SM.
+    """
+
+    name: str
+    is_memory: bool
+    share_ratio: float
+    ceiling_ratio: float = 1.0
+
+    @property
+    def nearness(self) -> float:
+        """Share of what the unit sustains; 1 is full."""
+        return self.share_ratio / self.ceiling_ratio if self.ceiling_ratio > 0 else 0.0
+
+    @property
+    def headroom(self) -> float:
+        """How many times faster a kernel that asks as much of the unit could run; at least 1."""
+        return max(1.0, 1 / self.nearness) if self.nearness > 0 else float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """A type of operation over a level of the memory: one mark on the chart.
 
@@ -131,6 +162,7 @@ class Roofline:
         dominant: the type with the largest share of its peak. Integers and special functions, which most kernels need on the side, only where
             they are near their peak, or hardly anything else was done. None when no operation was counted.
         missing: what could not be known.
+        busiest: the unit nearest to what it sustains; None when the profiler's throughputs were not collected.
     """
 
     launch_index: int | None
@@ -143,11 +175,27 @@ class Roofline:
     instruction_points: tuple[InstructionPoint, ...]
     dominant: OperationKind | None
     missing: tuple[Missing, ...] = ()
+    busiest: BusyUnit | None = None
 
     @property
     def binding(self) -> Roof | None:
         """The nearest roof; None when none is known."""
         return self.roofs[0] if self.roofs else None
+
+    @property
+    def tighter_unit(self) -> BusyUnit | None:
+        """The busiest unit where it is clearly nearer to its limit than the kernel is to any roof; None where the roofs tell it all."""
+        unit, binding = self.busiest, self.binding
+        if unit is None or unit.nearness <= 0:
+            return None
+        nearness = 0.0 if binding is None or binding.ceiling_ratio <= 0 else binding.share_ratio / binding.ceiling_ratio
+        return unit if unit.nearness >= CLEARLY_NEARER * nearness else None
+
+    @property
+    def headroom(self) -> float | None:
+        """How many times faster the same work could run: until the nearest roof, or until the busiest unit is full. None when neither is known."""
+        limits = (self.binding, self.tighter_unit)
+        return min((limit.headroom for limit in limits if limit is not None), default=None)
 
     @property
     def is_memory_bound(self) -> bool | None:

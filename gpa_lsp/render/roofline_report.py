@@ -86,7 +86,7 @@ def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], 
     yield text_line("Kernels", Style.HEADING)
     columns = (
         Column(title="time", align=Align.RIGHT),
-        Column(title="nearest roof", can_shrink=True),
+        Column(title="nearest limit", can_shrink=True),
         Column(title="of it", align=Align.RIGHT),
         Column(title="headroom", align=Align.RIGHT),
         Column(title="", is_optional=True),
@@ -95,7 +95,7 @@ def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], 
     rows = []
     for kernel in kernels:
         line = _find_line(kernel)
-        nearest = None if line is None else line.binding
+        nearest = None if line is None else line.tighter_unit or line.binding
         rows.append(
             (
                 (format_duration_ns(kernel.total_duration_ns or None), Style.PLAIN),
@@ -219,13 +219,13 @@ def _render_launches(roofline: KernelRoofline, width: int | None) -> Iterator[Li
     columns = (
         Column(title="launch", align=Align.RIGHT),
         Column(title="time", align=Align.RIGHT),
-        Column(title="nearest roof"),
+        Column(title="nearest limit"),
         Column(title="of it", align=Align.RIGHT),
         Column(title="headroom", align=Align.RIGHT),
     )
     rows = []
     for launch in roofline.launches[:_MOST_LAUNCHES]:
-        nearest = launch.binding
+        nearest = launch.tighter_unit or launch.binding
         cells = (
             format_count(launch.launch_index),
             format_duration_ns(launch.duration_s * 1e9),
@@ -244,7 +244,10 @@ def _render_movements(kernel: KernelReport, width: int | None) -> Iterator[Line]
     answers = () if kernel.analyses is None else kernel.analyses.answers
     movements = [movement for answer in answers for movement in answer.movements]
     if movements:
-        yield from (EMPTY_LINE, text_line("Where suggestions lead", Style.HEADING))
+        yield from (
+            EMPTY_LINE,
+            text_line("Where Starlight's suggestions would lead, by its own equations", Style.HEADING),
+        )
     for movement in movements:
         yield from hang((("  ", Style.PLAIN), (describe_movement(movement), Style.PLAIN)), width)
 

@@ -6,7 +6,7 @@ The first line says what the kernel comes closest to and what that makes of it; 
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.analyses.answers import Bar, Missing
-from gpa_lsp.analyses.roofline_model import KernelRoofline, Point, Roof, Roofline
+from gpa_lsp.analyses.roofline_model import BusyUnit, KernelRoofline, Point, Roof, Roofline
 from gpa_lsp.machine.model import ClockBasis, Machine, MemoryLevel
 from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
 from gpa_lsp.render.layout import ELLIPSIS, count_cells, cut
@@ -71,7 +71,9 @@ def name_bound(line: Roofline) -> str | None:
 
     Latency-bound only where a bandwidth and a peak or the issue rate were both measured: what is not known may be the limit.
     """
-    nearest = line.binding
+    nearest, unit = line.binding, line.tighter_unit
+    if unit is not None and unit.nearness >= LATENCY_BOUND_RATIO:
+        return _name_unit_bound(unit)
     if nearest is None:
         return None
     nearness = measure_nearness(nearest)
@@ -82,6 +84,12 @@ def name_bound(line: Roofline) -> str | None:
     sides = {roof.level is not None for roof in line.roofs}
     has_dram = any(roof.level is MemoryLevel.DRAM for roof in line.roofs)
     return "latency-bound" if nearness < LATENCY_BOUND_RATIO and sides == {True, False} and has_dram else None
+
+
+def _name_unit_bound(unit: BusyUnit) -> str | None:
+    if unit.nearness < NEAR_RATIO:
+        return None
+    return "memory-bound" if unit.is_memory else "compute-bound"
 
 
 def measure_nearness(roof: Roof) -> float:
@@ -139,14 +147,16 @@ def render_roofline_markdown(roofline: KernelRoofline) -> Iterator[str]:
 
 
 def _describe_nearest(line: Roofline) -> str:
-    nearest = line.roofs[0]
+    roof, unit = line.roofs[0], line.tighter_unit
+    nearest = roof if unit is None else unit
     text = f"{nearest.name} at {format_percent(nearest.share_ratio)}"
     if nearest.ceiling_ratio < 1:
         text += f" (about {format_whole_percent(nearest.ceiling_ratio)} can be sustained)"
     bound = name_bound(line)
     if bound is not None:
         text += f": {bound}"
-    others = [
+    others = [] if unit is None else [roof]
+    others += [
         roof
         for roof in line.roofs[1:]
         if (roof.kind is not None and roof.kind is line.dominant) or roof.level is MemoryLevel.DRAM
@@ -169,8 +179,8 @@ def _describe_place(machine: Machine, line: Roofline) -> str:
         if ridge is not None:
             side = "left" if point.intensity < ridge else "right"
             parts.append(f"{side} of the ridge point at {format_intensity(ridge, unit)}")
-    headroom = line.roofs[0].headroom
-    if headroom > 1:
+    headroom = line.headroom
+    if headroom is not None and headroom > 1:
         parts.append(f"headroom {format_speedup(headroom)}")
     else:
         parts.append("no headroom with the same work")

@@ -23,6 +23,9 @@ _MEMORY_MEASURES = (
 )
 """What a slice or channel did on average, and how busy the busiest one was."""
 
+IDLE_PERCENT = 10.0
+"""Where even the busiest slice or channel is used less than this, it does not matter which of them is."""
+
 BUSY_PERCENT = 60.0
 """A slice or channel that is busier than this is likely to make others wait. Ours."""
 
@@ -85,8 +88,9 @@ def describe_units(facts: KernelFacts, loads: tuple[UnitLoad, ...], elapsed_cycl
             )
     for metric, busiest in _MEMORY_MEASURES:
         load = find_unit(loads, metric)
-        if load is not None and load.excess >= UNEVEN:
-            yield _describe_memory(load, read_amount(facts, busiest))
+        percent = read_amount(facts, busiest)
+        if load is not None and load.excess >= UNEVEN and (percent is None or percent >= IDLE_PERCENT):
+            yield _describe_memory(load, percent)
 
 
 def describe_idle_ends(

@@ -6,13 +6,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind, select_kinds
+from gpa_lsp.analyses.decomposition.memory_words import LEVEL_REMEDIES
 from gpa_lsp.analyses.decomposition.queue_pressure import SHARED_KINDS, list_queue_use
 from gpa_lsp.analyses.decomposition.sample_scale import measure_sample_scale
 from gpa_lsp.analyses.decomposition.source_words import find_source_remedy
 from gpa_lsp.analyses.decomposition.stall_split import Source, StallSplit
-from gpa_lsp.analyses.decomposition.unit_use import PIPE_UNITS, QUEUE_UNITS, list_unit_use
+from gpa_lsp.analyses.decomposition.unit_use import MEMORY_UNITS, PIPE_UNITS, QUEUE_UNITS, list_unit_use
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.percent_words import say_percent
+from gpa_lsp.blame.categories import LONG_SCOREBOARD
 
 _CONFLICTS_RATIO = 0.1
 """Bank conflicts per wavefront that are worth a word. Source: DrGPU's threshold (Hao et al., ICPE 2023)."""
@@ -21,6 +23,8 @@ _SCATTERED = 2.0
 """Times the fewest lines per access from which scattered accesses are the thing to mend."""
 _DENSE = 1.1
 """Times the fewest passes up to which accesses are dense."""
+_FULL_RATIO = 0.7
+"""Of its peak, from which on loads queue for a level of the memory; the fullest DRAM of published reports has 0.74 to 0.96."""
 _FEW_FP64_LANES = 4
 _CACHE_LINE_BYTES = 128
 _WARP_THREADS = 32
@@ -62,6 +66,12 @@ def choose_remedy(facts: KernelFacts, split: StallSplit, leading: Source, kinds:
             return ACCESS_DENSER
     if split.reason == "drain" and _note_stores(facts, split, kinds) == STORES_ARE_DENSE:
         return STORE_AND_GO_ON
+    if split.reason == LONG_SCOREBOARD and leading.kind is InstructionKind.GLOBAL_LOAD:
+        busiest = next(iter(list_unit_use(facts, MEMORY_UNITS)), None)
+        if busiest is not None and busiest.ratio >= _FULL_RATIO:
+            return (
+                f"{LEVEL_REMEDIES[busiest.unit.level]}: loads that start earlier, or of more warps, only queue longer"
+            )
     return find_source_remedy(split.reason, leading.kind)
 
 

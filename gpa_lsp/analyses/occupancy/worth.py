@@ -146,10 +146,26 @@ def _find_target(
 
 
 def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
-    """Of the longest launch by the roofline, nearest first, or else what the counters say of DRAM; the issue roof is not among them."""
+    """Of the longest launch by the roofline, nearest first, or else what the counters say of DRAM; the issue roof is not among them.
+
+    A unit that is fuller than any roof comes first: behind it more warps only queue.
+    """
     placed = _find_placed(facts)
     if placed is not None:
-        return [
+        unit = placed.tighter_unit
+        busiest = (
+            [
+                _RoofUse(
+                    name=f"the peak of {unit.name}",
+                    share_ratio=unit.share_ratio,
+                    sustained_ratio=unit.ceiling_ratio,
+                    remedy="Asking less of it would.",
+                )
+            ]
+            if unit is not None
+            else []
+        )
+        return busiest + [
             _RoofUse(
                 name=f"the {roof.name}",
                 share_ratio=roof.share_ratio,

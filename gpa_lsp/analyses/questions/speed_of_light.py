@@ -6,7 +6,8 @@ from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Quantity, Tab
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.analyses.roofline.instructions import count_launch
-from gpa_lsp.analyses.roofline.throughput import MEMORY_THROUGHPUT, SM_THROUGHPUT, Basis, Breakdown, read_breakdown
+from gpa_lsp.analyses.roofline.throughput import Basis, Breakdown, read_breakdown
+from gpa_lsp.analyses.roofline.throughput_names import MEMORY_THROUGHPUT, SM_THROUGHPUT
 from gpa_lsp.analyses.roofline.totals import read_span
 from gpa_lsp.analyses.roofline.unit_names import describe_unit
 from gpa_lsp.machine.find import find_machine

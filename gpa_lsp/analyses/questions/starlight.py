@@ -65,15 +65,17 @@ def _summarise(decision: Decision, estimates: Sequence[LineEstimate], *, has_sam
 
 
 def _tell_verdict(decision: Decision) -> Finding:
-    return Finding(text=f"{decision.verdict[0].upper()}{decision.verdict[1:]}.")
+    return Finding(text=f"By Starlight's rule: {decision.verdict}.")
 
 
 def _tell_halvings(decision: Decision) -> list[Finding]:
     """The row of low intensity, which the tree turns to where the kernel is memory-bound."""
     if not decision.is_memory_bound:
         return []
+    # A kernel far below its roof gains nothing from a higher one, whatever the table says.
+    weight = Weight.PLAIN if decision.is_far else Weight.HIGH
     return [
-        Finding(text=f"{suggestion.title}: {outcome.words}.", weight=Weight.HIGH, remedy=suggestion.title)
+        Finding(text=f"{suggestion.title}: {outcome.words}.", weight=weight, remedy=suggestion.title)
         for suggestion, outcome in list_halvings(decision.position)
     ]
 

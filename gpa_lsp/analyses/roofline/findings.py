@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Finding, Weight
 from gpa_lsp.analyses.roofline.under_roofs import ISSUE
-from gpa_lsp.analyses.roofline_model import Point, Roof, Roofline
+from gpa_lsp.analyses.roofline_model import BusyUnit, Point, Roof, Roofline
 from gpa_lsp.machine.model import ClockBasis, Machine, MemoryLevel, OperationKind
 
 BOUND_RATIO = 0.8
@@ -12,6 +12,9 @@ BOUND_RATIO = 0.8
 
 LEANING_RATIO = 0.5
 """From this part on, a roof soon stops a kernel that gets faster."""
+
+NO_HEADROOM = 1.005
+"""Below this factor nothing is left."""
 
 SLOW_TYPE_FACTOR = 8
 """FP64 at less than an eighth of the FP32 rate: graphics GPUs have 1/32 or 1/64, computing GPUs 1/2."""
@@ -38,6 +41,11 @@ _ISSUE_REMEDY = (
     "Do more with each instruction: wider loads and stores, multiply-adds, packed halves, tensor cores, less address arithmetic and fewer "
     "branches (unrolling). The point rises with the work per instruction."
 )
+_UNIT_REMEDY = (
+    "Ask less often, and for more each time: accesses of whole sectors by neighbouring threads, wider ones, values kept in registers. Bytes are not "
+    "what there is too much of."
+)
+_PIPE_REMEDY = "Do less of what this unit does: hoist and simplify it, or spread the work over other pipes."
 _LATENCY_REMEDY = (
     "More in flight lifts the point: more warps (occupancy, a larger grid), more independent instructions per warp (unrolling, reordering), "
     "fewer waits at barriers. The stalls name the lines."
@@ -49,7 +57,13 @@ def describe_place(roofline: Roofline) -> str:
 
     Shares are of what the roof sustains in its best published kernels, where that is known to be less than its peak.
     """
-    binding = roofline.binding
+    binding, unit = roofline.binding, roofline.tighter_unit
+    if unit is not None:
+        verb = "Leans on" if unit.nearness >= LEANING_RATIO else "Below all roofs; the busiest unit is"
+        verb = "Bound by" if unit.nearness >= BOUND_RATIO else verb
+        return (
+            f"{verb} {unit.name}: {100 * unit.share_ratio:.3g} % of the peak, headroom {_write_factor(unit.headroom)}."
+        )
     if binding is None:
         return "No roof is known together with what the kernel makes of it."
     near, share = _near(binding), f"{100 * binding.share_ratio:.3g} %"
@@ -79,22 +93,25 @@ def _write_factor(factor: float) -> str:
 
 
 def _find_binding(roofline: Roofline) -> Iterator[Finding]:
-    binding = roofline.binding
+    binding, unit = roofline.binding, roofline.tighter_unit
+    if unit is not None and unit.nearness >= LEANING_RATIO:
+        yield _describe_unit(unit, binding)
+        return
     if binding is None:
         return
     near = _near(binding)
     if near < LEANING_RATIO:
         yield Finding(
-            text=f"No roof is near: the kernel is at {100 * near:.3g} % of what the nearest, {binding.name}, sustains, so that latency and too "
-            "little in flight hold it up.",
+            text=f"No roof is near: the kernel is at {100 * near:.3g} % of what the nearest, {binding.name}, sustains{_mention(unit)}, so that "
+            "latency and too little in flight hold it up.",
             weight=Weight.HIGH,
             remedy=_LATENCY_REMEDY,
         )
         return
     is_bound = near >= BOUND_RATIO
     text = (
-        f"{binding.name} is {100 * binding.share_ratio:.3g} % used{_describe_ceiling(binding)}: with the same work the kernel can run at most "
-        f"{_write_factor(binding.headroom)} as fast."
+        f"{binding.name} is {100 * binding.share_ratio:.3g} % used{_describe_ceiling(binding.ceiling_ratio)}: with the same work the kernel can run "
+        f"{_limit_speed(binding.headroom)}."
     )
     remedy = _choose_remedy(binding)
     yield Finding(
@@ -104,8 +121,41 @@ def _find_binding(roofline: Roofline) -> Iterator[Finding]:
     )
 
 
-def _describe_ceiling(roof: Roof) -> str:
-    return "" if roof.ceiling_ratio == 1 else f", of about {100 * roof.ceiling_ratio:.3g} % that can be sustained"
+def _mention(unit: BusyUnit | None) -> str:
+    return (
+        "" if unit is None else f" (and the busiest unit, {unit.name}, at {100 * unit.share_ratio:.3g} % of its peak)"
+    )
+
+
+def _describe_unit(unit: BusyUnit, binding: Roof | None) -> Finding:
+    """A kernel that is far from all roofs for what it moves and computes, and yet has filled a unit."""
+    roof = (
+        "" if binding is None else f" The nearest roof, {binding.name}, is only {100 * binding.share_ratio:.3g} % used."
+    )
+    text = (
+        f"{unit.name} {'are' if unit.name.endswith('s') else 'is'} at {100 * unit.share_ratio:.3g} % of the peak"
+        f"{_describe_ceiling(unit.ceiling_ratio)}: with the same work the kernel can run {_limit_speed(unit.headroom)}.{roof}"
+    )
+    is_bound = unit.nearness >= BOUND_RATIO
+    remedy = _UNIT_REMEDY if unit.is_memory else _PIPE_REMEDY
+    return Finding(
+        text=_capital(text),
+        weight=Weight.HIGH if is_bound else Weight.PLAIN,
+        remedy=remedy if is_bound else f"{remedy} Until then: {_LATENCY_REMEDY[0].lower()}{_LATENCY_REMEDY[1:]}",
+    )
+
+
+def _limit_speed(headroom: float) -> str:
+    """To follow ``can run``.
+
+    >>> _limit_speed(1.002), _limit_speed(1.27)
+    ('no faster', 'at most 1.27× as fast')
+    """
+    return "no faster" if headroom < NO_HEADROOM else f"at most {_write_factor(headroom)} as fast"
+
+
+def _describe_ceiling(ceiling_ratio: float) -> str:
+    return "" if ceiling_ratio == 1 else f", of about {100 * ceiling_ratio:.3g} % that can be sustained"
 
 
 def _capital(text: str) -> str:
@@ -131,9 +181,10 @@ def _find_side(roofline: Roofline) -> Iterator[Finding]:
             remedy="More operations per byte (locality, narrower types) raise what is attainable; faster arithmetic does not.",
         )
         return
+    is_near = point.achieved_ops_per_s >= LEANING_RATIO * point.attainable_ops_per_s
     yield Finding(
         text=f"{where}: right of the ridge point, where arithmetic is the lower roof, at {reached}.",
-        remedy="Fewer bytes of DRAM change nothing; more in flight, or fewer and cheaper operations, do.",
+        remedy=f"Fewer bytes of DRAM change nothing; {'fewer and cheaper operations do' if is_near else 'the arithmetic is not what limits either'}.",
     )
 
 
@@ -162,7 +213,9 @@ def _find_reuse(roofline: Roofline) -> Iterator[Finding]:
     for near, far in ((MemoryLevel.L1, MemoryLevel.L2), (MemoryLevel.L2, MemoryLevel.DRAM)):
         if near in traffic and far in traffic and traffic[near].is_exact and traffic[far].bytes > 0:
             factor = traffic[near].bytes / traffic[far].bytes
-            yield Finding(text=f"{near} moves {factor:.3g} bytes for each byte of {far}.")
+            yield Finding(
+                text=f"{near} moves {factor:.3g} {'byte' if f'{factor:.3g}' == '1' else 'bytes'} for each byte of {far}."
+            )
 
 
 def _find_clocks(machine: Machine) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """A roofline under other roofs than its own: measured ones, or those of another GPU. What was done stays as it was counted."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gpa_lsp.analyses.roofline.under_roofs import build_roofline
 from gpa_lsp.analyses.roofline.work import Work
@@ -20,15 +21,16 @@ def place_under(roofline: KernelRoofline, choose_machine: Callable[[Machine], Ma
         InputError: what ``choose_machine`` raises.
     """
     machine = choose_machine(roofline.machine)
+    is_same_gpu = machine.name == roofline.machine.name
     return KernelRoofline(
         machine=machine,
-        whole=None if roofline.whole is None else _place(roofline.whole, machine),
-        launches=tuple(_place(launch, machine) for launch in roofline.launches),
+        whole=None if roofline.whole is None else _place(roofline.whole, machine, is_same_gpu=is_same_gpu),
+        launches=tuple(_place(launch, machine, is_same_gpu=is_same_gpu) for launch in roofline.launches),
         left_out=roofline.left_out,
     )
 
 
-def _place(line: Roofline, machine: Machine) -> Roofline:
+def _place(line: Roofline, machine: Machine, *, is_same_gpu: bool) -> Roofline:
     work = Work(
         duration_s=line.duration_s,
         operations={count.kind: count for count in line.operations},
@@ -36,4 +38,6 @@ def _place(line: Roofline, machine: Machine) -> Roofline:
         warp_instructions=line.warp_instructions,
     )
     ceiling = next((roof.ceiling_ratio for roof in line.roofs if roof.level is MemoryLevel.DRAM), HBM_CEILING)
-    return build_roofline(line.launch_index, work, machine, ceiling)
+    placed = build_roofline(line.launch_index, work, machine, ceiling)
+    # A unit's share of its peak is that of the GPU it ran on.
+    return replace(placed, busiest=line.busiest) if is_same_gpu else placed

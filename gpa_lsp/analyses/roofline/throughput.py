@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from gpa_lsp.analyses.roofline.instructions import Executions
 from gpa_lsp.analyses.roofline.pipes import PipeUse, find_half_cycles, find_pipe_use
 from gpa_lsp.analyses.roofline.tensor_shapes import count_tensor_operations
+from gpa_lsp.analyses.roofline.throughput_names import ELAPSED_SHARE, list_members
 from gpa_lsp.analyses.roofline.totals import Span, read_count, read_total
 from gpa_lsp.analyses.roofline.traffic import SECTOR_BYTES, measure_traffic
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.machine.counters import count_l2_slices
 from gpa_lsp.machine.model import Machine, MemoryLevel
 from gpa_lsp.profile.model import Launch
-
-_SUFFIX = ".avg.pct_of_peak_sustained_elapsed"
 
 L1_FILL_SECTORS_PER_CYCLE = {(7, 0): 1, (8, 0): 2, (8, 6): 1, (8, 9): 1, (9, 0): 4, (12, 0): 1}
 """Sectors that an SM's L1 can take from L2 in a cycle. Found from the profiler's own percentages of published reports (all but 8.9, which has the SM
@@ -104,25 +103,19 @@ class Breakdown:
         return next((member for member in self.members if member.ratio is not None), None)
 
 
-SM_THROUGHPUT, MEMORY_THROUGHPUT = "sm__throughput", "gpu__compute_memory_throughput"
-
-
 def read_breakdown(metric: str, basis: Basis) -> Breakdown | None:
     """A throughput's members, with what can be recomputed.
 
     Args:
-        metric: :data:`SM_THROUGHPUT` or :data:`MEMORY_THROUGHPUT`.
+        metric: a throughput (:mod:`gpa_lsp.analyses.roofline.throughput_names`).
         basis: what shares are recomputed from.
 
     Returns:
         None when the report does not list the members.
     """
-    listed = basis.launch.metrics.get(f"breakdown:{metric}{_SUFFIX}")
-    if listed is None or not isinstance(listed.value, str):
+    names = list_members(basis.launch, metric)
+    if not names:
         return None
-    names = dict.fromkeys(
-        name.strip().removesuffix(_SUFFIX) for name in listed.value.split(",") if name.strip().endswith(_SUFFIX)
-    )
     members = [
         Member(metric=name, stored_ratio=read_share(basis.launch, name), own_ratio=recompute(name, basis))
         for name in names
@@ -136,7 +129,7 @@ def read_breakdown(metric: str, basis: Basis) -> Breakdown | None:
 
 def read_share(launch: Launch, metric: str) -> float | None:
     """The stored share of its peak of a unit, 0..1; None when it was not collected."""
-    percent = read_count(launch, f"{metric}{_SUFFIX}")
+    percent = read_count(launch, f"{metric}{ELAPSED_SHARE}")
     return None if percent is None else percent / 100
 
 

@@ -6,6 +6,7 @@ over every level of the memory; Ding and Williams, "An Instruction Roofline Mode
 
 from collections.abc import Iterable, Iterator
 
+from gpa_lsp.analyses.roofline.busy_units import find_busiest
 from gpa_lsp.analyses.roofline.traffic import TRANSACTION_BYTES
 from gpa_lsp.analyses.roofline.unknown import list_missing
 from gpa_lsp.analyses.roofline.work import Work
@@ -56,6 +57,7 @@ def build_roofline(launch_index: int | None, work: Work, machine: Machine, dram_
         instruction_points=tuple(_list_instruction_points(work, machine)),
         dominant=_find_dominant(work, roofs) or _find_most(work),
         missing=list_missing(work, machine),
+        busiest=find_busiest(work.busy_s, work.duration_s, dram_ceiling),
     )
 
 

@@ -26,6 +26,7 @@ UNIT_NAMES: dict[str, str] = {
     "sm__mio_pq_read_cycles_active": "MIO queue, reads",
     "sm__mio_pq_write_cycles_active": "MIO queue, writes",
     "sm__mio2rf_writeback_active": "results from memory units to registers",
+    "gpu__compute_memory_access_throughput_internal_activity": "memory accesses (a counter NVIDIA does not explain)",
     "idc__request_cycles_active": "indexed constants",
     "dram__cycles_active": "DRAM",
     "fbpa__dram_sectors": "DRAM sectors at the memory controller",

@@ -1,8 +1,9 @@
 """What a launch did, and what several did together: :class:`Work`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from gpa_lsp.analyses.roofline.busy_units import read_busy_units
 from gpa_lsp.analyses.roofline.instructions import Executions
 from gpa_lsp.analyses.roofline.operations import count_operations
 from gpa_lsp.analyses.roofline.totals import Span, read_count, read_total
@@ -24,12 +25,14 @@ class Work:
         operations: by type; types that are not known are missing.
         traffic: by level; levels that are not known are missing.
         warp_instructions: None when unknown.
+        busy_s: the profiler's name of a unit → its share of its peak times the time; units that are not known are missing.
     """
 
     duration_s: float
     operations: Mapping[OperationKind, OperationCount]
     traffic: Mapping[MemoryLevel, Traffic]
     warp_instructions: float | None
+    busy_s: Mapping[str, float] = field(default_factory=dict)
 
 
 def measure_work(launch: Launch, span: Span, executions: Executions | None, machine: Machine | None) -> Work:
@@ -46,6 +49,7 @@ def measure_work(launch: Launch, span: Span, executions: Executions | None, mach
         operations=count_operations(launch, span, executions),
         traffic=measure_traffic(launch, span, machine),
         warp_instructions=_count_warp_instructions(launch, span, executions),
+        busy_s={unit: share * span.duration_s for unit, share in read_busy_units(launch).items()},
     )
 
 
@@ -80,6 +84,11 @@ def sum_work(works: Sequence[Work]) -> Work | None:
             if all(level in work.traffic for work in works)
         },
         warp_instructions=sum(known) if len(known) == len(works) else None,
+        busy_s={
+            unit: sum(work.busy_s[unit] for work in works)
+            for unit in works[0].busy_s
+            if all(unit in work.busy_s for work in works)
+        },
     )
 
 

@@ -86,7 +86,7 @@ def build_items(rows: Sequence[PlacedRow], shown: Collection[str]) -> list[Kerne
 
 
 def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_shown: bool) -> KernelItem:
-    nearest = row.roofline.binding
+    nearest = row.roofline.tighter_unit or row.roofline.binding
     change = ""
     if before is not None and not row.is_before and is_drawable(_mean_time(before), _mean_time(row)):
         change = format_speedup(_mean_time(before) / _mean_time(row))
@@ -118,6 +118,7 @@ def _mean_time(row: PlacedRow) -> float:
 def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
     """What the page's script knows of a kernel or launch."""
     line = row.roofline
+    nearest = line.tighter_unit or line.binding
     first, second = describe_line(line, row.machine)
     return {
         "id": row.row_id,
@@ -129,9 +130,9 @@ def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
         "machine": machine,
         "time": format_duration_ns(line.duration_s * 1e9),
         "bound": name_bound(line) or "",
-        "nearest": "" if line.binding is None else line.binding.name,
-        "share": "" if line.binding is None else format_percent(line.binding.share_ratio),
-        "headroom": "" if line.binding is None else format_speedup(line.binding.headroom),
+        "nearest": "" if nearest is None else nearest.name,
+        "share": "" if nearest is None else format_percent(nearest.share_ratio),
+        "headroom": "" if nearest is None else format_speedup(nearest.headroom),
         "lines": [first, second],
         "bars": [
             [bar.label, _clamp(bar.ratio), _clamp_ceiling(bar.ceiling_ratio), format_percent(bar.ratio), bar.words]

@@ -11,16 +11,17 @@ import pytest
 
 from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.analyses.roofline.throughput import (
-    MEMORY_THROUGHPUT,
     RECOMPUTED,
-    SM_THROUGHPUT,
     read_breakdown,
     recompute,
 )
+from gpa_lsp.analyses.roofline.throughput_names import MEMORY_THROUGHPUT, SM_THROUGHPUT
 from gpa_lsp.analyses.roofline.under_roofs import ISSUE
-from gpa_lsp.analyses.roofline_model import Roofline
+from gpa_lsp.analyses.roofline_model import CLEARLY_NEARER, Roofline
 from gpa_lsp.machine.model import MemoryLevel, OperationKind
 from gpa_lsp.profile.model import Launch
+from gpa_lsp.render.roof_words import LATENCY_BOUND_RATIO
+from gpa_lsp.render.roofline_text import name_bound
 from tests.analyses.roofline.corpus import CORPUS, REPORTS, Measured, list_measured, read_kernels
 
 pytestmark = [
@@ -72,6 +73,24 @@ def test_every_share_that_can_be_recomputed_is_the_stored_one():
                 assert_close(ours, stored, f"{place}: {metric}")
                 compared[metric] += 1
     assert dict(compared) == EXPECTED
+
+
+def test_no_roofline_promises_more_than_the_profiler_s_busiest_unit_leaves():
+    """A unit of NVIDIA's at 86 % leaves no kernel with the same work more than 1 / 0.86 of its speed, wherever its roofs are."""
+    tight = 0
+    for name in REPORTS:
+        for kernel in read_kernels(name):
+            placed = place_kernel(kernel)
+            for line in () if placed is None else placed.launches:
+                launch = next(one for one in kernel.launches if one.index == line.launch_index)
+                shares = [read_stored(launch, metric) for metric in (SM_THROUGHPUT, MEMORY_THROUGHPUT)]
+                highest = max(share for share in shares if share is not None)
+                assert line.headroom is not None
+                # A roof counts as the unit behind it up to a tenth apart.
+                assert line.headroom <= CLEARLY_NEARER / highest, name
+                assert name_bound(line) != "latency-bound" or highest < LATENCY_BOUND_RATIO, name
+                tight += line.tighter_unit is not None and highest >= LATENCY_BOUND_RATIO
+    assert tight == 4
 
 
 @pytest.mark.parametrize("metric", [SM_THROUGHPUT, MEMORY_THROUGHPUT])

@@ -172,7 +172,7 @@ def test_an_integer_kernel_counts_integer_operations():
 def test_without_operations_the_nearest_roof_says_what_binds():
     roofline = make_roofline(ops_per_s=None, peaks={}, traffic={MemoryLevel.DRAM: (1.9 * T, 2 * T)})
     answer = ask(write_kernel(KERNEL), roofline)
-    assert "Memory-bound by the nearest roof; no operation was counted." in [one.text for one in answer.findings]
+    assert "By Starlight's rule: memory-bound by the nearest roof; no operation was counted." in [one.text for one in answer.findings]
     assert answer.movements == ()
     assert answer.tables[1].rows[0][4] == pytest.approx(2.0)  # Equation 3 needs no roof
 

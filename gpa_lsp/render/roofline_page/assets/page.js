@@ -169,7 +169,7 @@
         ["reached", true]], row.warp_points));
     if (row.amounts.length) tables.append(makeTable("Amounts", [["what", false], ["amount", true], ["from", false]], row.amounts));
     parts.push(tables);
-    for (const [title, texts] of [["Where suggestions lead", row.movements], ["Unknown", row.missing]]) {
+    for (const [title, texts] of [["Where Starlight's suggestions would lead", row.movements], ["Unknown", row.missing]]) {
       if (!texts.length) continue;
       parts.push(make("h3", {}, title), make("ul", {}, ...texts.map((text) => make("li", {}, text))));
     }

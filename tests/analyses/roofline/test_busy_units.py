@@ -1,0 +1,138 @@
+"""The busiest unit beside the roofs: a kernel can fill one at few bytes and few operations, and is then not waiting for latencies."""
+
+import pytest
+
+from gpa_lsp.analyses.answers import Weight
+from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.questions import occupancy
+from gpa_lsp.analyses.questions.roofline import ANALYSIS
+from gpa_lsp.analyses.roofline.busy_units import find_busiest, read_busy_units
+from gpa_lsp.analyses.roofline.other_roofs import place_under
+from gpa_lsp.analyses.roofline.place import place_kernel
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.machine.find import find_machine_by_name
+from gpa_lsp.machine.model import MemoryLevel
+from gpa_lsp.render.roofline_text import describe_line, name_bound
+from tests.analyses.roofline.launches import write_launch
+from tests.kernel.written import write_kernel
+
+SASS = "FFMA R1, R2, R3, R4  # - | selected=1 | x=1000000 thread_executions_true=32000000\nEXIT  # - | selected=1 | x=1000000"
+WAVEFRONTS, REQUESTS, LSU = "l1tex__data_pipe_lsu_wavefronts", "l1tex__lsuin_requests", "sm__inst_executed_pipe_lsu"
+ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
+
+
+def write_shares(**percent: float) -> dict[str, float | str]:
+    """Stored shares, listed as parts of the throughput they belong to."""
+    parts = {"sm__throughput": "sm__", "gpu__compute_memory_throughput": ("l1tex__", "lts__", "dram__")}
+    lists = {
+        f"breakdown:{throughput}{ELAPSED}": ", ".join(f"{name}{ELAPSED}" for name in percent if name.startswith(prefix))
+        for throughput, prefix in parts.items()
+    }
+    return {**lists, **{f"{name}{ELAPSED}": value for name, value in percent.items()}}
+
+
+def write(bytes_read: float = 6.4e6, **percent: float) -> Kernel:
+    """A kernel that uses a tenth of its DRAM bandwidth and an eighth of its FP32 peak."""
+    return write_kernel(
+        SASS,
+        compute_capability=(8, 0),
+        metrics={
+            "smsp__cycles_elapsed.avg.per_second": 1e9,
+            "dram__cycles_elapsed.avg.per_second": 1e9,
+            "dram__bytes.sum.peak_sustained": 64.0,
+            "dram__bytes_write.sum": 0.0,
+            "smsp__inst_executed.sum": 1e6,
+            "dram__bytes_read.sum": bytes_read,
+            "smsp__warps_active.avg.per_cycle_active": 6.0,
+            "smsp__issue_active.avg.per_cycle_active": 0.2,
+            **write_shares(**percent),
+        },
+    )
+
+
+def test_the_unit_nearest_to_what_it_sustains_is_the_busiest_and_the_memory_s_of_two_equal_ones():
+    shares = {LSU: 0.5, REQUESTS: 0.5, "lts__t_sectors": 0.5, "dram__cycles_active": 0.48}
+    found = find_busiest({name: share * 2 for name, share in shares.items()}, 2.0, 0.85)
+    assert found is not None
+    assert (found.name, found.is_memory, found.share_ratio, found.ceiling_ratio) == ("L2 sectors", True, 0.5, 0.85)
+    assert found.headroom == pytest.approx(0.85 / 0.5)
+    assert find_busiest({LSU: 0.5, REQUESTS: 0.485}, 1.0, 0.85).is_memory  # type: ignore[union-attr]  # 0.485 / 0.97 is 0.5 too
+    assert find_busiest({}, 1.0, 0.85) is None
+
+
+def test_only_listed_and_sensible_shares_are_read():
+    assert read_busy_units(write_launch(write_shares(**{LSU: 30.0, WAVEFRONTS: 85.0}))) == {LSU: 0.3, WAVEFRONTS: 0.85}
+    assert read_busy_units(write_launch({f"{LSU}{ELAPSED}": 30.0})) == {}
+    assert read_busy_units(write_launch(write_shares(**{LSU: 3e9}))) == {}
+
+
+def test_a_full_unit_is_told_where_all_roofs_are_far():
+    kernel = write(**{WAVEFRONTS: 87.3, LSU: 20.0})
+    placed = place_kernel(kernel)
+    assert placed is not None and placed.whole is not None
+    assert placed.whole.roofs[0].share_ratio < 0.15
+    assert placed.whole.headroom == pytest.approx(0.97 / 0.873)
+    answer = ANALYSIS.answer(build_facts(kernel, None, placed))
+    assert answer.summary == "Bound by L1 wavefronts of loads and stores: 87.3 % of the peak, headroom 1.11×."
+    first = answer.findings[0]
+    assert first.weight is Weight.HIGH
+    assert first.text == (
+        "L1 wavefronts of loads and stores are at 87.3 % of the peak, of about 97 % that can be sustained: with the same work the kernel can run at "
+        "most 1.11× as fast. The nearest roof, FP32 peak, is only 12.5 % used."
+    )
+    assert "atency" not in first.text + first.remedy
+    assert name_bound(placed.whole) == "memory-bound"
+    assert describe_line(placed.whole, placed.machine)[0].startswith(
+        "L1 wavefronts of loads and stores at 87.3 % (about 97 % can be sustained): memory-bound; FP32 peak 12 %"
+    )
+
+
+def test_more_warps_only_queue_for_a_full_unit():
+    kernel = write(**{WAVEFRONTS: 87.3})
+    findings = occupancy.ANALYSIS.answer(build_facts(kernel, None, place_kernel(kernel))).findings
+    assert findings[0].text == (
+        "More warps cannot help: 87 % of the peak of L1 wavefronts of loads and stores is used, and about 97 % can be sustained. Asking less of it "
+        "would."
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit", "percent", "bound"), [(LSU, 90.0, "compute-bound"), (LSU, 70.0, None), (LSU, 40.0, "latency-bound")]
+)
+def test_what_a_busy_unit_makes_of_a_kernel(unit, percent, bound):
+    placed = place_kernel(write(**{unit: percent}))
+    assert placed is not None and placed.whole is not None
+    assert name_bound(placed.whole) == bound
+
+
+def test_the_roof_is_named_where_the_unit_behind_it_is_hardly_nearer():
+    """58 of 64 bytes a cycle are 0.91 of the peak; the profiler's own counter has 0.92."""
+    placed = place_kernel(write(bytes_read=58e6, **{"dram__cycles_active": 92.0}))
+    assert placed is not None and placed.whole is not None
+    assert placed.whole.tighter_unit is None
+    assert placed.whole.binding is not None and placed.whole.binding.level is MemoryLevel.DRAM
+
+
+def test_a_unit_far_from_full_only_bounds_what_there_is_to_gain():
+    kernel = write(**{LSU: 40.0})
+    placed = place_kernel(kernel)
+    assert placed is not None and placed.whole is not None
+    assert placed.whole.headroom == pytest.approx(2.5)
+    answer = ANALYSIS.answer(build_facts(kernel, None, placed))
+    assert (
+        answer.summary
+        == "Below all roofs; the busiest unit is load and store instructions: 40 % of the peak, headroom 2.5×."
+    )
+    assert answer.findings[0].text == (
+        "No roof is near: the kernel is at 12.5 % of what the nearest, FP32 peak, sustains (and the busiest unit, load and store instructions, at "
+        "40 % of its peak), so that latency and too little in flight hold it up."
+    )
+
+
+def test_units_of_another_gpu_say_nothing():
+    placed = place_kernel(write(**{WAVEFRONTS: 87.3}))
+    assert placed is not None
+    machine = find_machine_by_name("A100 PCIe 40GB")
+    assert place_under(placed, lambda _: machine).whole.busiest is None  # type: ignore[union-attr]
+    same = place_under(placed, lambda own: own).whole
+    assert same is not None and same.busiest == placed.whole.busiest  # type: ignore[union-attr]
