@@ -36,7 +36,7 @@ def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
     """The answer to :mod:`gpa_lsp.analyses.questions.memory_latency`."""
     time = read_warp_time(facts)
     if time is None:
-        missing = lack("what warps wait for", "smsp__pcsamp_sample_count", section="WarpStateStats")
+        missing = lack("what warps wait for", section="SourceCounters")
         summary = "Unknown: neither stall samples nor warp states were collected."
         return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
     share = time.share_of(LONG_SCOREBOARD)

@@ -31,7 +31,7 @@ def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
     """The answer to :mod:`gpa_lsp.analyses.questions.stall_sources`."""
     total = facts.kernel.total_samples
     if total == 0:
-        missing = lack("where warps stall", "smsp__pcsamp_sample_count", section="SourceCounters")
+        missing = lack("where warps stall", section="SourceCounters")
         summary = "Unknown: no stall samples were taken."
         return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
     rows = view_rows(facts)

@@ -159,4 +159,4 @@ def _list_missing(facts: KernelFacts, tree: IssueTree) -> Iterator[Missing]:
         name = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
         yield lack("how the warps' time divides by hardware counters", name, section="WarpStateStats")
     if facts.kernel.total_samples == 0:
-        yield lack("which instructions stall", "smsp__pcsamp_sample_count", section="SourceCounters")
+        yield lack("which instructions stall", section="SourceCounters")

@@ -122,9 +122,7 @@ def _list_missing(
     if find_unit(loads, "sm__cycles_active.avg") is None:
         names = ("sm__cycles_active.avg", "sm__cycles_active.max", "sm__cycles_active.min")
         what = "how evenly the SMs were busy" if mean is not None else "how long the SMs were busy"
-        missing.append(
-            lack(what, *(names[1:] if mean is not None else names), section="WorkloadDistribution", needs_all=True)
-        )
+        missing.append(lack(what, *(names[1:] if mean is not None else names), needs_all=True))
     if mean is not None and read_amount(facts, *_ELAPSED) is None:
         missing.append(lack("the cycles of the launch", *_ELAPSED, section="SpeedOfLight"))
     return tuple(missing)

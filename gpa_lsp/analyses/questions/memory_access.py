@@ -154,7 +154,7 @@ def _list_missing(columns: AccessColumns, *, has_rates: bool) -> tuple[Missing, 
                 "hit rates",
                 "l1tex__t_sector_hit_rate.pct",
                 "lts__t_sector_hit_rate.pct",
-                section="MemoryWorkloadAnalysis_Tables",
+                section="MemoryWorkloadAnalysis",
             )
         )
     return tuple(missing)

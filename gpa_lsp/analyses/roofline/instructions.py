@@ -22,7 +22,7 @@ THREAD_TABLES = (
     "sass__thread_inst_executed_true_per_opcode_with_modifier_all",
     "sass__thread_inst_executed_true_per_opcode_with_modifier_selective",
 )
-"""Tables of opcodes with modifiers; ``true`` counts threads whose guard held. Section InstructionStats has them."""
+"""Tables of opcodes with modifiers; ``true`` counts threads whose guard held. They come with section SourceCounters."""
 
 WARP_COLUMN, THREAD_COLUMN = "inst_executed", "thread_inst_executed_true"
 """The same by instruction; section SourceCounters has them."""

@@ -9,7 +9,7 @@ from gpa_lsp.analyses.roofline.traffic import RECIPES
 from gpa_lsp.analyses.roofline.work import Work
 from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
 
-_MIX_SECTION = "InstructionStats"
+_MIX_SECTION = "SourceCounters"
 _COUNTED_SECTIONS = {
     OperationKind.FP64: "SpeedOfLight_RooflineChart",
     OperationKind.FP32: "SpeedOfLight_RooflineChart",
@@ -27,10 +27,13 @@ _WANTED = {
 }
 """The counters to ask for."""
 
+_LAST_OF_THESE_NAMES = (9, 0)
+"""Later GPUs count the bytes of DRAM under other names, and a name that a GPU lacks makes the profiler give up."""
+
 
 def list_missing(work: Work, machine: Machine) -> tuple[Missing, ...]:
     """Types and levels the machine has a roof for, or could have, and the work is unknown of; and roofs that are unknown."""
-    return (*_list_operations(work, machine), *_list_traffic(work), *_list_roofs(work, machine))
+    return (*_list_operations(work, machine), *_list_traffic(work, machine), *_list_roofs(work, machine))
 
 
 def _list_operations(work: Work, machine: Machine) -> Iterator[Missing]:
@@ -48,14 +51,16 @@ def _list_operations(work: Work, machine: Machine) -> Iterator[Missing]:
         )
 
 
-def _list_traffic(work: Work) -> Iterator[Missing]:
+def _list_traffic(work: Work, machine: Machine) -> Iterator[Missing]:
+    is_later = machine.compute_capability is not None and machine.compute_capability > _LAST_OF_THESE_NAMES
     for level, recipe in _WANTED.items():
         traffic = work.traffic.get(level)
+        counters = () if level is MemoryLevel.DRAM and is_later else recipe.counters
         if traffic is None or not traffic.is_exact:
             yield Missing(
                 what=f"bytes of {level}" if traffic is None else f"bytes of {level} as counted",
-                metrics=tuple(f"{counter}.sum" for counter in recipe.counters),
-                needs_all=len(recipe.counters) > 1,
+                metrics=tuple(f"{counter}.sum" for counter in counters),
+                needs_all=len(counters) > 1,
                 section=_MEMORY_SECTION,
             )
 
