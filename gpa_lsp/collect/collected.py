@@ -1,7 +1,7 @@
 """What the recipe asks Nsight Compute for, and what of it is read: the table ``recipe.toml``."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -9,6 +9,11 @@ from typing import Any
 
 Version = tuple[int, int]
 """Year and number of a release of Nsight Compute."""
+
+Capability = tuple[int, int]
+"""Compute capability."""
+
+_LAST_CAPABILITY: Capability = (99, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,27 +24,24 @@ class SometimesRead:
         metrics: their names.
         since: the first version; None where all do.
         until: the last version; None likewise.
-        capabilities: compute capabilities that have them; empty where ``other_capabilities`` or nothing decides.
-        other_capabilities: those that lack them.
+        capabilities: ranges of compute capabilities that have them, first and last; empty where all do.
     """
 
     metrics: tuple[str, ...]
     since: Version | None = None
     until: Version | None = None
-    capabilities: tuple[tuple[int, int], ...] = ()
-    other_capabilities: tuple[tuple[int, int], ...] = ()
+    capabilities: tuple[tuple[Capability, Capability], ...] = ()
 
-    def holds(self, version: Version, capability: tuple[int, int]) -> bool:
+    def holds(self, version: Version, capability: Capability) -> bool:
         """Whether a version brings them on a compute capability.
 
-        >>> SometimesRead(metrics=("a.sum",), since=(2024, 1), other_capabilities=((12, 0),)).holds((2025, 1), (9, 0))
+        >>> SometimesRead(metrics=("a.sum",), since=(2024, 1), capabilities=(((7, 0), (9, 0)),)).holds((2025, 1), (8, 6))
         True
         """
         return (
             (self.since is None or version >= self.since)
             and (self.until is None or version <= self.until)
-            and (not self.capabilities or capability in self.capabilities)
-            and capability not in self.other_capabilities
+            and (not self.capabilities or any(first <= capability <= last for first, last in self.capabilities))
         )
 
 
@@ -97,23 +99,24 @@ def _build_section(table: Mapping[str, Any]) -> CollectedSection:
         sometimes=tuple(
             SometimesRead(
                 metrics=tuple(one["reads"]),
-                since=_read_pair(one.get("since")),
-                until=_read_pair(one.get("until")),
-                capabilities=_read_pairs(one.get("on", ())),
-                other_capabilities=_read_pairs(one.get("not_on", ())),
+                since=_read_pair(one["since"]) if "since" in one else None,
+                until=_read_pair(one["until"]) if "until" in one else None,
+                capabilities=tuple(_read_range(text) for text in one.get("on", ())),
             )
             for one in table.get("sometimes", ())
         ),
     )
 
 
-def _read_pairs(texts: Iterable[str]) -> tuple[tuple[int, int], ...]:
-    return tuple(pair for pair in map(_read_pair, texts) if pair is not None)
+def _read_range(text: str) -> tuple[Capability, Capability]:
+    first, is_range, last = text.partition("-")
+    lowest = _read_pair(first)
+    if not is_range:
+        return lowest, lowest
+    return lowest, _read_pair(last) if last else _LAST_CAPABILITY
 
 
-def _read_pair(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
+def _read_pair(text: str) -> tuple[int, int]:
     major, minor = text.split(".")
     return int(major), int(minor)
 

@@ -55,7 +55,7 @@ class Recipe:
             ``_Z``; empty for all.
         launches: launches measured of each kernel and launch configuration, or of all kernels together when ``kernel`` names some; 0 for all.
         skipped_launches: matching launches passed over before the first one that is measured.
-        is_full: everything Nsight Compute knows of (``--set full``), which takes several times as long.
+        is_full: everything Nsight Compute knows of (``--set full``), which takes longer: series over time, links, rooflines.
         has_rooflines: rooflines per data type and level of memory.
         sections: more of them.
         metrics: more of them.

@@ -8,8 +8,8 @@ everything, what the recipe brings, and parts that differ from one attempt to th
 import ast
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from gpa_lsp.analyses.roofline.throughput import RECOMPUTED
 from gpa_lsp.arch.lookup import list_architectures
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.collect.collected import read_metrics, read_roofline_sections, read_sections
-from gpa_lsp.kernel.counters import read_counters
+from gpa_lsp.kernel.counters import COUNTERS, read_counters
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import Launch, Metric, MetricScalar
 from tests.kernel.written import write_kernel
@@ -60,11 +60,13 @@ class AskedMetrics(Mapping[str, Metric]):
     Args:
         given: those it has.
         answer: the value of one it has not; None where it has none at all.
+        listed: names that are found by looking through all of them, beside the given.
     """
 
-    def __init__(self, given: Mapping[str, Metric], answer: Answer) -> None:
+    def __init__(self, given: Mapping[str, Metric], answer: Answer, listed: Iterable[str] = ()) -> None:
         self._given = given
         self._answer = answer
+        self._listed = tuple(listed)
         self.asked: set[str] = set()
 
     def __getitem__(self, name: str) -> Metric:
@@ -77,10 +79,10 @@ class AskedMetrics(Mapping[str, Metric]):
         return Metric(name=name, value=value)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._given)
+        return iter((*self._given, *self._listed))
 
     def __len__(self) -> int:
-        return len(self._given)
+        return len(self._given) + len(self._listed)
 
 
 _TIME = ("gpu__time_duration.sum", "smsp__cycles_elapsed.avg.per_second")
@@ -115,18 +117,23 @@ def _answer_part(attempt: int, percent: int, *, by_counter: bool = False) -> Ans
     return answer
 
 
-def _answer_collected(capability: tuple[int, int], left_out: str = "") -> Answer:
-    """What the recipe brings with ``--roofline``, as far as it says so.
+def list_collected(capability: tuple[int, int], left_out: str = "", *, has_rooflines: bool = True) -> frozenset[str]:
+    """Metrics the recipe brings, as far as it says so.
 
     Args:
         capability: of the GPU.
         left_out: a section that was not collected; ``--metrics`` for the names beside them.
+        has_rooflines: with the sections of ``--roofline``.
     """
     brought = set() if left_out == _METRICS else set(read_metrics())
-    for section in (*read_sections(), *read_roofline_sections()):
+    for section in (*read_sections(), *(read_roofline_sections() if has_rooflines else ())):
         if section.name != left_out:
             brought |= {*section.reads}
             brought |= {name for one in section.sometimes if one.holds(_VERSION, capability) for name in one.metrics}
+    return frozenset(brought)
+
+
+def _answer_collected(brought: frozenset[str]) -> Answer:
     everything = _answer_part(0, 100)
     return lambda name: everything(name) if name in brought or name in _TIME else None
 
@@ -137,25 +144,42 @@ _LEFT_OUT = ("", _METRICS, *(section.name for section in (*read_sections(), *rea
 _CLOSELY_WATCHED = ((7, 0), (9, 0), (12, 0))
 
 
-def _list_answers(capability: tuple[int, int]) -> Iterator[Answer]:
-    yield from (_answer_nothing, _answer_time, _answer_part(0, 100), _answer_collected(capability))
+def list_answers(capability: tuple[int, int]) -> Iterator[Answer]:
+    """The ways in which launches on a compute capability answer."""
+    yield from (_answer_nothing, _answer_time, _answer_part(0, 100), _answer_collected(list_collected(capability)))
     if capability in _CLOSELY_WATCHED:
-        yield from (_answer_collected(capability, left_out) for left_out in _LEFT_OUT)
+        yield from (_answer_collected(list_collected(capability, left_out)) for left_out in _LEFT_OUT)
         yield from (_answer_part(attempt, percent) for percent in (10, 50, 90) for attempt in range(4))
         yield from (_answer_part(attempt, 75, by_counter=True) for attempt in range(8))
 
 
-def watch_kernel(kernel: Kernel, answer: Answer | None = None) -> tuple[frozenset[str], KernelAnalyses]:
+@dataclass(frozen=True)
+class Watched:
+    """A kernel that was judged.
+
+    Attributes:
+        capability: of its GPU.
+        asked: metrics that were asked for, without those that a launch itself lists as parts of a throughput.
+        analyses: what was said.
+    """
+
+    capability: tuple[int, int] | None
+    asked: frozenset[str]
+    analyses: KernelAnalyses
+
+
+def watch_kernel(kernel: Kernel, answer: Answer | None = None, listed: Iterable[str] = ()) -> Watched:
     """Judge a kernel as the package does.
 
     Args:
         kernel: joined.
         answer: gives the launches' metrics in place of their own; None leaves them as they are.
-
-    Returns:
-        The names of all metrics asked for, without those that a launch itself lists as parts of a throughput; and the answers of the analyses.
+        listed: names that are found by looking through the launches' metrics.
     """
-    watched = [_watch(launch, answer) for launch in kernel.launches]
+    watched = [
+        AskedMetrics(launch.metrics, _answer_nothing) if answer is None else AskedMetrics({}, answer, listed)
+        for launch in kernel.launches
+    ]
     launches = tuple(replace(launch, metrics=metrics) for launch, metrics in zip(kernel.launches, watched, strict=True))
     kernel = replace(kernel, launches=launches)
     for metrics in watched:
@@ -166,12 +190,9 @@ def watch_kernel(kernel: Kernel, answer: Answer | None = None) -> tuple[frozense
     assert analyses.problems == ()
     if blame is not None:
         advise_kernel(kernel, blame, roofline=roofline)
-    listed = {name for launch in kernel.launches for name in _list_parts(launch)}
-    return frozenset().union(*(metrics.asked for metrics in watched)) - listed, analyses
-
-
-def _watch(launch: Launch, answer: Answer | None) -> AskedMetrics:
-    return AskedMetrics(launch.metrics, _answer_nothing) if answer is None else AskedMetrics({}, answer)
+    parts = {name for launch in kernel.launches for name in _list_parts(launch)}
+    asked = frozenset().union(*(metrics.asked for metrics in watched)) - parts
+    return Watched(capability=kernel.device.compute_capability, asked=asked, analyses=analyses)
 
 
 def _list_parts(launch: Launch) -> Iterator[str]:
@@ -183,13 +204,21 @@ def _list_parts(launch: Launch) -> Iterator[str]:
 
 
 @cache
-def list_watched() -> tuple[tuple[frozenset[str], KernelAnalyses], ...]:
-    """What is asked for, and said, of a kernel on every architecture whose launch answers in every way."""
+def list_watched() -> tuple[Watched, ...]:
+    """A kernel on every architecture whose launch answers in every way."""
     return tuple(
         watch_kernel(write_kernel(TEXT, compute_capability=capability), answer)
         for capability in list_architectures()
-        for answer in _list_answers(capability)
+        for answer in list_answers(capability)
     )
+
+
+def watch_collected(capability: tuple[int, int], *, has_rooflines: bool) -> Watched:
+    """A kernel whose launch has what the recipe brings, counters by instruction included."""
+    brought = list_collected(capability, has_rooflines=has_rooflines)
+    counters = " ".join(f"{name}=3200" for name, metrics in COUNTERS.items() if metrics[0] in brought)
+    text = TEXT.replace("x=100", f"x=100 {counters}")
+    return watch_kernel(write_kernel(text, compute_capability=capability), _answer_collected(brought), brought)
 
 
 def find_texts(*, outside: str) -> Iterator[str]:

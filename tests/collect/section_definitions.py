@@ -13,6 +13,7 @@ from gpa_lsp.profile.read import read_profile
 
 _DEFINITION = 17
 _IDENTIFIER = 1
+_SET = 8
 _BREAKDOWN = "breakdown:"
 
 
@@ -45,6 +46,11 @@ class SectionedReport:
         """The sections whose definitions name a metric, or a throughput that it is part of."""
         names = {name, *(whole for whole, parts in self.parts.items() if name in parts)}
         return {section for section, definition in self.definitions.items() if names & _list_names(definition)}
+
+    def find_sets(self, section: str) -> set[str]:
+        """The sets (``--set``) that a section belongs to."""
+        fields = list_fields(self.definitions[section])
+        return {name.decode() for number, content in fields if number == _SET for _, name in list_fields(content)}
 
     def has(self, name: str) -> bool:
         """Whether the launch has a metric."""

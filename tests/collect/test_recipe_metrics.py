@@ -66,7 +66,7 @@ def find_unaccounted(names: Iterable[str]) -> set[str]:
 
 
 def find_asked() -> set[str]:
-    return {name for asked, _ in list_watched() for name in asked}
+    return {name for watched in list_watched() for name in watched.asked}
 
 
 def find_written() -> set[str]:
@@ -140,7 +140,7 @@ def test_everything_that_is_asked_of_real_launches_is_collected(corpus: Path) ->
     for path in sorted((corpus / "ncu").glob("*.ncu-rep")):
         kernels, _ = join_profile(read_profile(path))
         for kernel in kernels:
-            asked |= watch_kernel(kernel)[0]
+            asked |= watch_kernel(kernel).asked
     assert len(asked) > 300
     assert find_unaccounted(asked) == set()
 
@@ -171,6 +171,19 @@ def test_no_other_section_brings_it_alone(reports: list[SectionedReport]) -> Non
             is_named = any(section.name in found for found in naming)
             is_built_in = all(section.name in report.definitions for report in having)
             assert is_named or is_built_in, (section.name, name)
+
+
+@pytest.mark.corpus
+def test_the_full_set_has_every_section(reports: list[SectionedReport]) -> None:
+    """So that --full leaves out nothing that is collected without it."""
+    found = [
+        (section.name, "full" in report.find_sets(section.name))
+        for report in reports
+        for section in list_sections()
+        if section.name in report.definitions
+    ]
+    assert len(found) > 100
+    assert {name for name, is_full in found if not is_full} == set()
 
 
 @pytest.mark.corpus

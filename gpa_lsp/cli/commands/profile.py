@@ -72,9 +72,7 @@ def _add_selection_arguments(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--from-profiler-start", action="store_true", help="only between cudaProfilerStart and cudaProfilerStop"
     )
-    group.add_argument(
-        "--full", action="store_true", help="everything Nsight Compute can collect; takes several times as long"
-    )
+    group.add_argument("--full", action="store_true", help="everything Nsight Compute can collect; takes longer")
     group.add_argument("--roofline", action="store_true", help="also rooflines per data type and level of memory")
     group.add_argument("--section", metavar="NAME", action="append", default=[], help="one more section")
     group.add_argument("--metric", metavar="NAME", action="append", default=[], help="one more metric")
