@@ -80,7 +80,7 @@ def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: fl
                 text="Whether more warps would help is unknown: the profile has neither samples nor issue rates."
             ),
             needed_warps=None,
-            missing=(lack("the warps that hide the latency", *metrics, section="WarpStateStats", needs_all=True),),
+            missing=(lack("the warps that hide the latency", *metrics, section="SchedulerStats", needs_all=True),),
         )
     return _compare(resident_warps, most_warps, *target)
 
