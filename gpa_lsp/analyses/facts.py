@@ -48,11 +48,6 @@ class KernelFacts:
         found = (self.longest.read_number(name) for name in names)
         return next((value for value in found if value is not None), None)
 
-    def sum_metric(self, *names: str) -> float | None:
-        """The sum of aggregates of the longest launch; None when one of them was not collected."""
-        values = [self.metric(name) for name in names]
-        return None if None in values else float(sum(value for value in values if value is not None))
-
     def counter(self, name: str) -> npt.NDArray[np.int64] | None:
         """int64[n] of a per-instruction counter (:mod:`gpa_lsp.kernel.counters`), -1 where a row has none; None when not collected."""
         functions = self.kernel.functions

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from gpa_lsp.calibration.model import ArithmeticBenchmark, Skipped
 from gpa_lsp.machine.model import OperationKind
 
-KERNEL_NAME = "benchmark"
 WARP_THREADS = 32
 _CHAINS = 8
 _TENSOR_CHAINS = 4

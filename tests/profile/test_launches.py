@@ -18,6 +18,7 @@ from gpa_lsp.profile.model import (
 )
 from gpa_lsp.profile.ncu.rules import strip_markup
 from gpa_lsp.profile.ncu.schema import MESSAGES
+from gpa_lsp.profile.ncu.session import build_device
 from tests.profile.load_addresses import find_kernel_address, find_loaded_functions
 from tests.profile.report_builder import (
     BASE_ADDRESS,
@@ -104,6 +105,24 @@ def test_a_failed_kernel_says_so(read_bytes: Read) -> None:
     assert launches[1].grid == (0, 0, 0)
     assert launches[1].failure is not None
     assert "neither its grid nor its counters" in launches[1].failure
+
+
+def test_a_grid_that_no_gpu_takes_is_none(read_bytes: Read) -> None:
+    builder = ReportBuilder()
+    result = builder.make_result()
+    result.grid.x = 1 << 63
+    builder.add_result(result)
+    launch = read_bytes(builder.build()).launches[0]
+    assert launch.grid == (0, 0, 0)
+    assert launch.failure is not None
+
+
+def test_negative_attributes_are_none() -> None:
+    device = build_device(
+        {"device__attribute_multiprocessor_count": -4, "device__attribute_clock_rate": -1, "device__attribute_x": 1},
+        None,
+    )
+    assert (device.sm_count, device.sm_clock_hz) == (None, None)
 
 
 def test_several_launches_of_one_kernel_stay_apart(read_bytes: Read) -> None:

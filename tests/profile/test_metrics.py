@@ -87,6 +87,22 @@ def test_not_a_number_stays_what_it_is(read_bytes: Read) -> None:
     assert profile.launches[0].read_number("m") is None
 
 
+@pytest.mark.parametrize("value", [1e25, -1e300, float("inf"), 1e-25, 5e-324, "12"])
+def test_what_nothing_can_measure_is_no_number(read_bytes: Read, value: float | str) -> None:
+    builder = ReportBuilder()
+    launch = _read_metrics(read_bytes, builder, [builder.encode_metric("m", value)]).launches[0]
+    assert launch.read_number("m") is None
+    assert launch.read_count("m") is None
+
+
+@pytest.mark.parametrize(("value", "count"), [(0, 0), (41.6, 42), (1 << 53, 1 << 53), (1 << 54, None), (-1.0, None)])
+def test_a_count_is_whole_and_not_negative(read_bytes: Read, value: float, count: int | None) -> None:
+    builder = ReportBuilder()
+    launch = _read_metrics(read_bytes, builder, [builder.encode_metric("m", value)]).launches[0]
+    assert launch.read_number("m") == value
+    assert launch.read_count("m") == count
+
+
 def test_the_mapping_is_lazy_and_can_be_sent_to_another_process() -> None:
     builder = ReportBuilder()
     metrics = LazyMetrics({"m": builder.encode_metric("m", 5)})

@@ -40,9 +40,6 @@ _KINDS = (
     _Kind(name="L2: writes", sectors="lts__t_sectors_op_write.sum", rate="lts__t_sector_op_write_hit_rate.pct"),
 )
 
-HIT_RATE_METRICS = tuple(name for kind in _KINDS for name in (kind.sectors, kind.rate))
-"""Every metric this table reads."""
-
 
 def build_hit_rates(facts: KernelFacts) -> Table | None:
     """The table of the longest launch, with the kinds of access it made; None when no hit rate was collected.

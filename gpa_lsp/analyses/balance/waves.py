@@ -66,11 +66,6 @@ class Waves:
         return self.blocks / (-(-self.blocks // self.sm_count) * self.sm_count)
 
     @property
-    def last_wave_time_ratio(self) -> float:
-        """Part of the time in which only the last, partial wave runs, by waves; 0 when there is none."""
-        return 1 / self.rounds if self.last_blocks else 0.0
-
-    @property
     def idle_sms(self) -> int:
         """SMs that never get a block."""
         return max(0, self.sm_count - self.blocks)

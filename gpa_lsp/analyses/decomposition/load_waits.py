@@ -28,6 +28,9 @@ LOAD_KINDS = frozenset(
 )
 """Instructions whose results come through L1TEX."""
 
+_MOST_REQUESTS = 1 << 53
+"""More than counters can mean."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindWait:
@@ -131,7 +134,7 @@ def count_waits(facts: KernelFacts, loads: Sequence[LoadTraffic]) -> UseWaits | 
     """
     per_issue, issued = facts.metric(find_warp_state(LONG_SCOREBOARD).aggregate), facts.metric("smsp__inst_issued.sum")
     requests = sum(load.requests for load in loads)
-    if not per_issue or issued is None or requests < 1:
+    if not per_issue or issued is None or not 1 <= requests <= _MOST_REQUESTS:
         return None
     return UseWaits(
         row=np.array([-1], dtype=np.int64),

@@ -31,7 +31,6 @@ _KNOWN: dict[PipeUse, frozenset[tuple[int, int]]] = {
 
 _NOT_ON_ALU = {(7, 0): frozenset({"CS2R"}), **dict.fromkeys([(8, 0), (8, 6), (8, 9)], frozenset({"CS2R", "R2UR"}))}
 _NOT_ON_ALU[(9, 0)] = frozenset({"R2UR", "VIADD"})
-_FP32_OPCODES = frozenset({"FADD", "FADD32I", "FMUL", "FMUL32I", "FFMA", "FFMA32I"})
 _HALF_OPCODES = frozenset({"HADD2", "HADD2_32I", "HMUL2", "HMUL2_32I", "HFMA2", "HFMA2_32I"})
 _WIDE = frozenset({"WIDE", "HI"})
 _SPLIT_FMA = frozenset({(8, 6), (8, 9), (9, 0)})

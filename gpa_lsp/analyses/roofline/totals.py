@@ -4,7 +4,7 @@ The profiler stores the same counter as ``….sum``, ``….sum.per_second`` or `
 the roofline sections are stored per cycle only.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gpa_lsp.profile.model import Launch
@@ -119,11 +119,6 @@ def sum_totals(
         value += factor * total.value
         sources.append(total.source)
     return Total(value=value, source=words or " + ".join(sources))
-
-
-def first_known(readers: Iterable[Callable[[], Total | None]]) -> Total | None:
-    """The first total that can be read."""
-    return next((total for reader in readers if (total := reader()) is not None), None)
 
 
 def _read_forms(launch: Launch, span: Span, counter: str) -> Iterator[Total]:
