@@ -146,13 +146,22 @@ def _drop_repeated(paths: Iterable[Path]) -> list[Path]:
     return list(first.values())
 
 
+def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    """Files of these names in a folder and below it; what cannot be listed, or goes away meanwhile, is passed over."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            file = Path(parent, name)
+            if name.endswith(suffixes) and file.is_file():
+                yield file
+
+
 def _list_profiles(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
     suffixes = list_suffixes()
     for path in paths:
         if not path.is_dir():
             yield path
             continue
-        found = sorted(file for file in path.rglob("*") if file.name.endswith(suffixes) and file.is_file())
+        found = sorted(_walk(path, suffixes))
         if not found:
             message = "no profile in this folder"
             remedy = f"give a file, or a folder with files ending in {', '.join(suffixes)}"

@@ -40,6 +40,7 @@ _MOST_LAUNCHES = 10
 _SIDES = {True: "bandwidth", False: "peak", None: UNKNOWN}
 
 NOT_PLACED = "where it stands is unknown: the profile tells neither the machine nor the time of a launch"
+NOT_ANALYSED = "where it stands is unknown: this saved report has no analyses; give the profile itself"
 
 
 def render_rooflines(
@@ -121,7 +122,7 @@ def _render_kernel(
     roofline = None if kernel.analyses is None else kernel.analyses.roofline
     line = None if roofline is None else choose_roofline(roofline)
     if roofline is None or line is None:
-        yield from wrap(NOT_PLACED, width, style=Style.DIM)
+        yield from wrap(NOT_ANALYSED if kernel.analyses is None else NOT_PLACED, width, style=Style.DIM)
         return
     for text in describe_line(line, roofline.machine):
         if text:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
+from gpa_lsp.machine.find import find_machine_by_name
 from gpa_lsp.machine.model import OperationKind
 from gpa_lsp.report.store import write_report
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place
@@ -30,7 +31,7 @@ def test_text(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["roofline", saved]) == 0
     text = read(capsys)
     assert "DRAM bandwidth at 80.0 % (about 85 % can be sustained): memory-bound" in text
-    assert "where it stands is unknown" in text
+    assert "where it stands is unknown: this saved report has no analyses" in text
     assert main(["roofline", saved, "--kernel", "saxpy", "--view", "instructions"]) == 0
     assert "Warp instructions per transaction" in read(capsys)
 
@@ -59,6 +60,15 @@ def test_roofs_of_another_machine(saved: str, capsys: pytest.CaptureFixture[str]
     assert "roofs at boost clocks" in text
     assert "FP32 peak" in text
     assert "800 GB/s of 936 GB/s" in text
+
+
+def test_roofs_of_the_gpu_of_this_computer(
+    saved: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attached = find_machine_by_name("rtx 3090")
+    monkeypatch.setattr("gpa_lsp.machine.attached.find_attached_machine", lambda: attached)
+    assert main(["roofline", saved, "--machine", "here", "--kernel", "saxpy"]) == 0
+    assert "800 GB/s of 936 GB/s" in read(capsys)
 
 
 def test_measured_roofs(saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".html", ".svg", ".png")
 _DEFAULT_TOP = 10
+_HERE = "here"
+"""The name of the GPU of this computer, whatever it is."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +47,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--roofs", metavar="FILE", type=Path, help="measured roofs in place of theoretical ones, from gpa-lsp calibrate"
     )
     parser.add_argument(
-        "--machine", metavar="NAME", help="roofs of this GPU by name, at its boost clock, in place of the one it ran on"
+        "--machine",
+        metavar="NAME",
+        help=f"roofs of this GPU by name, or of this computer's with '{_HERE}', at its boost clock, in place of the one it ran on",
     )
     parser.add_argument(
         "--top",
@@ -121,7 +125,12 @@ def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine
     from gpa_lsp.machine.empirical import apply_roofs, read_roofs
     from gpa_lsp.machine.find import find_machine_by_name
 
-    other = None if arguments.machine is None else find_machine_by_name(arguments.machine)
+    if arguments.machine == _HERE:
+        from gpa_lsp.machine.attached import find_attached_machine
+
+        other = find_attached_machine()
+    else:
+        other = None if arguments.machine is None else find_machine_by_name(arguments.machine)
     measured = None if arguments.roofs is None else read_roofs(arguments.roofs)
 
     def choose(machine: "Machine") -> "Machine":

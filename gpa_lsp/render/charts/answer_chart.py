@@ -1,5 +1,6 @@
 """The charts and bars of the analyses' closed vocabulary as Vega-Lite specifications."""
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -100,7 +101,7 @@ def build_bars_chart(bars: Sequence[Bar], *, title: str = "", width: int | None 
         "type": "ordinal",
         "title": None,
         "axis": {
-            "labelExpr": f"{[bar.label for bar in bars]!r}[datum.value]" if bars else "''",
+            "labelExpr": f"{json.dumps([bar.label for bar in bars])}[datum.value]" if bars else "''",
             "ticks": False,
             "domain": False,
             "labelLimit": _LONGEST_LABEL,

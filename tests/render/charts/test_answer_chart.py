@@ -41,6 +41,14 @@ def test_numbers_that_are_none_are_left_out() -> None:
     assert [value["x"] for value in spec["data"]["values"]] == [1]
 
 
+def test_labels_of_bars_are_texts_whatever_they_hold() -> None:
+    hostile = ('it\'s "quoted"', "' + now() + '", "a\\", "</text><script>", "\U000e0001")
+    svg = draw_svg(build_bars_chart([Bar(label=label, ratio=0.5) for label in hostile]))
+    for words in ("it's", "now()", "a\\", "&lt;/text&gt;"):
+        assert words in svg
+    assert "<script" not in svg
+
+
 def test_several_series_have_a_legend() -> None:
     series = tuple(Series(label=label, xs=(1, 2), ys=(1, 2)) for label in ("read", "written"))
     svg = draw_svg(build_answer_chart(make_chart(ChartKind.BARS, series=series)))
