@@ -45,7 +45,11 @@ class SectionedReport:
     def find_sections(self, name: str) -> set[str]:
         """The sections whose definitions name a metric, or a throughput that it is part of."""
         names = {name, *(whole for whole, parts in self.parts.items() if name in parts)}
-        return {section for section, definition in self.definitions.items() if names & _list_names(definition)}
+        return {section for section, named in self._named.items() if names & named}
+
+    @cached_property
+    def _named(self) -> dict[str, set[str]]:
+        return {section: _list_names(definition) for section, definition in self.definitions.items()}
 
     def find_sets(self, section: str) -> set[str]:
         """The sets (``--set``) that a section belongs to."""
