@@ -123,14 +123,8 @@ def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine
     if arguments.machine is None and arguments.roofs is None:
         return None
     from gpa_lsp.machine.empirical import apply_roofs, read_roofs
-    from gpa_lsp.machine.find import find_machine_by_name
 
-    if arguments.machine == _HERE:
-        from gpa_lsp.machine.attached import find_attached_machine
-
-        other = find_attached_machine()
-    else:
-        other = None if arguments.machine is None else find_machine_by_name(arguments.machine)
+    other = None if arguments.machine is None else _find_machine(arguments.machine)
     measured = None if arguments.roofs is None else read_roofs(arguments.roofs)
 
     def choose(machine: "Machine") -> "Machine":
@@ -141,6 +135,13 @@ def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine
         return chosen if measured is None else apply_roofs(chosen, measured, any_device=True)
 
     return choose
+
+
+def _find_machine(name: str) -> "Machine":
+    from gpa_lsp.machine.attached import find_attached_machine
+    from gpa_lsp.machine.find import find_machine_by_name
+
+    return find_attached_machine() if name == _HERE else find_machine_by_name(name)
 
 
 def _put_under(report: "Report", choose_machine: "Callable[[Machine], Machine] | None") -> "Report":
