@@ -167,6 +167,17 @@ def test_rates_that_starlight_has_wrong() -> None:
         assert single / integer == over_integer, name
 
 
+def test_special_functions_are_one_operation_of_sixteen_lanes_an_sm() -> None:
+    """16 results per SM and cycle on every architecture; one each, unlike multiply-adds.
+
+    Source: NVIDIA, CUDA C++ Programming Guide, Throughput of Native Arithmetic Instructions, row of rcp, rsqrt, ex2, lg2, sin and cos.
+    """
+    for name in ("V100 SXM2", "T4", "A100 SXM4 40GB", "RTX 3090", "RTX 4090", "H100 SXM5", "RTX 5090"):
+        machine = find_machine_by_name(name)
+        peak = machine.find_peak(Kind.SPECIAL)
+        assert peak is not None and machine.sm_count is not None and peak.ops_per_cycle == 16 * machine.sm_count, name
+
+
 def test_tensor_peaks_of_hopper_and_later_hold_at_their_own_clock() -> None:
     machine = find_machine_by_name("H100 SXM5")
     half, double = machine.find_peak(Kind.TENSOR_FP16), machine.find_peak(Kind.TENSOR_FP64)

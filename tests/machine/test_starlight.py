@@ -52,3 +52,11 @@ def test_nothing_is_reckoned_without_a_clock() -> None:
     assert reckon_starlight_roofs(replace(machine, sm_count=None)) is None
     assert reckon_starlight_roofs(replace(machine, clocks=replace(machine.clocks, sm_hz=None))) is None
     assert reckon_starlight_roofs(replace(machine, peaks=())) is None
+
+
+def test_starlight_s_own_ratios_are_kept_as_published() -> None:
+    """Its code takes FP64 as a 32nd of FP32 and FP16 as twice of it, which is right on 7.5 only: 27,770.88 / 32 and × 2."""
+    roofs = reckon_starlight_roofs(find_machine_by_name("RTX A5000"))
+    assert roofs is not None
+    assert roofs.fp64_ops_per_s / GIGA == pytest.approx(867.84, abs=0.005)
+    assert roofs.fp16_ops_per_s / GIGA == pytest.approx(55_541.76, abs=0.005)

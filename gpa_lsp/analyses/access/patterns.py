@@ -34,7 +34,8 @@ REMEDIES = {
     Pattern.UNKNOWN: "Let neighbouring threads access neighbouring elements, from aligned addresses on.",
     Pattern.APART: (
         "Let the fastest index of the thread run along the fastest index of the array: exchange the two indices, keep the transposed array, "
-        "turn an array of structures into a structure of arrays, or bring the tile through shared memory with rows read by whole warps."
+        "turn an array of structures into a structure of arrays, or bring the tile through shared memory with rows read by whole warps. "
+        "Where a thread's own accesses lie side by side, one of up to 16 bytes in their place uses the whole sectors too."
     ),
     Pattern.STRIDE: (
         "Give neighbouring threads neighbouring elements: a structure of arrays instead of an array of structures, or one wide access "
@@ -59,9 +60,7 @@ LOCAL_REMEDY = (
     "Find out whether these are spilled registers or arrays that are indexed at run time. Against spills: more registers per thread (launch "
     "bounds, maxrregcount), less unrolling, shorter live ranges. For arrays: constant indices (full unrolling), or shared memory."
 )
-WIDTH_REMEDY = (
-    "Let a thread take several neighbouring elements in one access (float4, 128 bits): a quarter of the instructions."
-)
+WIDTH_REMEDY = "Let a thread take several neighbouring elements in one access (up to 16 bytes, such as float4): one instruction instead of several."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

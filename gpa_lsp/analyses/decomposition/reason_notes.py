@@ -44,7 +44,7 @@ REMOVE_CONFLICTS = (
 )
 ACCESS_DENSER = (
     "Let neighbouring threads access neighbouring addresses, so that an access needs fewer lines; "
-    "wider accesses help only after that"
+    "or, where the accesses of one thread lie side by side, let it make one wide access of them"
 )
 STORE_AND_GO_ON = "Each warp stores and leaves at once: let it work on several elements (a loop), so that other work goes on while its stores do"
 STORES_ARE_DENSE = "The stores are as dense as they can be."

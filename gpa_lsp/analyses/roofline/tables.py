@@ -104,7 +104,7 @@ def _build_operations(roofline: Roofline) -> Iterator[Table]:
             ),
             rows=tuple((count.kind.value, count.operations, _note(count.source, count.is_exact)) for count in counted),
             note="A multiply-add is two; threads whose guard was false do not count. Integers: one for each instruction that adds, shifts, compares "
-            "or combines bits, addresses included.",
+            "or combines bits, addresses included, and two for a multiply-add. Special functions are one each, and no part of the vendor's FLOP.",
         )
 
 
@@ -176,6 +176,12 @@ def _build_launches(kernel_roofline: KernelRoofline) -> Iterator[Table]:
     )
 
 
+_INTEGER_NOTE = (
+    " The INT32 peak is of multiply-adds, which are two operations each, as the vendor counts it; additions and logic in one pipe reach half of "
+    "it, which that pipe's own share shows."
+)
+
+
 def _build_peaks(machine: Machine) -> Iterator[Table]:
     for is_integer, unit in ((False, Quantity.FLOPS_PER_S), (True, Quantity.INTEGER_OPS_PER_S)):
         peaks = [peak for peak in machine.peaks if peak.kind.is_integer is is_integer]
@@ -184,7 +190,7 @@ def _build_peaks(machine: Machine) -> Iterator[Table]:
                 title=f"{'Integer' if is_integer else 'Floating-point'} peaks of {machine.name}",
                 columns=(
                     Column(name="Type"),
-                    Column(name="Per SM cycle", quantity=Quantity.NUMBER),
+                    Column(name="Of all SMs, per cycle", quantity=Quantity.NUMBER),
                     Column(name="Per second", quantity=unit),
                     Column(name="From"),
                     Column(name="Source"),
@@ -199,7 +205,7 @@ def _build_peaks(machine: Machine) -> Iterator[Table]:
                     )
                     for peak in peaks
                 ),
-                note=_describe_basis(machine.clocks),
+                note=_describe_basis(machine.clocks) + (_INTEGER_NOTE if is_integer else ""),
             )
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gpa_lsp.analyses.answers import Weight
 from gpa_lsp.analyses.decomposition.issue_tree import OTHER_REASONS, build_issue_tree
 from gpa_lsp.analyses.questions import top_down
+from gpa_lsp.profile.model import LEAST_MEASURED
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.analyses.decomposition.written_facts import name_state, write_facts
 
@@ -36,7 +37,7 @@ def check_sums(nodes):
 @settings(max_examples=40, deadline=None)
 @given(
     samples=st.dictionaries(st.sampled_from(STALLS), st.integers(min_value=1, max_value=10**5), min_size=1),
-    used=st.one_of(st.none(), st.floats(min_value=0, max_value=1)),
+    used=st.one_of(st.none(), st.just(0.0), st.floats(min_value=LEAST_MEASURED, max_value=1)),
 )
 def test_nodes_add_up(samples, used):
     notes = " ".join(f"{reason}={count}" for reason, count in samples.items())
