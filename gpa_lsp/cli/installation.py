@@ -17,6 +17,7 @@ from gpa_lsp.binary.tool_location import find_tool, name_override
 from gpa_lsp.collect.ncu_location import find_ncu
 from gpa_lsp.errors import MissingToolError
 from gpa_lsp.history.location import find_database
+from gpa_lsp.machine.roofs_file import find_roofs_folder
 
 _TIMEOUT_S = 10
 
@@ -29,6 +30,8 @@ _LIBRARIES = (
     ("rich", "colours and progress bars"),
     ("zstandard", "compressed Nsight Compute reports (.ncu-repz)"),
     ("pycxxfilt", "readable names of C++ functions"),
+    ("jinja2", "pages of HTML"),
+    ("vl-convert-python", "charts in pages, SVG and PNG"),
     ("tree-sitter", "hints that name the expressions of a source line"),
     ("tree-sitter-cuda", "the same for CUDA C++"),
     ("tree-sitter-python", "the same for Python"),
@@ -90,10 +93,11 @@ def inspect_installation() -> tuple[Component, ...]:
         _inspect_tool("nvdisasm", "instruction texts, def-use and control flow", "pip install nvidia-cuda-nvdisasm"),
         _inspect_tool("cuobjdump", "device code in compressed fat binaries", "pip install nvidia-cuda-cuobjdump"),
         _inspect_ncu(),
-        _inspect_package("cuda-python", "compiling and launching kernels from Python"),
-        _inspect_package("nvidia-cuda-nvrtc", "compiling CUDA C++ without a toolkit"),
+        _inspect_package("cuda-bindings", "asking a GPU of this machine for its roofs, and measuring them"),
+        _inspect_package("nvidia-cuda-nvrtc", "compiling the benchmarks of gpa-lsp calibrate"),
         _inspect_driver(),
         _inspect_architectures(),
+        _inspect_roofs(),
         _inspect_cache(),
         _inspect_history(),
     )
@@ -173,6 +177,13 @@ def _inspect_architectures() -> Component:
 
     known = ", ".join(f"{major}.{minor}" for major, minor in list_architectures())
     return _found("architecture tables", f"compute capability {known}", "latencies, limits and throughputs")
+
+
+def _inspect_roofs() -> Component:
+    folder = find_roofs_folder()
+    names = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
+    detail = f"{', '.join(names)} in {folder}" if names else f"{folder}, none yet (gpa-lsp calibrate)"
+    return _found("measured roofs", detail, "rooflines under what a GPU was measured to reach")
 
 
 def _inspect_cache() -> Component:

@@ -59,7 +59,8 @@ class FakeTerminal(io.StringIO):
 
 def test_every_command_is_in_the_catalogue() -> None:
     assert list(load_catalogue(commands, "COMMAND", Command)) == [
-        "advise", "allow", "check", "compare", "doctor", "history", "profile", "report", "sass", "serve",
+        "advise", "allow", "calibrate", "check", "compare", "doctor", "history", "profile", "report", "roofline", "sass",
+        "serve",
     ]  # fmt: skip
 
 
