@@ -95,6 +95,11 @@ class BusyUnit:
     ceiling_ratio: float = 1.0
 
     @property
+    def phrase(self) -> str:
+        """The name within a sentence."""
+        return self.name if self.name.startswith("the ") else f"the {self.name}"
+
+    @property
     def nearness(self) -> float:
         """Share of what the unit sustains; 1 is full."""
         return self.share_ratio / self.ceiling_ratio if self.ceiling_ratio > 0 else 0.0

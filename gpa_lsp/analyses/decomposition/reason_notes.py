@@ -69,9 +69,7 @@ def choose_remedy(facts: KernelFacts, split: StallSplit, leading: Source, kinds:
     if split.reason == LONG_SCOREBOARD and leading.kind is InstructionKind.GLOBAL_LOAD:
         busiest = next(iter(list_unit_use(facts, MEMORY_UNITS)), None)
         if busiest is not None and busiest.ratio >= _FULL_RATIO:
-            return (
-                f"{LEVEL_REMEDIES[busiest.unit.level]}: loads that start earlier, or of more warps, only queue longer"
-            )
+            return f"{LEVEL_REMEDIES[busiest.unit.level]}; loads that start earlier only queue longer"
     return find_source_remedy(split.reason, leading.kind)
 
 

@@ -156,7 +156,7 @@ def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
         busiest = (
             [
                 _RoofUse(
-                    name=f"the peak of {unit.name}",
+                    name=f"the peak of {unit.phrase}",
                     share_ratio=unit.share_ratio,
                     sustained_ratio=unit.ceiling_ratio,
                     remedy="Asking less of it would.",

@@ -61,9 +61,7 @@ def describe_place(roofline: Roofline) -> str:
     if unit is not None:
         verb = "Leans on" if unit.nearness >= LEANING_RATIO else "Below all roofs; the busiest unit is"
         verb = "Bound by" if unit.nearness >= BOUND_RATIO else verb
-        return (
-            f"{verb} {unit.name}: {100 * unit.share_ratio:.3g} % of the peak, headroom {_write_factor(unit.headroom)}."
-        )
+        return f"{verb} {unit.phrase}: {100 * unit.share_ratio:.3g} % of the peak, headroom {_write_factor(unit.headroom)}."
     if binding is None:
         return "No roof is known together with what the kernel makes of it."
     near, share = _near(binding), f"{100 * binding.share_ratio:.3g} %"
@@ -123,7 +121,7 @@ def _find_binding(roofline: Roofline) -> Iterator[Finding]:
 
 def _mention(unit: BusyUnit | None) -> str:
     return (
-        "" if unit is None else f" (and the busiest unit, {unit.name}, at {100 * unit.share_ratio:.3g} % of its peak)"
+        "" if unit is None else f" (and the busiest unit, {unit.phrase}, at {100 * unit.share_ratio:.3g} % of its peak)"
     )
 
 
