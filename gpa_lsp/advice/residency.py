@@ -97,7 +97,10 @@ def _measure_part(subject: Subject, metric: str) -> float | None:
 def measure_sm_idleness(subject: Subject) -> float | None:
     """The part of the longest SM's active time in which an SM was idle, on average; None when not collected."""
     mean, longest = subject.metric("sm__cycles_active.avg"), subject.metric("sm__cycles_active.max")
-    return max(0.0, 1 - mean / longest) if mean and longest and min(mean, longest) > 0 else None
+    if not mean or not longest or min(mean, longest) <= 0:
+        return None
+    idle = max(0.0, 1 - mean / longest)
+    return idle if idle < 1 else None
 
 
 def measure_occupancy_gap(subject: Subject) -> float | None:

@@ -14,7 +14,7 @@ from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import GpaError
+from gpa_lsp.errors import GpaError, MissingToolError
 from gpa_lsp.registry import load_catalogue
 
 _EXIT_INTERRUPTED = 130
@@ -47,11 +47,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(_DEBUG_VARIABLE):
             raise
+        missing = _find_missing_library(error)
+        if missing is not None:
+            terminal.complain(f"gpa-lsp: error: {missing}")
+            return EXIT_BAD_INPUT
         name = type(error).__name__
         terminal.complain(
             f"gpa-lsp: internal error: {name}: {error} (this is a fault of gpa-lsp; {_DEBUG_VARIABLE}=1 shows where)"
         )
         return _EXIT_CRASHED
+
+
+def _find_missing_library(error: Exception) -> MissingToolError | None:
+    """What to install where a library of others cannot be found; None for any other fault."""
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return None
+    library = error.name.partition(".")[0]
+    if library == "gpa_lsp":
+        return None
+    return MissingToolError(library, needed_for="this command", install="pip install gpa-lsp brings it")
 
 
 def _build_parser(found: dict[str, Command]) -> argparse.ArgumentParser:

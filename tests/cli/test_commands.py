@@ -237,6 +237,19 @@ def test_doctor_says_what_is_missing(
     assert "broken" in next(line for line in shown.splitlines() if line.startswith("cuobjdump"))
 
 
+@pytest.mark.parametrize(("name", "code"), [("jinja2.ext", 2), ("gpa_lsp.render.lost", 70)])
+def test_a_library_that_is_not_there_is_named(
+    name: str, code: int, smooth: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr("gpa_lsp.render.findings.find_findings", fail)
+    assert main(["check", smooth]) == code
+    said = capsys.readouterr().err
+    assert ("jinja2 is not installed: this command needs it; pip install gpa-lsp brings it" in said) == (code == 2)
+
+
 def test_an_unexpected_error_is_one_line(
     smooth: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
