@@ -66,6 +66,8 @@ def test_a_busy_slice_weighs_more_than_an_idle_one():
     (said,) = (finding for finding in ask(write(**busy)).findings if "slices" in finding.text)
     assert said.weight is Weight.HIGH
     assert "at 80 % of its peak" in said.text
+    idle = {**uneven, "lts__t_sectors.max.pct_of_peak_sustained_elapsed": 2.0}
+    assert not [finding for finding in ask(write(**idle)).findings if "slices" in finding.text]
 
 
 def test_a_mean_alone_bounds_how_long_sms_were_idle():

@@ -197,3 +197,14 @@ def test_queueing_is_set_down_to_the_busiest_unit(unit):
     assert f"at {unit.level} ({unit.name}, 90 % of its peak)" in answer.summary
     idle = write_loads(samples=90000, hit=1.0, metrics=[(unit.metric, 20.0)])
     assert NOT_BUSY_REMEDY in list_remedies(memory_latency.answer(idle))
+
+
+def test_loads_only_queue_at_a_full_level():
+    """At 40 % of the DRAM's peak starting loads earlier helps; at 83 % only fewer bytes do."""
+    kind = InstructionKind.GLOBAL_LOAD
+    busy = {"dram__cycles_active.avg.pct_of_peak_sustained_elapsed": 83.0}
+    (full,) = list_remedies(stall_sources.ANALYSIS.answer(write_facts(write_stall("long_scoreboard", kind), busy)))
+    assert full == f"{LEVEL_REMEDIES['DRAM']}; loads that start earlier only queue longer"
+    idle = dict.fromkeys(busy, 40.0)
+    (free,) = list_remedies(stall_sources.ANALYSIS.answer(write_facts(write_stall("long_scoreboard", kind), idle)))
+    assert free.startswith("Start loads earlier")

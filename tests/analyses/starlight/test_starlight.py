@@ -125,6 +125,17 @@ def test_memory_bound_means_smaller_values_first():
     assert {arrow.label for arrow in answer.movements} >= {"poor memory usage, k.cu:4", "compress the data"}
 
 
+def test_far_below_its_roof_a_kernel_needs_no_higher_one():
+    """0.2 of the 1.8 TFLOP/s attainable: half the bytes lift what is attainable, and not what is reached."""
+    far = make_roofline(
+        ops_per_s=0.2 * T, peaks={OperationKind.FP32: 10 * T}, traffic={MemoryLevel.DRAM: (0.2 / 0.9 * T, 2 * T)}
+    )
+    answer = ask(write_kernel(KERNEL), far)
+    (said,) = [finding for finding in answer.findings if finding.remedy == "Compress the data"]
+    assert said.weight is Weight.PLAIN
+    assert "the roof is 3.6 TFLOP/s instead of 1.8 TFLOP/s" in said.text
+
+
 LOW = {
     "sm__warps_active.avg.pct_of_peak_sustained_active": 20.0,
     "smsp__cycles_active.avg.pct_of_peak_sustained_elapsed": 95.0,
@@ -172,7 +183,9 @@ def test_an_integer_kernel_counts_integer_operations():
 def test_without_operations_the_nearest_roof_says_what_binds():
     roofline = make_roofline(ops_per_s=None, peaks={}, traffic={MemoryLevel.DRAM: (1.9 * T, 2 * T)})
     answer = ask(write_kernel(KERNEL), roofline)
-    assert "By Starlight's rule: memory-bound by the nearest roof; no operation was counted." in [one.text for one in answer.findings]
+    assert "By Starlight's rule: memory-bound by the nearest roof; no operation was counted." in [
+        one.text for one in answer.findings
+    ]
     assert answer.movements == ()
     assert answer.tables[1].rows[0][4] == pytest.approx(2.0)  # Equation 3 needs no roof
 
