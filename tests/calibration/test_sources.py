@@ -81,6 +81,17 @@ def test_loops_of_memory_hold_what_is_counted(capability: tuple[int, int]) -> No
 
 
 @needs_compiler
+@pytest.mark.parametrize("capability", [(7, 5), (8, 6), (8, 9), (12, 0)])
+def test_tensor_loops_accumulate_as_the_peaks_they_stand_for(capability: tuple[int, int]) -> None:
+    """FP32 sums are half as fast on GeForce boards: a roof measured with them would lie at half of FP16's own peak."""
+    found, _ = list_arithmetic_benchmarks(capability)
+    sources = {benchmark.kind: benchmark.source for benchmark in found}
+    for kind in {OperationKind.TENSOR_FP16, OperationKind.TENSOR_FP8} & set(sources):
+        assert ".f16 {" in sources[kind] and ".f32 {" not in sources[kind], kind
+    if OperationKind.TENSOR_BF16 in sources:
+        assert ".f32 {" in sources[OperationKind.TENSOR_BF16]  # it has no other form
+
+
 def test_a_source_that_does_not_compile_says_why() -> None:
     with pytest.raises(ToolError, match=r"benchmark\.cu"):
         compile_source('extern "C" __global__ void benchmark() { int x = ; }', (8, 0))
