@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from gpa_lsp.analyses.answers import Bar, Missing
 from gpa_lsp.analyses.roofline_model import BusyUnit, KernelRoofline, Point, Roof, Roofline
 from gpa_lsp.machine.model import ClockBasis, Machine, MemoryLevel
+from gpa_lsp.render.advice_markdown import escape_prose
 from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
 from gpa_lsp.render.layout import ELLIPSIS, count_cells, cut
 from gpa_lsp.render.numbers import (
@@ -123,21 +124,21 @@ def draw_bars(bars: Sequence[Bar], cells: int = BAR_CELLS, width: int | None = N
     >>> for line in draw_bars([Bar(label="DRAM", ratio=0.5, ceiling_ratio=0.75, words="0.5 of 1 TB/s")], 8): print(line)
     DRAM  ████  │   50.0 %  0.5 of 1 TB/s
     """
-    labels = [cut(bar.label, _LABEL_CELLS) for bar in bars]
+    labels = [cut(" ".join(bar.label.split()), _LABEL_CELLS) for bar in bars]
     widest = max((count_cells(label) for label in labels), default=0)
     for label, bar in zip(labels, bars, strict=True):
         padding = " " * (widest - count_cells(label))
         row = f"{label}{padding}  {draw_ceiling_bar(bar, cells)}  {format_percent(bar.ratio):>6}"
-        row += f"  {bar.words}" if bar.words else ""
+        row += f"  {' '.join(bar.words.split())}" if bar.words else ""
         yield row if width is None or count_cells(row) <= width else cut(row, max(width, len(ELLIPSIS)))
 
 
 def render_roofline_markdown(roofline: KernelRoofline) -> Iterator[str]:
     """Lines of Markdown for a hover: the two lines, then the bars in letters of one width.
 
-    Names in it are the analyses' own; the machine's, which comes from a profile, is not shown.
+    Names of units can be a profile's own, and all of it can be a saved report's: none of it becomes markup.
     """
-    first, second = describe_roofline(roofline)
+    first, second = map(escape_prose, describe_roofline(roofline))
     yield f"**Roofline**: {first}" + ("  " if second else "")
     if second:
         yield second

@@ -119,7 +119,7 @@ def embed_picture(svg: str, alternative: str) -> str:
     >>> embed_picture("<svg/>", "a [b]")
     '![a (b)](data:image/svg+xml;base64,PHN2Zy8+)'
     """
-    plain = alternative.translate(str.maketrans("[]\n\r\\", "()  /"))
+    plain = alternative.translate(str.maketrans("[]<>`\n\r\\", "()()'  /"))
     return f"![{plain}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
 
 

@@ -9,7 +9,7 @@ from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.features.text_document_hover import answer_hover
 from gpa_lsp.lsp.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.report.model import KernelReport
-from tests.analyses_samples import ANALYSES, ANSWER
+from tests.analyses_samples import ANALYSES, ANSWER, ROOFLINE
 from tests.lsp.sessions import Session
 from tests.lsp.views import SOURCE, make_profile
 from tests.report_builder import build_kernel
@@ -51,6 +51,21 @@ def hover(line: int, kernel: KernelReport = KERNEL, **abilities: bool) -> str:
     assert found is not None
     assert isinstance(found.contents, types.MarkupContent)
     return found.contents.value
+
+
+HOSTILE = "unit\n```\n<img src=x> [click](command:x) *loud*"
+
+
+def test_names_from_a_report_are_no_markup() -> None:
+    roofline = replace(ROOFLINE, roofs=(replace(ROOFLINE.roofs[0], name=HOSTILE),))
+    placed = replace(ANALYSES.roofline, whole=roofline, launches=(roofline,))
+    for images in (False, True):
+        text = hover(6, replace(KERNEL, analyses=replace(ANALYSES, roofline=placed)), images=images)
+        head, fence, bars = text.partition("```text")
+        assert fence
+        assert "\\<img src=x\\> \\[click\\](command:x) \\*loud\\*" in head
+        assert "[click](" not in head
+        assert "unit ``` <img" in bars.partition("\n```\n")[0]
 
 
 def test_two_lines_and_bars_for_every_client() -> None:
