@@ -101,7 +101,7 @@ def describe_missing(missing: Missing) -> str:
     >>> describe_missing(Missing(what="bytes from DRAM", metrics=("a.sum", "b.sum"), needs_all=True))
     'unknown: bytes from DRAM; add --metrics a.sum,b.sum'
     >>> describe_missing(Missing(what="bytes from DRAM", metrics=("a.sum", "b.sum"), section="Memory"))
-    'unknown: bytes from DRAM; add --metrics a.sum (or b.sum), or --section Memory'
+    'unknown: bytes from DRAM; add --metrics a.sum (or b.sum) or --section Memory'
     >>> describe_missing(Missing(what="the trip count", why="the code does not say"))
     'unknown: the trip count; the code does not say'
     """
@@ -115,7 +115,7 @@ def describe_missing(missing: Missing) -> str:
         ways.append(f"--section {missing.section}")
     parts = [f"unknown: {missing.what}"]
     if ways:
-        parts.append(f"add {', or '.join(ways)}")
+        parts.append(f"add {' or '.join(ways)}")  # no comma, which would be copied as part of a list of metrics
     if missing.why:
         parts.append(missing.why)
     return "; ".join(parts)

@@ -102,7 +102,7 @@ def test_report_of_one_kernel() -> None:
         "FP32 DRAM 1.50 FLOP/B 1.20 TFLOP/s 1.50 TFLOP/s 80.0 % bandwidth",
         "Roofs of Example GPU",
         "at the clocks it ran at: SMs 1.00 GHz, L2 1.00 GHz, DRAM 1.00 GHz (its own counters)",
-        "unknown: FP64 operations; add --metrics a.sum, or --section InstructionStats",
+        "unknown: FP64 operations; add --metrics a.sum or --section InstructionStats",
         "DRAM 1.00 TB/s a counter of the report",
     ):
         assert words in squeezed, words
