@@ -6,7 +6,8 @@ from dataclasses import replace
 from gpa_lsp.analyses.roofline.under_roofs import build_roofline
 from gpa_lsp.analyses.roofline.work import Work
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roofline
-from gpa_lsp.machine.ceilings import HBM_CEILING
+from gpa_lsp.machine.build import TRANSFERS_PER_CLOCK
+from gpa_lsp.machine.ceilings import HBM_CEILING, find_dram_ceiling
 from gpa_lsp.machine.model import Machine, MemoryLevel
 
 
@@ -37,7 +38,17 @@ def _place(line: Roofline, machine: Machine, *, is_same_gpu: bool) -> Roofline:
         traffic={traffic.level: traffic for traffic in line.traffic},
         warp_instructions=line.warp_instructions,
     )
-    ceiling = next((roof.ceiling_ratio for roof in line.roofs if roof.level is MemoryLevel.DRAM), HBM_CEILING)
+    ceiling = _find_dram_ceiling(line, machine, is_same_gpu=is_same_gpu)
     placed = build_roofline(line.launch_index, work, machine, ceiling)
     # A unit's share of its peak is that of the GPU it ran on.
     return replace(placed, busiest=line.busiest) if is_same_gpu else placed
+
+
+def _find_dram_ceiling(line: Roofline, machine: Machine, *, is_same_gpu: bool) -> float:
+    """What was taken for the GPU itself; for another one by the width of its memory bus, which the bytes of a memory clock tell."""
+    if is_same_gpu:
+        return next((roof.ceiling_ratio for roof in line.roofs if roof.level is MemoryLevel.DRAM), HBM_CEILING)
+    dram = machine.find_bandwidth(MemoryLevel.DRAM)
+    if dram is None or dram.bytes_per_cycle is None:
+        return HBM_CEILING
+    return find_dram_ceiling(dram.bytes_per_cycle * 8 / TRANSFERS_PER_CLOCK)

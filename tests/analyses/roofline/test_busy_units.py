@@ -136,3 +136,13 @@ def test_units_of_another_gpu_say_nothing():
     assert place_under(placed, lambda _: machine).whole.busiest is None  # type: ignore[union-attr]
     same = place_under(placed, lambda own: own).whole
     assert same is not None and same.busiest == placed.whole.busiest  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("name", "ceiling"), [("RTX 5090", 0.95), ("T4", 0.95), ("H200", 0.85), ("V100 SXM2", 0.85)])
+def test_another_gpu_sustains_what_its_own_kind_of_memory_does(name, ceiling):
+    """The kernel is one of an A100, whose stacked memory sustains 0.85; graphics memory does 0.95."""
+    placed = place_kernel(write())
+    assert placed is not None
+    line = place_under(placed, lambda _: find_machine_by_name(name)).whole
+    assert line is not None
+    assert [roof.ceiling_ratio for roof in line.roofs if roof.level is MemoryLevel.DRAM] == [ceiling]
