@@ -25,6 +25,8 @@ class Quantity(StrEnum):
     BYTES_PER_S = "bytes/s"
     FLOPS_PER_S = "FLOP/s"
     INTEGER_OPS_PER_S = "IOP/s"
+    OPS_PER_S = "OP/s"
+    """Of special functions."""
     INSTRUCTIONS_PER_S = "warp instructions/s"
     OPS_PER_BYTE = "operations/byte"
     CYCLES = "cycles"

@@ -32,6 +32,13 @@ class OperationKind(StrEnum):
         return self in (OperationKind.INT32, OperationKind.TENSOR_INT8)
 
     @property
+    def operation(self) -> str:
+        """What one operation is called: ``FLOP``, ``IOP``, or ``OP`` for special functions, which nobody counts among floating-point ones."""
+        if self is OperationKind.SPECIAL:
+            return "OP"
+        return "IOP" if self.is_integer else "FLOP"
+
+    @property
     def is_tensor(self) -> bool:
         """Done by the tensor cores, dense."""
         return self.name.startswith("TENSOR_")

@@ -147,7 +147,7 @@ def describe_chart(chart: Chart) -> str:
 
 def describe_movement(movement: Movement) -> str:
     """How a point would move on the roofline chart."""
-    unit = "IOP/B" if movement.kind.is_integer else "FLOP/B"
+    unit = f"{movement.kind.operation}/B"
     start, end = (
         f"{format_operations_per_s(rate, movement.kind)} at {format_intensity(intensity, unit)}"
         for rate, intensity in (

@@ -198,10 +198,10 @@ def format_integer_ops_per_s(rate: float | None) -> str:
 def format_operations_per_s(rate: float | None, kind: OperationKind) -> str:
     """Operations per second in the unit of their type.
 
-    >>> format_operations_per_s(16e12, OperationKind.INT32), format_operations_per_s(32e12, OperationKind.FP32)
-    ('16.0 TIOP/s', '32.0 TFLOP/s')
+    >>> [format_operations_per_s(16e12, kind) for kind in (OperationKind.INT32, OperationKind.FP32, OperationKind.SPECIAL)]
+    ['16.0 TIOP/s', '16.0 TFLOP/s', '16.0 TOP/s']
     """
-    return format_integer_ops_per_s(rate) if kind.is_integer else format_flops_per_s(rate)
+    return _format_si(rate, f"{kind.operation}/s")
 
 
 def format_transactions_per_s(rate: float | None) -> str:
@@ -323,6 +323,7 @@ _FORMATS: dict[Quantity, Callable[[float], str]] = {
     Quantity.BYTES_PER_S: format_bytes_per_s,
     Quantity.FLOPS_PER_S: format_flops_per_s,
     Quantity.INTEGER_OPS_PER_S: format_integer_ops_per_s,
+    Quantity.OPS_PER_S: lambda value: _format_si(value, "OP/s"),
     Quantity.INSTRUCTIONS_PER_S: format_instructions_per_s,
     Quantity.OPS_PER_BYTE: lambda value: format_intensity(value, "op/B"),
     Quantity.CYCLES: lambda value: f"{_format_plain(value)} cycles",

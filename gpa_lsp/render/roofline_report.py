@@ -155,7 +155,7 @@ def _describe_change(before: Roofline, now: Roofline) -> str:
         return "before: no point to compare with"
     rate = format_change(point.achieved_ops_per_s / old.achieved_ops_per_s - 1)
     intensity = format_change(point.intensity / old.intensity - 1)
-    unit = "IOP/B" if point.kind.is_integer else "FLOP/B"
+    unit = f"{point.kind.operation}/B"
     return (
         f"before: {format_operations_per_s(old.achieved_ops_per_s, old.kind)} at {format_intensity(old.intensity, unit)} "
         f"of {old.level}; since then {rate} rate, {intensity} intensity"
@@ -174,7 +174,7 @@ def _render_points(line: Roofline, width: int | None) -> Iterator[Line]:
     )
     rows = []
     for point in line.points:
-        unit = "IOP/B" if point.kind.is_integer else "FLOP/B"
+        unit = f"{point.kind.operation}/B"
         reached = point.attainable_ops_per_s and point.achieved_ops_per_s / point.attainable_ops_per_s
         style = Style.PLAIN if point.kind is line.dominant else Style.DIM
         cells = (

@@ -171,7 +171,7 @@ def _describe_place(machine: Machine, line: Roofline) -> str:
     parts = []
     point = find_main_point(line)
     if point is not None:
-        unit = "IOP/B" if point.kind.is_integer else "FLOP/B"
+        unit = f"{point.kind.operation}/B"
         parts.append(
             f"{point.kind} {format_operations_per_s(point.achieved_ops_per_s, point.kind)} "
             f"at {format_intensity(point.intensity, unit)} of {point.level}"

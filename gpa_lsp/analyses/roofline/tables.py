@@ -54,16 +54,21 @@ def list_tables(kernel_roofline: KernelRoofline, shown: Roofline) -> tuple[Table
     )
 
 
+_UNITS = {
+    "FLOP": ("floating-point operations", Quantity.FLOPS_PER_S),
+    "IOP": ("integer operations", Quantity.INTEGER_OPS_PER_S),
+    "OP": ("special functions", Quantity.OPS_PER_S),
+}
+"""By what one operation is called."""
+
+
 def _build_points(roofline: Roofline) -> Iterator[Table]:
-    """Integer operations stand in a table of their own: their unit is another."""
-    for is_integer, title, unit in (
-        (False, "Points: floating-point operations", Quantity.FLOPS_PER_S),
-        (True, "Points: integer operations", Quantity.INTEGER_OPS_PER_S),
-    ):
-        points = [point for point in roofline.points if point.kind.is_integer is is_integer]
+    """Operations that are counted in another unit stand in a table of their own."""
+    for operation, (words, unit) in _UNITS.items():
+        points = [point for point in roofline.points if point.kind.operation == operation]
         if points:
             yield Table(
-                title=title,
+                title=f"Points: {words}",
                 columns=(
                     Column(name="Operations"),
                     Column(name="Over"),
@@ -183,11 +188,11 @@ _INTEGER_NOTE = (
 
 
 def _build_peaks(machine: Machine) -> Iterator[Table]:
-    for is_integer, unit in ((False, Quantity.FLOPS_PER_S), (True, Quantity.INTEGER_OPS_PER_S)):
-        peaks = [peak for peak in machine.peaks if peak.kind.is_integer is is_integer]
+    for operation, (words, unit) in _UNITS.items():
+        peaks = [peak for peak in machine.peaks if peak.kind.operation == operation]
         if peaks:
             yield Table(
-                title=f"{'Integer' if is_integer else 'Floating-point'} peaks of {machine.name}",
+                title=f"Peaks of {machine.name}: {words}",
                 columns=(
                     Column(name="Type"),
                     Column(name="Of all SMs, per cycle", quantity=Quantity.NUMBER),
@@ -205,7 +210,7 @@ def _build_peaks(machine: Machine) -> Iterator[Table]:
                     )
                     for peak in peaks
                 ),
-                note=_describe_basis(machine.clocks) + (_INTEGER_NOTE if is_integer else ""),
+                note=_describe_basis(machine.clocks) + (_INTEGER_NOTE if operation == "IOP" else ""),
             )
 
 

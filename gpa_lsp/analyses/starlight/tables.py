@@ -159,8 +159,7 @@ def list_halvings(position: Position | None) -> Iterator[tuple[Suggestion, Outco
 
 def name_rate(position: Position | None) -> Quantity:
     """What a rate of operations of this kernel is."""
-    is_integer = position is not None and position.kind.is_integer
-    return Quantity.INTEGER_OPS_PER_S if is_integer else Quantity.FLOPS_PER_S
+    return Quantity.FLOPS_PER_S if position is None else Quantity(f"{position.kind.operation}/s")
 
 
 def _describe_movement(suggestion: Suggestion, hottest: LineEstimate | None, decision: Decision) -> str:

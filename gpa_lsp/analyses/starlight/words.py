@@ -15,7 +15,7 @@ def say_rate(rate_per_s: float, kind: OperationKind) -> str:
     >>> say_rate(1.2345e12, OperationKind.FP32), say_rate(8e8, OperationKind.INT32), say_rate(0, OperationKind.FP64)
     ('1.23 TFLOP/s', '800 MIOP/s', '0 FLOP/s')
     """
-    unit = "IOP/s" if kind.is_integer else "FLOP/s"
+    unit = f"{kind.operation}/s"
     size, prefix = next(((size, prefix) for size, prefix in _PREFIXES if abs(rate_per_s) >= size), (1.0, ""))
     return f"{_shorten(rate_per_s / size)} {prefix}{unit}"
 
@@ -26,7 +26,7 @@ def say_intensity(intensity: float, kind: OperationKind) -> str:
     >>> say_intensity(0.8765, OperationKind.FP32), say_intensity(1234.5, OperationKind.INT32)
     ('0.876 FLOP/B', '1234 IOP/B')
     """
-    return f"{_shorten(intensity)} {'IOP/B' if kind.is_integer else 'FLOP/B'}"
+    return f"{_shorten(intensity)} {kind.operation}/B"
 
 
 def say_place(line: LineSamples) -> str:

@@ -22,6 +22,7 @@ _AXIS_FORMATS = {
     Quantity.BYTES: "~s",
     Quantity.BYTES_PER_S: "~s",
     Quantity.FLOPS_PER_S: "~s",
+    Quantity.OPS_PER_S: "~s",
     Quantity.INTEGER_OPS_PER_S: "~s",
     Quantity.INSTRUCTIONS_PER_S: "~s",
     Quantity.HZ: "~s",

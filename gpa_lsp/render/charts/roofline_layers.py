@@ -133,7 +133,7 @@ def _draw_arrow_heads(axes: ChartAxes) -> Layer:
 
 
 def _draw_points(axes: ChartAxes, marks: dict[str, Any]) -> Layer:
-    y_unit = "datum.kind === 'INT32' || datum.kind === 'INT8 tensor' ? 'IOP/s' : 'FLOP/s'"
+    y_unit = "datum.kind === 'INT32' || datum.kind === 'INT8 tensor' ? 'IOP/s' : datum.kind === 'special functions' ? 'OP/s' : 'FLOP/s'"
     if axes.y_unit == "inst/s":
         y_unit = "'inst/s'"
     return {

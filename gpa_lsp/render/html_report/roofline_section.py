@@ -111,11 +111,13 @@ def _choose_unit(roof: Roof) -> Quantity:
 
 
 def _unit_of(kind: OperationKind) -> Quantity:
-    return Quantity.INTEGER_OPS_PER_S if kind.is_integer else Quantity.FLOPS_PER_S
+    return Quantity(f"{kind.operation}/s")
 
 
 def _summarise(whole: Roofline) -> str:
-    nearest = whole.binding
+    unit, nearest = whole.tighter_unit, whole.binding
+    if unit is not None:
+        return f"{unit.phrase[0].upper()}{unit.phrase[1:]} is nearer to full than any roof: {format_percent(unit.share_ratio)} of it is used."
     if nearest is None:
         return "No roof is known together with how much of it is used."
     return f"The nearest roof is {nearest.name}: {format_percent(nearest.share_ratio)} of it is used."
@@ -167,7 +169,7 @@ def _tabulate_points(whole: Roofline) -> PageTable:
         [
             Cell(text=point.kind.value),
             Cell(text=point.level.value),
-            Cell(text=f"{format_significant(point.intensity)} {'IOP/B' if point.kind.is_integer else 'FLOP/B'}"),
+            Cell(text=f"{format_significant(point.intensity)} {point.kind.operation}/B"),
             Cell(text=format_quantity(point.achieved_ops_per_s, _unit_of(point.kind))),
             Cell(text=format_quantity(point.attainable_ops_per_s, _unit_of(point.kind))),
             Cell(text=sides[point.is_memory_side]),

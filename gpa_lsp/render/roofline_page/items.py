@@ -147,7 +147,7 @@ def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
 
 
 def _write_point(point: Point) -> list[str]:
-    unit = "IOP/B" if point.kind.is_integer else "FLOP/B"
+    unit = f"{point.kind.operation}/B"
     reached = point.attainable_ops_per_s and point.achieved_ops_per_s / point.attainable_ops_per_s
     return [
         point.kind.value,
