@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.rewrites.notation import offer, plain, rewrite
+from gpa_lsp.rewrites.edits import apply_edits
+from tests.rewrites.notation import offer, plain, read_marked, rewrite
 
 KIND = "reciprocal_before_loop"
 
@@ -47,6 +48,22 @@ def test_all_divisions_of_the_loop_by_the_same() -> None:
     assert "y[i] += c * inv_b / c;" in after
     (found,) = offer("fast_math", text, kind=KIND)
     assert found.title == "Divide once before the loop and multiply by `inv_b` in 3 divisions"
+
+
+def test_a_divisor_that_divides_itself_is_moved_as_a_whole() -> None:
+    text = """
+        __global__ void k(double *y, double b, int n) {
+          for (int i = 0; i < n; ++i)
+            y[i] /= 0.5 / sqrt(b);  //!
+        }
+    """
+    offers = offer("fast_math", text, kind=KIND)
+    assert len(offers) == 2
+    outer, inner = (apply_edits(read_marked(text)[0], one.edits) for one in offers)
+    assert "const double inv_divisor = 1.0 / (0.5 / sqrt(b));" in outer
+    assert "y[i] *= inv_divisor;" in outer
+    assert "const double inv_divisor = 1.0 / sqrt(b);" in inner
+    assert "y[i] /= 0.5 * inv_divisor;" in inner
 
 
 def test_the_outermost_loop_that_leaves_the_divisor_alone() -> None:

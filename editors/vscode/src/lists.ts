@@ -49,7 +49,7 @@ export async function pickWithPreview<T extends QuickPickItem>(
     list.hide();
   });
   const chosen = await new Promise<T | undefined>((resolve) => {
-    list.onDidAccept(() => resolve(list.selectedItems[0]));
+    list.onDidAccept(() => resolve(list.selectedItems[0] ?? list.activeItems[0])); // who is quick accepts before anything counts as selected
     list.onDidHide(() => resolve(undefined));
     list.show();
   });

@@ -37,6 +37,8 @@ def _propose(site: Site) -> Iterator[Proposal]:
             continue
         seen.add(key)
         alike = _find_alike(division, loop)
+        if not alike:
+            continue  # its own divisor is deeper than is looked
         name = _invent_name(site, division.divisor)
         many = f"{len(alike)} divisions" if len(alike) > 1 else f"`{shorten(read_text(division.node))}`"
         yield Proposal(
@@ -80,21 +82,23 @@ def _find_alike(division: Division, loop: "Node") -> list[Division]:
     found: dict[int, Division] = {}
     # A divisor that is the same has the same first name.
     for place in division.code.names.places.get(read_text(name), ()):
-        one = _find_division_by(division, place) if is_inside(place, loop) else None
-        if one is None or read_text(one.divisor) != wanted or one.type != division.type:
+        one = _find_division_by(division, place, wanted) if is_inside(place, loop) else None
+        if one is None or one.type != division.type:
             continue
         if loop in find_loops_around(one.node, LOOPS) and _list_meanings(one) == meant:
             found[one.node.id] = one
     return list(found.values())
 
 
-def _find_division_by(division: Division, place: "Node") -> Division | None:
-    """The innermost division whose divisor a name stands in."""
+def _find_division_by(division: Division, place: "Node", wanted: str) -> Division | None:
+    """The innermost division by a value that a name stands in; the value may hold divisions of its own."""
     node = place
     for _ in range(_DEEPEST):
         parent = node.parent
         one = None if parent is None else read_division(division.code, parent)
-        if parent is None or (one is not None and one.divisor == node):
+        if parent is None:
+            return None
+        if one is not None and one.divisor == node and read_text(node) == wanted:
             return one
         node = parent
     return None

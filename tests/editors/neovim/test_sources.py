@@ -123,22 +123,6 @@ def test_the_loop_has_its_advice(source: Neovim, workspace: Workspace) -> None:
     neovim.wait_for_text("Unroll a loop: 1.07×")
 
 
-def test_a_page_of_a_kernel_opens_below_from_its_lens(source: Neovim, workspace: Workspace) -> None:
-    neovim = source
-    neovim.wait_for_text("relax · 186 µs")
-    put_cursor(neovim, 3)
-    neovim.lua("vim.ui.select = function(items, _, take) take(items[1]) end")  # beside it there is a lens to the SASS
-    neovim.lua("vim.lsp.codelens.run()")
-    neovim.wait_for("a window below", lambda: neovim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2)
-    neovim.wait_for_lua("return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1]:find('relax')")
-    assert neovim.lua("return vim.bo.filetype") == "markdown"
-    neovim.type("gg")
-    neovim.command("wincmd p")
-    neovim.command("GpaLsp report")
-    neovim.wait_for_lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n'):find('normalise')")
-    assert neovim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2, "the same window again"
-
-
 def test_the_report_is_shown_by_a_browser(source: Neovim) -> None:
     """In place of a browser stands a function that keeps what it was to open."""
     neovim = source
@@ -153,3 +137,19 @@ def test_the_report_is_shown_by_a_browser(source: Neovim) -> None:
     neovim.command("GpaLsp page normalise")
     neovim.wait_for_lua("return _G.opened_page ~= nil")
     assert neovim.lua("return _G.opened_page").endswith("#k1")
+
+
+def test_a_page_of_a_kernel_opens_below_from_its_lens(source: Neovim, workspace: Workspace) -> None:
+    neovim = source
+    neovim.wait_for_text("relax · 186 µs")
+    put_cursor(neovim, 3)
+    neovim.lua("vim.ui.select = function(items, _, take) take(items[1]) end")  # beside it there is a lens to the SASS
+    neovim.lua("vim.lsp.codelens.run()")
+    neovim.wait_for("a window below", lambda: neovim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2)
+    neovim.wait_for_lua("return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1]:find('relax')")
+    assert neovim.lua("return vim.bo.filetype") == "markdown"
+    neovim.type("gg")
+    neovim.command("wincmd p")
+    neovim.command("GpaLsp report")
+    neovim.wait_for_lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n'):find('normalise')")
+    assert neovim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2, "the same window again"

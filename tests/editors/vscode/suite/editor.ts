@@ -21,6 +21,7 @@ export interface Api {
   readonly measuringOutput: string;
   readonly lit: readonly { readonly uri: string; readonly lines: readonly number[]; readonly primary: number }[];
   readonly chain: ChainTree;
+  readonly report: { readonly html: string | undefined; readonly isReady: boolean };
   heatOf(uri: vscode.Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[] };
 }
 

@@ -61,7 +61,10 @@ export const jumps: readonly Test[] = [
     const editor = await startOver();
     putCursor(editor, 0);
     void vscode.commands.executeCommand("gpa.listKernels");
+    // The list of the test before is still in the page, hidden: only a title tells them apart, and only a focus says that keys go to it.
+    await waitFor(".quick-input-title", "Kernels, longest first");
     await waitFor(".quick-input-list .monaco-list-row", "relax");
+    await waitFor(".quick-input-widget input:focus");
     await press("Enter");
     await until("the definition of the first kernel", () => (activeLine() === 0 ? "" : textOfLine()), (text) => text.includes("__global__ void relax"));
   }],
