@@ -15,7 +15,7 @@ from gpa_lsp.errors import GpaError, InputError, Problem
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
-from gpa_lsp.machine.roofs_choice import RoofsChoice
+from gpa_lsp.machine.kept_roofs import KeptRoofs
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import list_suffixes, read_profile
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
@@ -34,7 +34,7 @@ def analyse(
     disassemble: bool = True,
     blamer: str | None = DEFAULT_BLAMER,
     locator: SourceLocator | None = None,
-    roofs: RoofsChoice | None = None,
+    roofs: KeptRoofs | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Read, decode, join, blame, analyse, advise and gather.
@@ -78,7 +78,7 @@ class _Means:
 
     blamer: str
     sources: ProfiledSources
-    roofs: RoofsChoice | None
+    roofs: KeptRoofs | None
 
 
 def _judge(

@@ -7,9 +7,11 @@ from typing import Any, Protocol, Self
 
 from gpa_lsp.calibration.model import GpuFacts, Timing
 from gpa_lsp.errors import MissingToolError, ToolError
+from gpa_lsp.machine.cuda_driver import call_driver, decode_name, load_bindings, name_error, read_attribute
 
 _NEED = "measuring roofs"
 _INSTALL = "run it on a computer with an NVIDIA GPU, its driver and gpa-lsp[cuda], and take the file it writes along"
+_NAME_BYTES = 256
 _OUT_BYTES = (4 + 1024) * 8
 """Cycles and nanoseconds of block 0, two spare words, and the place of the stores that never happen."""
 
@@ -55,7 +57,7 @@ class CudaGpu:
         self._driver = _load_driver() if driver is None else driver
         _start(self._driver)
         count = self._call("cuDeviceGetCount")
-        if index >= count:
+        if not 0 <= index < count:
             shown = f"the driver shows {count}; {_INSTALL}"
             raise MissingToolError(f"GPU number {index}", needed_for=_NEED, install=shown)
         self._device = self._call("cuDeviceGet", index)
@@ -132,40 +134,38 @@ class CudaGpu:
         return address
 
     def _read_facts(self) -> GpuFacts:
-        name = self._call("cuDeviceGetName", 256, self._device).split(b"\0")[0].decode(errors="replace")
+        name = decode_name(self._call("cuDeviceGetName", _NAME_BYTES, self._device))
         free, _ = self._call("cuMemGetInfo")
         version = int(self._call("cuDriverGetVersion"))
-        memory_khz = self._attribute("MEMORY_CLOCK_RATE")
+        memory_khz = read_attribute(self._driver, self._device, "memory_clock_rate")
         return GpuFacts(
             name=name,
             compute_capability=(
-                self._attribute("COMPUTE_CAPABILITY_MAJOR"),
-                self._attribute("COMPUTE_CAPABILITY_MINOR"),
+                self._attribute("compute_capability_major"),
+                self._attribute("compute_capability_minor"),
             ),
-            sm_count=self._attribute("MULTIPROCESSOR_COUNT"),
-            l2_bytes=self._attribute("L2_CACHE_SIZE"),
+            sm_count=self._attribute("multiprocessor_count"),
+            l2_bytes=self._attribute("l2_cache_size"),
             free_bytes=int(free),
-            memory_clock_hz=memory_khz * 1e3 if memory_khz > 0 else None,
+            memory_clock_hz=memory_khz * 1e3 if memory_khz else None,
             driver_version=f"{version // 1000}.{version % 1000 // 10}",
         )
 
     def _attribute(self, name: str) -> int:
-        which = getattr(self._driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        return int(self._call("cuDeviceGetAttribute", which, self._device))
+        found = read_attribute(self._driver, self._device, name)
+        if found is None:
+            raise ToolError("the CUDA driver", f"does not state the {name.replace('_', ' ')} of this GPU")
+        return found
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        failed, *values = getattr(self._driver, name)(*arguments)
-        if int(failed) != 0:
-            raise ToolError("the CUDA driver", f"refused {name}: {_name_error(self._driver, failed)}")
-        return None if not values else values[0] if len(values) == 1 else tuple(values)
+        return call_driver(self._driver, name, *arguments)
 
 
 def _load_driver() -> Any:
     try:
-        from cuda.bindings import driver  # an optional dependency
+        return load_bindings()
     except ImportError as error:
         raise MissingToolError("cuda-python", needed_for=_NEED, install=_INSTALL) from error
-    return driver
 
 
 def _start(driver: Any) -> None:
@@ -174,10 +174,5 @@ def _start(driver: Any) -> None:
     except (RuntimeError, OSError) as error:  # the bindings look for the driver's library at the first call
         raise MissingToolError("an NVIDIA driver", needed_for=_NEED, install=_INSTALL) from error
     if int(failed) != 0:
-        what = f"a GPU that the CUDA driver can use ({_name_error(driver, failed)})"
+        what = f"a GPU that the CUDA driver can use ({name_error(driver, failed)})"
         raise MissingToolError(what, needed_for=_NEED, install=_INSTALL)
-
-
-def _name_error(driver: Any, failed: Any) -> str:
-    name = driver.cuGetErrorName(failed)[1]
-    return name.decode(errors="replace") if isinstance(name, bytes) else f"error {int(failed)}"

@@ -117,12 +117,13 @@ def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal,
     profiles = [path for path in paths if path not in saved]
     reports = [_read_saved(path, kernel) for path in saved]
     if profiles:
-        from gpa_lsp.machine.roofs_choice import RoofsChoice
+        from gpa_lsp.machine.kept_roofs import KeptRoofs
         from gpa_lsp.pipeline import analyse  # saved reports need neither readers nor disassembler
 
         means: dict[str, Any] = {
             "locator": locate_sources(arguments),
-            "roofs": RoofsChoice(getattr(arguments, "roofs", None)),
+            # A command that is given roofs puts its kernels under them itself, saved ones too.
+            "roofs": KeptRoofs() if getattr(arguments, "roofs", None) is None else None,
         }
         with ProgressBar(terminal) as progress:
             reports.append(analyse(profiles, kernel_filter=kernel, progress=progress, **means, **options))

@@ -95,7 +95,7 @@ def _read_one(reading: _Reading, send: Send) -> None:
 def _read_profile(reading: _Reading, send: Send) -> None:
     from gpa_lsp.lsp.measuring import find_files, forget_copies, measure_kernel
     from gpa_lsp.lsp.remembering import describe_surroundings
-    from gpa_lsp.machine.roofs_choice import RoofsChoice
+    from gpa_lsp.machine.kept_roofs import KeptRoofs
     from gpa_lsp.pipeline import analyse
 
     profile, memory = reading.profile, reading.memory
@@ -104,7 +104,7 @@ def _read_profile(reading: _Reading, send: Send) -> None:
         send(Progress(profile=profile, step=step, done=done, total=total))
 
     modified_ns = profile.stat().st_mtime_ns
-    roofs = RoofsChoice()
+    roofs = KeptRoofs()
     report = analyse([profile], locator=reading.locator, blamer=reading.job.blamer, roofs=roofs, progress=tell)
     failures = [problem for problem in report.problems if problem.severity is ProblemSeverity.ERROR]
     if failures and not report.kernels:

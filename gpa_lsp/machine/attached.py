@@ -7,6 +7,7 @@ from typing import Any
 
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.errors import MissingToolError, ToolError, UnknownArchitectureError
+from gpa_lsp.machine.cuda_driver import call_driver, decode_name, load_bindings, name_error, read_attribute
 from gpa_lsp.machine.find import find_machine
 from gpa_lsp.machine.model import Machine
 from gpa_lsp.profile.model import Device, MetricScalar
@@ -55,18 +56,18 @@ def read_attached_device(index: int = 0, driver: Any = None) -> Device:
     """What the driver states of a GPU of this computer; arguments and errors as of :func:`find_attached_machine`."""
     bindings = _load_bindings() if driver is None else driver
     _start(bindings)
-    count = int(_call(bindings, "cuDeviceGetCount"))
+    count = int(call_driver(bindings, "cuDeviceGetCount"))
     if not 0 <= index < count:
         has = "no GPU" if count == 0 else f"GPUs 0 to {count - 1}"
         raise MissingToolError(f"GPU {index}", needed_for=_NEEDED_FOR, install=f"the CUDA driver shows {has}")
-    handle = _call(bindings, "cuDeviceGet", index)
-    name = _call(bindings, "cuDeviceGetName", _NAME_BYTES, handle)
-    found = {attribute: _read_attribute(bindings, handle, attribute) for attribute in _ATTRIBUTES}
+    handle = call_driver(bindings, "cuDeviceGet", index)
+    name = call_driver(bindings, "cuDeviceGetName", _NAME_BYTES, handle)
+    found = {attribute: read_attribute(bindings, handle, attribute) for attribute in _ATTRIBUTES}
     attributes = {f"device__attribute_{key}": value for key, value in found.items() if value is not None}
     major, minor = found["compute_capability_major"], found["compute_capability_minor"]
     clock_khz = found["clock_rate"]
     return Device(
-        name=_decode(name) or None,
+        name=decode_name(name) or None,
         compute_capability=None if major is None or minor is None else (major, minor),
         sm_count=found["multiprocessor_count"],
         sm_clock_hz=None if not clock_khz else clock_khz * 1e3,
@@ -76,11 +77,10 @@ def read_attached_device(index: int = 0, driver: Any = None) -> Device:
 
 def _load_bindings() -> Any:
     try:
-        from cuda.bindings import driver  # an optional dependency
+        return load_bindings()
     except ImportError as error:
         install = "install gpa-lsp[cuda], or name the GPU instead"
         raise MissingToolError("cuda-python", needed_for=_NEEDED_FOR, install=install) from error
-    return driver
 
 
 def _start(bindings: Any) -> None:
@@ -90,32 +90,5 @@ def _start(bindings: Any) -> None:
         install = "install NVIDIA's driver, or name the GPU instead"
         raise MissingToolError("NVIDIA's driver", needed_for=_NEEDED_FOR, install=install) from error
     if int(failed) != 0:
-        install = f"the CUDA driver answers {_name_error(bindings, failed)}; name the GPU instead"
+        install = f"the CUDA driver answers {name_error(bindings, failed)}; name the GPU instead"
         raise MissingToolError("a GPU that CUDA can use", needed_for=_NEEDED_FOR, install=install)
-
-
-def _read_attribute(bindings: Any, handle: Any, name: str) -> int | None:
-    """An attribute; None when these bindings or this driver do not know it."""
-    which = getattr(bindings.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name.upper()}", None)
-    if which is None:
-        return None
-    failed, value = bindings.cuDeviceGetAttribute(which, handle)
-    return int(value) if int(failed) == 0 else None
-
-
-def _call(bindings: Any, name: str, *arguments: Any) -> Any:
-    failed, value = getattr(bindings, name)(*arguments)
-    if int(failed) != 0:
-        raise ToolError("the CUDA driver", f"refused {name}: {_name_error(bindings, failed)}")
-    return value
-
-
-def _name_error(bindings: Any, failed: Any) -> str:
-    name = bindings.cuGetErrorName(failed)[1]
-    return _decode(name) or f"error {int(failed)}"
-
-
-def _decode(text: bytes | str | None) -> str:
-    if isinstance(text, bytes):
-        text = text.split(b"\0")[0].decode(errors="replace")
-    return (text or "").strip("\0 ")

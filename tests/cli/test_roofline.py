@@ -10,6 +10,7 @@ from gpa_lsp.cli.main import main
 from gpa_lsp.machine.find import find_machine_by_name
 from gpa_lsp.machine.model import OperationKind
 from gpa_lsp.report.store import write_report
+from tests.conftest import ROOT
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place
 from tests.report_builder import build_kernel, build_report
 
@@ -69,6 +70,16 @@ def test_roofs_of_the_gpu_of_this_computer(
     monkeypatch.setattr("gpa_lsp.machine.attached.find_attached_machine", lambda: attached)
     assert main(["roofline", saved, "--machine", "here", "--kernel", "saxpy"]) == 0
     assert "800 GB/s of 936 GB/s" in read(capsys)
+
+
+def test_measured_roofs_are_put_over_a_profile_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    roofs = tmp_path / "roofs.json"
+    roofs.write_text(json.dumps({"GMEM_BW": 900.0, "FP_SINGLE_PEAK": 9_000.0}), encoding="utf-8")
+    example = str(ROOT / "fixtures" / "example.gpa-profile.json")
+    assert main(["roofline", example, "--roofs", str(roofs), "--kernel", "short_def_use"]) == 0
+    text = capsys.readouterr().out
+    assert "726 GB/s of 900 GB/s" in text
+    assert text.count("The file of measured roofs does not say which GPU they are of.") == 1
 
 
 def test_measured_roofs(saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

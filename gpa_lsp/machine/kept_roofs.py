@@ -1,4 +1,4 @@
-"""Which measured roofs a kernel stands under: those of a file somebody named, or those kept of its GPU."""
+"""Which measured roofs a kernel stands under: those kept of its GPU."""
 
 from pathlib import Path
 
@@ -7,19 +7,14 @@ from gpa_lsp.machine.empirical_model import EmpiricalRoofs
 from gpa_lsp.machine.roofs_file import find_kept_roofs, read_roofs
 
 
-class RoofsChoice:
-    """Finds measured roofs by device, and reads each file once.
+class KeptRoofs:
+    """Finds the roofs that were kept of a device, and reads each file once. What cannot be used becomes a problem: nobody named it.
 
     Args:
-        file: stands for every device; None looks in the user's data folder for roofs that were kept of the device.
-        folder: where kept roofs are looked for; None for the user's data folder.
-
-    Raises:
-        InputError: ``file`` cannot be used. What is kept and cannot be used becomes a problem instead: nobody named it.
+        folder: where they are looked for; None for the user's data folder.
     """
 
-    def __init__(self, file: Path | None = None, folder: Path | None = None) -> None:
-        self._named = None if file is None else read_roofs(file)
+    def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._known: dict[str, EmpiricalRoofs | None] = {}
         self._problems: list[Problem] = []
@@ -31,8 +26,8 @@ class RoofsChoice:
 
     def find(self, device_name: str | None) -> EmpiricalRoofs | None:
         """The roofs for a device; None when there are none."""
-        if self._named is not None or device_name is None:
-            return self._named
+        if device_name is None:
+            return None
         if device_name not in self._known:
             self._known[device_name] = self._read_kept(device_name)
         return self._known[device_name]

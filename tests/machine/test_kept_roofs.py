@@ -1,14 +1,10 @@
-"""Which measured roofs are used: the named file's, else the kept ones of the device, else none."""
+"""Which measured roofs are used: the kept ones of the device, else none."""
 
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from gpa_lsp.errors import InputError
 from gpa_lsp.machine.empirical_model import EmpiricalPeak, EmpiricalRoofs
+from gpa_lsp.machine.kept_roofs import KeptRoofs
 from gpa_lsp.machine.model import OperationKind
-from gpa_lsp.machine.roofs_choice import RoofsChoice
 from gpa_lsp.machine.roofs_file import name_roofs_file, write_roofs
 
 ROOFS = EmpiricalRoofs(
@@ -27,29 +23,17 @@ ROOFS = EmpiricalRoofs(
 
 def test_kept_roofs_are_found_by_device(tmp_path: Path) -> None:
     write_roofs(ROOFS, tmp_path / name_roofs_file("A GPU"))
-    choice = RoofsChoice(folder=tmp_path)
+    choice = KeptRoofs(folder=tmp_path)
     assert choice.find("A GPU") == ROOFS
     assert choice.find("Another GPU") is None
     assert choice.find(None) is None
     assert choice.problems == ()
 
 
-def test_a_named_file_stands_for_every_device(tmp_path: Path) -> None:
-    write_roofs(replace(ROOFS, device_name=None), tmp_path / "mine.json")
-    choice = RoofsChoice(tmp_path / "mine.json", folder=tmp_path)
-    assert choice.find("Another GPU") == replace(ROOFS, device_name=None) == choice.find(None)
-
-
-def test_a_named_file_that_is_broken_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text("{")
-    with pytest.raises(InputError):
-        RoofsChoice(tmp_path / "mine.json")
-
-
 def test_a_kept_file_that_is_broken_is_a_problem_once(tmp_path: Path) -> None:
     path = tmp_path / name_roofs_file("A GPU")
     path.write_text('{"format": "gpa-lsp/roofs/1", "peaks": 3}')
-    choice = RoofsChoice(folder=tmp_path)
+    choice = KeptRoofs(folder=tmp_path)
     assert choice.find("A GPU") is None
     assert choice.find("A GPU") is None
     (problem,) = choice.problems
