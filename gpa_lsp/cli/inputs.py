@@ -1,6 +1,7 @@
 """From the paths on a command line to one report."""
 
 import argparse
+import copy
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,6 +80,26 @@ def load_report(
             listed = ", ".join(names[:_LISTED_KERNELS]) + (" and others" if len(names) > _LISTED_KERNELS else "")
             raise InputError(f"no kernel is named {arguments.kernel!r}", remedy=f"there are {listed}")
     return report
+
+
+def load_before(arguments: argparse.Namespace, terminal: Terminal) -> "Report | None":
+    """The same of the profile named by ``--before``; None without one."""
+    if arguments.before is None:
+        return None
+    earlier = copy.copy(arguments)
+    earlier.paths = [arguments.before]
+    return load_report(earlier, terminal)
+
+
+def parse_count(text: str) -> int:
+    """A whole number, for the parser of arguments.
+
+    >>> parse_count("12")
+    12
+    """
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
 
 
 def name_places(arguments: argparse.Namespace) -> "PlaceNames":

@@ -18,19 +18,10 @@ def find_roofline(shown: VisibleKernel) -> "KernelRoofline | None":
 
 
 def find_limiter(shown: VisibleKernel) -> str | None:
-    """What limits a kernel, in two words; None where the profile does not say.
+    """What limits a kernel, in two words; None where the profile does not say."""
+    from gpa_lsp.render.roofline_text import name_limiter_of
 
-    The advisor's word comes first: it also knows full queues, which no roof shows.
-    """
-    from gpa_lsp.render.roof_words import name_limiter
-    from gpa_lsp.render.roofline_text import choose_roofline, name_bound
-
-    advice, roofline = shown.kernel.report.advice, find_roofline(shown)
-    limiter = None if advice is None else name_limiter(advice)
-    if limiter is not None or roofline is None:
-        return limiter
-    line = choose_roofline(roofline)
-    return None if line is None else name_bound(line)
+    return name_limiter_of(shown.kernel.report)
 
 
 def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:

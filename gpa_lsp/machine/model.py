@@ -116,6 +116,11 @@ class Peak:
     source: str
     is_certain: bool = True
 
+    @property
+    def citation(self) -> str:
+        """The source, and that the rate is only assumed where it is."""
+        return self.source if self.is_certain else f"{self.source} (assumed)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidth:
@@ -138,6 +143,11 @@ class Bandwidth:
     origin: RoofOrigin
     source: str
     is_certain: bool = True
+
+    @property
+    def citation(self) -> str:
+        """The source, and that the rate is only assumed where it is."""
+        return self.source if self.is_certain else f"{self.source} (assumed)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

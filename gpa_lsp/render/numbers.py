@@ -286,6 +286,15 @@ def format_dim3(size: Sequence[int]) -> str:
     return "×".join(f"{length:,}" for length in kept)
 
 
+def clamp_ratio(ratio: float) -> float:
+    """A ratio as the length of a bar: counters of several passes exceed 1 by a little, and NaN has no length.
+
+    >>> clamp_ratio(1.02), clamp_ratio(float("nan")), clamp_ratio(0.123456)
+    (1.0, 0.0, 0.1235)
+    """
+    return round(min(1.0, ratio), 4) if ratio > 0 else 0.0  # NaN is not above 0
+
+
 def draw_bar(ratio: float, cells: int) -> str:
     """A bar in eighths of a character; more than nothing shows at least the thinnest stroke.
 

@@ -17,7 +17,6 @@ from gpa_lsp.render.numbers import (
     format_count,
     format_count_of,
     format_duration_ns,
-    format_hz,
     format_instructions_per_s,
     format_intensity,
     format_operations_per_s,
@@ -29,6 +28,7 @@ from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.roofline_text import (
     CLOCK_WORDS,
     choose_roofline,
+    describe_clock_rates,
     describe_line,
     find_main_point,
     list_bars,
@@ -257,34 +257,23 @@ def _render_roofs(machine: Machine, line: Roofline, width: int | None) -> Iterat
     """Peaks of types in play and all bandwidths, with their sources; then the clocks and what is in doubt."""
     kinds = {count.kind for count in line.operations if count.operations > 0}
     found = [
-        (peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind), peak.source, peak.is_certain)
+        (peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind), peak.citation)
         for peak in machine.peaks
         if peak.kind in kinds
     ]
-    found += [
-        (one.level.value, format_bytes_per_s(one.bytes_per_s), one.source, one.is_certain) for one in machine.bandwidths
-    ]
+    found += [(one.level.value, format_bytes_per_s(one.bytes_per_s), one.citation) for one in machine.bandwidths]
     if machine.issue_per_s is not None:
-        found.append(
-            ("instruction issue", format_instructions_per_s(machine.issue_per_s), "the architecture's table", True)
-        )
+        found.append(("instruction issue", format_instructions_per_s(machine.issue_per_s), "the architecture's table"))
     columns = (
         Column(title="roof"),
         Column(title="at most", align=Align.RIGHT),
         Column(title="from", can_shrink=True, min_chars=16),
     )
-    rows = [
-        [(name, Style.PLAIN), (rate, Style.PLAIN), (source if is_certain else f"{source} (assumed)", Style.DIM)]
-        for name, rate, source, is_certain in found
-    ]
+    rows = [[(name, Style.PLAIN), (rate, Style.PLAIN), (citation, Style.DIM)] for name, rate, citation in found]
     yield from _titled(f"Roofs of {machine.name}", columns, rows, width)
     clocks = machine.clocks
-    rates = [
-        f"{name} {format_hz(rate)}"
-        for name, rate in (("SMs", clocks.sm_hz), ("L2", clocks.l2_hz), ("DRAM", clocks.dram_hz))
-        if rate is not None
-    ]
-    text = f"at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{', '.join(rates)} ({clocks.source})"
+    rates = describe_clock_rates(clocks)
+    text = f"at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source})"
     yield from wrap(text, width, style=Style.DIM)
     for doubt in machine.doubts:
         yield from wrap(doubt, width, style=Style.WARNING)

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.analyses.answers import Bar, Missing
 from gpa_lsp.analyses.roofline_model import BusyUnit, KernelRoofline, Point, Roof, Roofline
-from gpa_lsp.machine.model import ClockBasis, Machine, MemoryLevel
+from gpa_lsp.machine.model import ClockBasis, Clocks, Machine, MemoryLevel
 from gpa_lsp.render.advice_markdown import escape_prose
 from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
 from gpa_lsp.render.layout import ELLIPSIS, count_cells, cut
 from gpa_lsp.render.numbers import (
     format_bytes_per_s,
+    format_hz,
     format_instructions_per_s,
     format_intensity,
     format_operations_per_s,
@@ -20,7 +21,8 @@ from gpa_lsp.render.numbers import (
     format_speedup,
     format_whole_percent,
 )
-from gpa_lsp.render.roof_words import LATENCY_BOUND_RATIO
+from gpa_lsp.render.roof_words import LATENCY_BOUND_RATIO, name_limiter
+from gpa_lsp.report.model import KernelReport
 
 NEAR_RATIO = 0.8
 """From this part of what a roof sustains on, the roof is what holds the kernel up, as in the advisor."""
@@ -65,6 +67,23 @@ def describe_line(line: Roofline, machine: Machine) -> tuple[str, str]:
 def choose_roofline(roofline: KernelRoofline) -> Roofline | None:
     """All launches together, else the longest; None when none could be placed."""
     return roofline.whole or next(iter(roofline.launches), None)
+
+
+def describe_clock_rates(clocks: Clocks) -> str:
+    """The clocks that are known; empty when none is."""
+    rates = (("SMs", clocks.sm_hz), ("L2", clocks.l2_hz), ("DRAM", clocks.dram_hz))
+    return ", ".join(f"{name} {format_hz(rate)}" for name, rate in rates if rate is not None)
+
+
+def name_limiter_of(report: KernelReport) -> str | None:
+    """What limits a kernel, in two words; None where the profile does not say.
+
+    The advisor's word comes first: it also knows full queues, which no roof shows.
+    """
+    limiter = None if report.advice is None else name_limiter(report.advice)
+    roofline = None if report.analyses is None else report.analyses.roofline
+    line = None if limiter is not None or roofline is None else choose_roofline(roofline)
+    return limiter if line is None else name_bound(line)
 
 
 def name_bound(line: Roofline) -> str | None:

@@ -186,3 +186,8 @@ def test_what_no_disassembler_could_read_is_not_counted_as_anything():
     answer = ANALYSIS.answer(build_facts(bare, None, None))
     assert not answer.is_known
     assert [one.why for one in answer.missing if one.why] == ["the code could not be disassembled"]
+
+
+def test_executions_that_are_all_zero_are_said_to_be():
+    answer = ANALYSIS.answer(build_facts(write_kernel("EXIT    # k.cu:1 | selected=1 | x=0"), None, None))
+    assert "the profiler counted no execution of any instruction" in [one.why for one in answer.missing]

@@ -12,7 +12,7 @@ from gpa_lsp.analyses.answers import Answer, Bar, Chart, ChartKind, Column, Move
 from gpa_lsp.machine.model import MemoryLevel, OperationKind
 from gpa_lsp.render.answer_markdown import render_answers_markdown
 from gpa_lsp.render.answer_text import render_answers
-from gpa_lsp.render.charts.answer_chart import build_answer_chart, build_bars_chart
+from gpa_lsp.render.charts.answer_chart import build_answer_chart
 from gpa_lsp.render.charts.roofline_chart import RooflineView, build_roofline_chart
 from gpa_lsp.render.layout import join_lines
 from gpa_lsp.render.page.embedding import embed_json
@@ -114,7 +114,6 @@ def show_everything(kernel: KernelReport) -> None:
     assert "\n".join(render_answers_markdown(kernel, PlaceNames()))
     for answer in kernel.analyses.answers:
         embed_json([build_answer_chart(chart) for chart in answer.charts])
-        embed_json(build_bars_chart(answer.bars))
 
 
 def test_there_are_numbers_to_spoil() -> None:

@@ -34,7 +34,7 @@ def _answer(facts: KernelFacts) -> Answer:
     uses = measure_pipes(facts, executions)
     classes = classify_rows(facts)
     has_code = bool((classes >= 0).any())
-    missing = _list_missing(facts, uses, has_executions=executions is not None, has_code=has_code)
+    missing = _list_missing(facts, uses, executions, has_code=has_code)
     if executions is None or not has_code or not executions.any():
         return Answer(
             analysis=_NAME,
@@ -121,11 +121,15 @@ def _mark_executions(
 
 
 def _list_missing(
-    facts: KernelFacts, uses: tuple[PipeUse, ...], *, has_executions: bool, has_code: bool
+    facts: KernelFacts, uses: tuple[PipeUse, ...], executions: npt.NDArray[np.int64] | None, *, has_code: bool
 ) -> tuple[Missing, ...]:
     missing = []
-    if not has_executions:
+    if executions is None:
         missing.append(lack("how often each instruction is executed", "inst_executed", section=_SECTION))
+    elif not executions.any():
+        missing.append(
+            Missing(what="what the kernel executes", why="the profiler counted no execution of any instruction")
+        )
     if not has_code:
         missing.append(Missing(what="what the instructions are", why="the code could not be disassembled"))
     if facts.architecture is None:

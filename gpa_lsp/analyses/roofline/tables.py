@@ -206,7 +206,7 @@ def _build_peaks(machine: Machine) -> Iterator[Table]:
                         peak.ops_per_cycle,
                         peak.ops_per_s,
                         _ORIGINS[peak.origin],
-                        _note_certainty(peak.source, peak.is_certain),
+                        peak.citation,
                     )
                     for peak in peaks
                 ),
@@ -233,16 +233,12 @@ def _build_bandwidths(machine: Machine) -> Iterator[Table]:
                     one.clock_hz,
                     one.bytes_per_s,
                     _ORIGINS[one.origin],
-                    _note_certainty(one.source, one.is_certain),
+                    one.citation,
                 )
                 for one in machine.bandwidths
             ),
             note=_describe_basis(machine.clocks),
         )
-
-
-def _note_certainty(source: str, is_certain: bool) -> str:
-    return source if is_certain else f"{source} (assumed)"
 
 
 def _build_clocks(machine: Machine) -> Table:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places, parse_count
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import InputError, Problem, ProblemSeverity
 
@@ -30,14 +30,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit",
         metavar="N",
-        type=_parse_count,
+        type=parse_count,
         default=_DEFAULT_LIMIT,
         help=f"text and markdown: no more than N pieces of advice per kernel and category (default: {_DEFAULT_LIMIT}; 0 for all)",
     )
     parser.add_argument(
         "--top",
         metavar="N",
-        type=_parse_count,
+        type=parse_count,
         default=_DEFAULT_TOP,
         help=f"text and markdown: no more than N kernels, those of most time (default: {_DEFAULT_TOP}; 0 for all)",
     )
@@ -153,12 +153,6 @@ def _judge(report: "Report", least: float | None) -> int:
         for advice in kernel.advice.advice
     ]
     return _EXIT_FOUND if any(estimate >= least for estimate in estimates) else 0
-
-
-def _parse_count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
-    return int(text)
 
 
 def _parse_speedup(text: str) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import InputError
 
@@ -60,12 +60,12 @@ def _add_selection_arguments(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--launches",
         metavar="N",
-        type=_parse_count,
+        type=parse_count,
         default=_DEFAULT_LAUNCHES,
         help="launches to measure: of each kernel and launch configuration, or with --kernel of all that match "
         f"(default: {_DEFAULT_LAUNCHES}; 0 for all)",
     )
-    group.add_argument("--skip", metavar="N", type=_parse_count, default=0, help="matching launches to pass over first")
+    group.add_argument("--skip", metavar="N", type=parse_count, default=0, help="matching launches to pass over first")
     group.add_argument(
         "--nvtx", metavar="RANGE", action="append", default=[], help="only launches in this NVTX range, e.g. step/"
     )
@@ -107,7 +107,7 @@ def _add_control_arguments(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--sampling-buffer-size",
         metavar="BYTES",
-        type=_parse_count,
+        type=parse_count,
         help="for samples on the GPU (default: 32 MiB, 3.7 million samples)",
     )
     group.add_argument(
@@ -229,12 +229,6 @@ def _read_stamp(path: Path | None) -> tuple[Path, int, int, int] | None:
         return None
     status = path.stat()
     return path, status.st_size, status.st_mtime_ns, status.st_ino
-
-
-def _parse_count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
-    return int(text)
 
 
 def _parse_interval(text: str) -> int:

@@ -1,12 +1,19 @@
 """``gpa-lsp report``: everything that was found."""
 
 import argparse
-import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, locate_sources, name_places
+from gpa_lsp.cli.inputs import (
+    add_input_arguments,
+    choose_exit_code,
+    load_before,
+    load_report,
+    locate_sources,
+    name_places,
+    parse_count,
+)
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import InputError
 
@@ -34,9 +41,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--before", metavar="PATH", type=Path, help="html: an earlier profile; the page says what became of each kernel"
     )
-    parser.add_argument("--top", metavar="N", type=_parse_count, help="text: no more than N rows per table")
+    parser.add_argument("--top", metavar="N", type=parse_count, help="text: no more than N rows per table")
     parser.add_argument(
-        "--indent", metavar="N", type=_parse_count, help="json: spaces per level (default: one row per line)"
+        "--indent", metavar="N", type=parse_count, help="json: spaces per level (default: one row per line)"
     )
     parser.add_argument("--no-sources", action="store_true", help="json and html: leave out the texts of sources")
 
@@ -98,13 +105,11 @@ def _write_file(report: "Report", arguments: argparse.Namespace, terminal: Termi
 def _render_page(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> str:
     from gpa_lsp.render.html_report.page import render_html_report
 
-    before = None
-    if arguments.before is not None:
-        earlier = copy.copy(arguments)
-        earlier.paths = [arguments.before]
-        before = load_report(earlier, terminal)
     return render_html_report(
-        report, locator=locate_sources(arguments), with_sources=not arguments.no_sources, before=before
+        report,
+        locator=locate_sources(arguments),
+        with_sources=not arguments.no_sources,
+        before=load_before(arguments, terminal),
     )
 
 
@@ -116,12 +121,6 @@ def _choose_file(profile: Path) -> Path:
         if not chosen.exists():
             return chosen
     raise InputError("there are too many pages of this profile here", remedy="give -o FILE")
-
-
-def _parse_count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
-    return int(text)
 
 
 COMMAND = Command(

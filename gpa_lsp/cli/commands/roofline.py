@@ -1,14 +1,13 @@
 """``gpa-lsp roofline``: where kernels stand under the roofs of their machine."""
 
 import argparse
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_before, load_report, name_places, parse_count
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import InputError
 
@@ -54,7 +53,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--top",
         metavar="N",
-        type=_parse_count,
+        type=parse_count,
         default=_DEFAULT_TOP,
         help=f"text: no more than N kernels, those of most time (default: {_DEFAULT_TOP}; 0 for all)",
     )
@@ -63,11 +62,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     choose_machine = _choose_roofs(arguments)  # a bad name or file is told before the work, not after it
     report = _put_under(load_report(arguments, terminal), choose_machine)
-    before = None
-    if arguments.before is not None:
-        one = copy.copy(arguments)
-        one.paths = [arguments.before]
-        before = _put_under(load_report(one, terminal), choose_machine)
+    before = load_before(arguments, terminal)
+    before = None if before is None else _put_under(before, choose_machine)
     if arguments.output is None:
         terminal.print_safely(lambda: _print(report, before, arguments, terminal))
     else:
@@ -166,12 +162,6 @@ def _parse_output(text: str) -> Path:
     if path.suffix.lower() not in _SUFFIXES:
         raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(_SUFFIXES)}")
     return path
-
-
-def _parse_count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
-    return int(text)
 
 
 COMMAND = Command(

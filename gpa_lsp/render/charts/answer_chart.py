@@ -1,21 +1,18 @@
-"""The charts and bars of the analyses' closed vocabulary as Vega-Lite specifications."""
+"""The charts of the analyses' closed vocabulary as Vega-Lite specifications."""
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.analyses.answers import Bar, Chart, ChartKind, Quantity
+from gpa_lsp.analyses.answers import Chart, ChartKind, Quantity
+from gpa_lsp.render.answer_text import describe_chart
 from gpa_lsp.render.charts.roofline_chart import SCHEMA
 from gpa_lsp.render.charts.themes import SERIES_COLOURS
-from gpa_lsp.render.numbers import format_percent, format_quantity
+from gpa_lsp.render.numbers import format_quantity
 
 _HEIGHT = 200
-_BAR_STEP = 22
 _MOST_DOTS = 100
 """Points beyond which the line alone is drawn."""
-
-_LONGEST_LABEL = 200
 
 _AXIS_FORMATS = {
     Quantity.RATIO: "~%",
@@ -60,85 +57,13 @@ def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _
         )
     return {
         "$schema": SCHEMA,
-        "description": describe_answer_chart(chart),
+        "description": describe_chart(chart),
         "width": width or "container",
         "height": height,
         "title": {"text": chart.title, "fontSize": 12},
         "data": {"values": values},
         "layer": layers,
     }
-
-
-def describe_answer_chart(chart: Chart) -> str:
-    """What the chart shows, for those who do not see it."""
-    parts = [f"{chart.title}: {chart.y_label} over {chart.x_label}"]
-    for series in chart.series:
-        if series.ys:
-            low, high = (format_quantity(value, chart.y_quantity) for value in (min(series.ys), max(series.ys)))
-            parts.append(f"{series.label}: {low}" if low == high else f"{series.label}: {low} to {high}")
-    return "; ".join(parts)
-
-
-def build_bars_chart(bars: Sequence[Bar], *, title: str = "", width: int | None = 420) -> dict[str, Any]:
-    """Bars on a scale from 0 to 1 with a tick at what can be reached.
-
-    Args:
-        bars: from top to bottom; two of the same label are drawn apart.
-        title: heading; empty for none.
-        width: pixels of the scale; None to fill what it stands in (in a page).
-    """
-    values = [
-        {
-            "place": position,
-            "label": bar.label,
-            "ratio": min(bar.ratio, 1.0) if bar.ratio > 0 else 0.0,
-            "ceiling": bar.ceiling_ratio if 0 < bar.ceiling_ratio < 1 else 1.0,
-            "words": f"{format_percent(bar.ratio)}{f' · {bar.words}' if bar.words else ''}",
-        }
-        for position, bar in enumerate(bars)
-    ]
-    y = {
-        "field": "place",
-        "type": "ordinal",
-        "title": None,
-        "axis": {
-            "labelExpr": f"{json.dumps([bar.label for bar in bars])}[datum.value]" if bars else "''",
-            "ticks": False,
-            "domain": False,
-            "labelLimit": _LONGEST_LABEL,
-            "labelPadding": 5,
-        },
-    }
-    x = {"field": "ratio", "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {"format": "~%"}, "title": None}
-    tooltip = [
-        {"field": "label", "type": "nominal", "title": "of"},
-        {"field": "words", "type": "nominal", "title": "is"},
-    ]
-    spec: dict[str, Any] = {
-        "$schema": SCHEMA,
-        "description": "; ".join(f"{bar.label} {format_percent(bar.ratio)}" for bar in bars),
-        "width": width or "container",
-        "height": {"step": _BAR_STEP},
-        "data": {"values": values},
-        "layer": [
-            {
-                "mark": {"type": "bar", "color": SERIES_COLOURS[0], "height": {"band": 0.7}},
-                "encoding": {"y": y, "x": x, "tooltip": tooltip},
-            },
-            {
-                "transform": [{"filter": "datum.ceiling < 1"}],
-                "mark": {"type": "tick", "thickness": 2, "color": SERIES_COLOURS[1], "height": {"band": 0.9}},
-                "encoding": {"y": y, "x": {**x, "field": "ceiling"}},
-            },
-            {
-                "mark": {"type": "text", "align": "left", "dx": 5},
-                "encoding": {"y": y, "x": x, "text": {"field": "words", "type": "nominal"}},
-            },
-        ],
-    }
-    if title:
-        spec["title"] = {"text": title, "fontSize": 12}
-    return spec
 
 
 def _choose_mark(kind: ChartKind, points: int) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.advice_words import describe_cause
 from gpa_lsp.render.blame_words import measure_causes
-from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, clamp_ratio, convert_text_table
+from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, convert_text_table
 from gpa_lsp.render.kernel_tables import build_function_table, build_launch_table, build_loop_table
 from gpa_lsp.render.layout import join_facts
 from gpa_lsp.render.numbers import (
+    clamp_ratio,
     format_bytes,
     format_count,
     format_count_of,

@@ -8,9 +8,10 @@ from gpa_lsp.render.advice_words import find_best_advice
 from gpa_lsp.render.finding_words import describe_problem
 from gpa_lsp.render.html_report.changes_section import ChangeSection
 from gpa_lsp.render.html_report.roofline_section import convert_roof
-from gpa_lsp.render.html_report.tables import Meter, clamp_ratio, convert_bar
+from gpa_lsp.render.html_report.tables import Meter, convert_bar
 from gpa_lsp.render.moments import format_moment
 from gpa_lsp.render.numbers import (
+    clamp_ratio,
     format_count,
     format_count_of,
     format_duration_ns,
@@ -18,7 +19,7 @@ from gpa_lsp.render.numbers import (
     format_speedup,
     format_speedup_range,
 )
-from gpa_lsp.render.roof_words import name_limiter
+from gpa_lsp.render.roofline_text import name_limiter_of
 from gpa_lsp.report.model import KernelReport, Report
 
 UTC_SUFFIX = " UTC"
@@ -160,7 +161,7 @@ def _build_row(
         samples=kernel.total_samples,
         counts=(format_count(len(kernel.launches)), format_count(kernel.total_samples)),
         roof=find_nearest_roof(kernel),
-        limiter=(name_limiter(kernel.advice) or "") if kernel.advice is not None else "",
+        limiter=name_limiter_of(kernel) or "",
         occupancy=find_occupancy(kernel),
         speedup=best.speedup.estimate if best is not None else 0.0,
         estimate=format_speedup(best.speedup.estimate) if best is not None else "",
@@ -171,20 +172,28 @@ def _build_row(
 
 
 def find_nearest_roof(kernel: KernelReport) -> Meter | None:
-    """The roof the kernel is closest to: of its roofline, else of what the profiler says of its units."""
+    """What the kernel is closest to: a roof of its roofline, or a unit nearer to full than any; else what the profiler says of its units."""
     roofline = kernel.analyses.roofline if kernel.analyses is not None else None
-    if roofline is not None and roofline.whole is not None and roofline.whole.binding is not None:
-        return convert_roof(roofline.whole.binding)
+    whole = None if roofline is None else roofline.whole
+    if whole is not None and whole.tighter_unit is not None:
+        busiest = whole.tighter_unit
+        return _make_meter(busiest.name, busiest.share_ratio, busiest.ceiling_ratio)
+    if whole is not None and whole.binding is not None:
+        return convert_roof(whole.binding)
     units = kernel.advice.units if kernel.advice is not None else ()
     known = [unit for unit in units if unit.ceiling_ratio > 0]
     if not known:
         return None
     unit = max(known, key=lambda one: one.achieved_ratio / one.ceiling_ratio)
+    return _make_meter(unit.name, unit.achieved_ratio, unit.ceiling_ratio)
+
+
+def _make_meter(name: str, ratio: float, ceiling_ratio: float) -> Meter:
     return Meter(
-        label=unit.name,
-        ratio=clamp_ratio(unit.achieved_ratio),
-        text=format_percent(unit.achieved_ratio),
-        ceiling=clamp_ratio(unit.ceiling_ratio) if unit.ceiling_ratio < 1 else None,
+        label=name,
+        ratio=clamp_ratio(ratio),
+        text=format_percent(ratio),
+        ceiling=clamp_ratio(ceiling_ratio) if ceiling_ratio < 1 else None,
     )
 
 

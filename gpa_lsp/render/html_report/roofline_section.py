@@ -10,16 +10,17 @@ from gpa_lsp.machine.model import Clocks, OperationKind
 from gpa_lsp.render.answer_text import describe_missing
 from gpa_lsp.render.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
 from gpa_lsp.render.html_report.answer_sections import AnswerSection, ChartItem
-from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, clamp_ratio
+from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable
 from gpa_lsp.render.numbers import (
     UNKNOWN,
+    clamp_ratio,
     format_bytes,
-    format_hz,
     format_percent,
     format_quantity,
     format_significant,
     format_speedup,
 )
+from gpa_lsp.render.roofline_text import describe_clock_rates
 from gpa_lsp.report.model import KernelReport
 
 _LOOK = ChartLook(width=None, height=440, title="")
@@ -128,12 +129,7 @@ def _describe_machine(roofline: KernelRoofline) -> str:
 
 
 def _describe_clocks(clocks: Clocks) -> str:
-    rates = [
-        f"{name} {format_hz(rate)}"
-        for name, rate in (("SM", clocks.sm_hz), ("L2", clocks.l2_hz), ("DRAM", clocks.dram_hz))
-        if rate is not None
-    ]
-    return f"clocks {clocks.basis.value}: {', '.join(rates) or UNKNOWN} ({clocks.source})"
+    return f"clocks {clocks.basis.value}: {describe_clock_rates(clocks) or UNKNOWN} ({clocks.source})"
 
 
 def _build_charts(

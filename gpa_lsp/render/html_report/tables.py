@@ -7,7 +7,7 @@ from gpa_lsp.analyses import answers
 from gpa_lsp.analyses.answers import Quantity
 from gpa_lsp.render import kernel_tables
 from gpa_lsp.render.layout import Align, Style
-from gpa_lsp.render.numbers import format_count_of, format_quantity
+from gpa_lsp.render.numbers import clamp_ratio, format_count_of, format_quantity
 
 MOST_ROWS = 200
 """Of a table; what is beyond is counted below it."""
@@ -128,15 +128,6 @@ def convert_bar(bar: answers.Bar) -> Meter:
         words=bar.words,
         ceiling=clamp_ratio(bar.ceiling_ratio) if bar.ceiling_ratio < 1 else None,
     )
-
-
-def clamp_ratio(ratio: float) -> float:
-    """A ratio as the length of a bar: counters of several passes exceed 1 by a little, and NaN has no length.
-
-    >>> clamp_ratio(1.02), clamp_ratio(float("nan")), clamp_ratio(0.123456)
-    (1.0, 0.0, 0.1235)
-    """
-    return round(min(1.0, max(0.0, ratio)), 4) if ratio == ratio else 0.0  # noqa: PLR0124 - NaN is not itself
 
 
 def _join_notes(note: str, count: int) -> str:

@@ -10,6 +10,7 @@ from gpa_lsp.render.answer_text import describe_missing, describe_movement
 from gpa_lsp.render.charts.roofline_rows import PlacedRow, is_drawable
 from gpa_lsp.render.numbers import (
     UNKNOWN,
+    clamp_ratio,
     format_bytes,
     format_bytes_per_s,
     format_count_of,
@@ -22,7 +23,7 @@ from gpa_lsp.render.numbers import (
     format_significant,
     format_speedup,
 )
-from gpa_lsp.render.roofline_text import CLOCK_WORDS, describe_line, list_bars, name_bound
+from gpa_lsp.render.roofline_text import CLOCK_WORDS, describe_clock_rates, describe_line, list_bars, name_bound
 
 _MOST_MISSING = 12
 
@@ -99,7 +100,7 @@ def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_show
         bound=name_bound(row.roofline) or "",
         nearest=UNKNOWN if nearest is None else nearest.name,
         share=UNKNOWN if nearest is None else format_percent(nearest.share_ratio),
-        ratio=0.0 if nearest is None else _clamp(nearest.share_ratio),
+        ratio=0.0 if nearest is None else clamp_ratio(nearest.share_ratio),
         ceiling=1.0 if nearest is None else _clamp_ceiling(nearest.ceiling_ratio),
         headroom=UNKNOWN if nearest is None else format_speedup(nearest.headroom),
         launches=launches,
@@ -135,7 +136,7 @@ def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
         "headroom": "" if nearest is None else format_speedup(nearest.headroom),
         "lines": [first, second],
         "bars": [
-            [bar.label, _clamp(bar.ratio), _clamp_ceiling(bar.ceiling_ratio), format_percent(bar.ratio), bar.words]
+            [bar.label, clamp_ratio(bar.ratio), _clamp_ceiling(bar.ceiling_ratio), format_percent(bar.ratio), bar.words]
             for bar in list_bars(line, most=12)
         ],
         "points": [_write_point(point) for point in line.points],
@@ -202,19 +203,11 @@ def _list_movements(row: PlacedRow) -> list[str]:
 def build_machine_item(machine: Machine) -> Mapping[str, Any]:
     """A machine: name, clocks, roofs with their sources, and what is in doubt."""
     clocks = machine.clocks
-    rates = [
-        f"{name} {format_hz(rate)}"
-        for name, rate in (("SMs", clocks.sm_hz), ("L2", clocks.l2_hz), ("DRAM", clocks.dram_hz))
-        if rate is not None
-    ]
+    rates = describe_clock_rates(clocks)
     roofs = [
-        [peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind), _certify(peak.source, peak.is_certain)]
-        for peak in machine.peaks
+        [peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind), peak.citation] for peak in machine.peaks
     ]
-    roofs += [
-        [one.level.value, format_bytes_per_s(one.bytes_per_s), _certify(one.source, one.is_certain)]
-        for one in machine.bandwidths
-    ]
+    roofs += [[one.level.value, format_bytes_per_s(one.bytes_per_s), one.citation] for one in machine.bandwidths]
     if machine.issue_per_s is not None:
         roofs.append(["instruction issue", format_instructions_per_s(machine.issue_per_s), "the architecture's table"])
     facts = [machine.name]
@@ -227,18 +220,10 @@ def build_machine_item(machine: Machine) -> Mapping[str, Any]:
         "basis": CLOCK_WORDS[clocks.basis],
         "gpu": ", ".join(facts),
         "title": ", ".join(facts) + ("" if clocks.sm_hz is None else f", SMs at {format_hz(clocks.sm_hz)}"),
-        "clocks": f"Roofs at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{', '.join(rates)} ({clocks.source}).",
+        "clocks": f"Roofs at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source}).",
         "roofs": roofs,
         "doubts": list(machine.doubts),
     }
-
-
-def _certify(source: str, is_certain: bool) -> str:
-    return source if is_certain else f"{source} (assumed)"
-
-
-def _clamp(ratio: float) -> float:
-    return round(min(1.0, ratio), 4) if ratio > 0 else 0.0  # NaN is not above 0
 
 
 def _clamp_ceiling(ratio: float) -> float:

@@ -1,0 +1,39 @@
+"""The list of kernels says what each is closest to, and what limits it, in the words of the editor's lens."""
+
+from dataclasses import replace
+
+from gpa_lsp.analyses.roofline_model import BusyUnit
+from gpa_lsp.render.html_report.overview import build_rows, find_nearest_roof
+from gpa_lsp.report.model import KernelReport
+from tests.analyses_samples import ANALYSES
+from tests.report_builder import build_kernel
+
+
+def make_kernel(busiest: BusyUnit | None) -> KernelReport:
+    assert ANALYSES.roofline is not None
+    assert ANALYSES.roofline.whole is not None
+    whole = replace(ANALYSES.roofline.whole, busiest=busiest)
+    return replace(
+        build_kernel("k.cu:3  EXIT  ; selected=3"),
+        analyses=replace(ANALYSES, roofline=replace(ANALYSES.roofline, whole=whole)),
+    )
+
+
+def test_a_unit_nearer_to_full_than_any_roof_stands_in_the_list() -> None:
+    unit = BusyUnit(name="L1 wavefronts of loads and stores", is_memory=True, share_ratio=0.9, ceiling_ratio=0.97)
+    meter = find_nearest_roof(make_kernel(unit))
+    assert meter is not None
+    assert (meter.label, meter.text, meter.ceiling) == ("L1 wavefronts of loads and stores", "90.0 %", 0.97)
+
+
+def test_without_such_a_unit_it_is_the_roof() -> None:
+    meter = find_nearest_roof(make_kernel(None))
+    assert meter is not None
+    assert (meter.label, meter.text) == ("DRAM bandwidth", "52.6 %")
+
+
+def test_a_kernel_nobody_advised_on_has_the_roofs_word() -> None:
+    unit = BusyUnit(name="L1 wavefronts of loads and stores", is_memory=True, share_ratio=0.9, ceiling_ratio=0.97)
+    kernel = make_kernel(unit)
+    (row,) = build_rows([kernel], {kernel.name: "k"}, {})
+    assert row.limiter == "memory-bound"
