@@ -75,9 +75,8 @@ def describe_kernel(shown: VisibleKernel) -> str:
 
 def _describe_answers(report: "KernelReport") -> str:
     """What the other analyses say. Paths are as compiled: what is opened from here is the report's page."""
-    from gpa_lsp.render.answer_markdown import (
-        render_answers_markdown,
-    )  # needs numpy, which the answer to initialize must not wait for
+    # These need numpy, which the answer to initialize must not wait for.
+    from gpa_lsp.render.answer_markdown import render_answers_markdown
     from gpa_lsp.render.places import PlaceNames
 
     return "\n".join(render_answers_markdown(report, PlaceNames(), heading="##", max_rows=_MAX_LINES)).strip()

@@ -18,3 +18,4 @@ def build_sass(uri: str, shown: VisibleKernel) -> "SassDocument":
 def warm_up() -> None:
     """Import and read what the first answers need while the first results are being made."""
     from gpa_lsp.lsp.sass import warm_up  # noqa: F401
+    from gpa_lsp.render import answer_markdown, roofline_picture, roofline_text, stall_picture  # noqa: F401

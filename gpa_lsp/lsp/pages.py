@@ -12,6 +12,7 @@ from gpa_lsp.errors import MissingToolError
 from gpa_lsp.lsp.editor import Editor
 from gpa_lsp.lsp.loader import call_in_thread
 from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.whole_files import open_whole
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport
@@ -63,19 +64,16 @@ def write_page(kernels: Sequence[VisibleKernel], path: Path) -> None:
         MissingToolError: a library that only pages need is not installed.
         OSError: the file cannot be written.
     """
-    try:
-        from gpa_lsp.render.html_report.page import (
-            render_html_report,
-        )  # needs numpy, and what not everybody has who edits
+    try:  # it needs numpy, and what not everybody has who edits
+        from gpa_lsp.render.html_report.page import render_html_report
     except ImportError as error:
         name = error.name or "a library"
         raise MissingToolError(name, needed_for="the report's page", install="pip install gpa-lsp") from error
     from gpa_lsp.report.model import Report
 
     report = Report(problems=(), kernels=tuple(restore_sources(shown) for shown in kernels))
-    beside = path.with_suffix(".part")
-    beside.write_text(render_html_report(report), encoding="utf-8", errors="backslashreplace")
-    beside.replace(path)
+    with open_whole(path, errors="backslashreplace") as stream:
+        stream.write(render_html_report(report))
 
 
 def restore_sources(shown: VisibleKernel) -> "KernelReport":

@@ -21,7 +21,6 @@ Starlight's flat file is recognised by its keys, and read too: bandwidths in GB/
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from gpa_lsp.errors import InputError, UnsupportedInputError
 from gpa_lsp.machine.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
 from gpa_lsp.machine.model import MemoryLevel, OperationKind
 from gpa_lsp.machine.roofs_elements import MAX_CLOCK_HZ, RoofsElement, read_json
+from gpa_lsp.whole_files import open_whole
 
 FORMAT_FAMILY = "gpa-lsp/roofs/"
 FORMAT = f"{FORMAT_FAMILY}1"
@@ -75,15 +75,8 @@ def write_roofs(roofs: EmpiricalRoofs, path: Path) -> None:
     text = json.dumps(_describe(roofs), indent=2, allow_nan=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="ascii", newline="\n") as stream:
-                stream.write(text)
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with open_whole(path, encoding="ascii") as stream:
+            stream.write(text)
     except OSError as error:
         message = f"cannot be written: {error.strerror or error}"
         raise InputError(message, path=path, remedy="name a place that can be written") from None

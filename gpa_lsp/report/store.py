@@ -1,8 +1,6 @@
 """Reports as JSON files: written as they go, read back with every value checked."""
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
@@ -26,6 +24,7 @@ from gpa_lsp.report.json_rows import (
 )
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.schema import SCHEMA_NAME
+from gpa_lsp.whole_files import open_whole
 
 MAX_REPORT_BYTES = 512 << 20
 """Larger files are refused; parsed JSON takes several times its size in memory."""
@@ -62,7 +61,8 @@ def write_report(
         with target.open("w", encoding="ascii") as stream:
             stream.writelines(chunks)
     else:
-        _replace_file(target, chunks)
+        with open_whole(target, encoding="ascii") as stream:
+            stream.writelines(chunks)
 
 
 def read_report(path: Path) -> Report:
@@ -183,26 +183,6 @@ class _Layout:
             yield ("" if is_empty else ",") + self.break_line(level + 1) + self.value(row, level + 1)
             is_empty = False
         yield ("" if is_empty else self.break_line(level)) + "]"
-
-
-def _replace_file(target: Path, chunks: Iterator[str]) -> None:
-    """Write beside the target and put it in its place at the end: a reader never meets half a report."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    beside = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="ascii", newline="\n") as stream:
-            stream.writelines(chunks)
-        beside.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_read_umask())
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
-def _read_umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _parse(path: Path) -> Any:

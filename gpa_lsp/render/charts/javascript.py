@@ -8,12 +8,12 @@ import functools
 import hashlib
 import logging
 import os
-import tempfile
 import zlib
 from importlib.metadata import version
 from pathlib import Path
 
 from gpa_lsp.errors import MissingToolError, ToolError
+from gpa_lsp.whole_files import open_whole
 
 _LOG = logging.getLogger(__name__)
 
@@ -82,14 +82,9 @@ def _load(path: Path) -> str | None:
 
 def _store(path: Path, script: str) -> None:
     text = script.encode("utf-8")
-    unfinished: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, unfinished = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "wb") as stream:
+        with open_whole(path, encoding=None) as stream:
             stream.write(hashlib.sha256(text).digest() + zlib.compress(text, 6))
-        Path(unfinished).replace(path)
     except OSError as error:
         _LOG.debug("not kept in %s: %s", path, error)
-        if unfinished is not None:
-            Path(unfinished).unlink(missing_ok=True)
