@@ -1,4 +1,4 @@
-"""Numbers with their uncertainty: shares with intervals, and spreads over launches."""
+"""Numbers with their uncertainty: shares with intervals, and spreads over launches; and how whole percent are written."""
 
 import math
 from collections.abc import Sequence
@@ -97,3 +97,14 @@ def measure_spread(values: Sequence[float]) -> Spread | None:
     if len(finite) > 1:
         deviation = math.hypot(*(value - mean for value in finite)) / math.sqrt(len(finite) - 1)
     return Spread(count=len(finite), mean=mean, minimum=min(finite), maximum=max(finite), standard_deviation=deviation)
+
+
+def format_whole_percent(ratio: float) -> str:
+    """A ratio in whole percent; what is more than nothing is never said to be nothing, nor what is less than all to be all.
+
+    >>> format_whole_percent(0.8149), format_whole_percent(0.002), format_whole_percent(0.9996), format_whole_percent(1.0)
+    ('81 %', '<1 %', '>99 %', '100 %')
+    """
+    if 0 < ratio < 0.005:
+        return "<1 %"
+    return ">99 %" if 0.995 <= ratio < 1 else f"{100 * ratio:.0f} %"

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor
 from gpa_lsp.lsp.stall_table import draw_table
-from gpa_lsp.render.numbers import format_count, format_percent, format_speedup, format_whole_percent
+from gpa_lsp.render.numbers import format_count, format_percent, format_speedup
 
 if TYPE_CHECKING:
     from gpa_lsp.advice.model import Advice

@@ -3,15 +3,10 @@
 import time
 from datetime import tzinfo
 
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.history.model import KernelHistory, Place, RunChange
 from gpa_lsp.render.moments import format_moment_briefly
-from gpa_lsp.render.numbers import (
-    format_change,
-    format_count_of,
-    format_duration_ns,
-    format_percent,
-    format_whole_percent,
-)
+from gpa_lsp.render.numbers import format_change, format_count_of, format_duration_ns, format_percent
 from gpa_lsp.report.changes import TimeChange, Verdict
 from gpa_lsp.report.names import shorten_name
 

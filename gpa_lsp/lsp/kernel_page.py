@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.lsp.cause_words import describe_remedy, label_best_advice
 from gpa_lsp.lsp.history_words import describe_change_briefly, describe_past
 from gpa_lsp.lsp.roofline_hover import describe_roofs_of, find_limiter
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.stall_table import draw_reasons, draw_table, find_top_reason
-from gpa_lsp.render.numbers import format_count, format_count_of, format_dim3, format_duration_ns, format_whole_percent
+from gpa_lsp.render.numbers import format_count, format_count_of, format_dim3, format_duration_ns
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.lsp.cause_lines import CauseLine
 from gpa_lsp.lsp.cause_words import find_caused_reason
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.stall_table import label_called, label_line
-from gpa_lsp.render.numbers import format_whole_percent
 
 
 class HeatKind(Enum):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lsprotocol import types
 
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.lsp.cause_lines import CauseLine
 from gpa_lsp.lsp.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
@@ -12,7 +13,7 @@ from gpa_lsp.lsp.line_names import locate_from, name_location
 from gpa_lsp.lsp.places import Place
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.stall_table import label_called, label_line, label_own
-from gpa_lsp.render.numbers import format_percent, format_share, format_whole_percent
+from gpa_lsp.render.numbers import format_percent, format_share
 
 _LEAST_LINK_RATIO = 0.2
 """Of what a line suffers or causes: a place with less is not what the line is about."""

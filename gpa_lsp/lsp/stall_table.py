@@ -8,16 +8,12 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.lsp.document_view import HotLine
 from gpa_lsp.lsp.history_words import describe_line_change
 from gpa_lsp.lsp.identity_cache import IdentityCache
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.numbers import (
-    format_count,
-    format_percent,
-    format_share,
-    format_whole_percent,
-)
+from gpa_lsp.render.numbers import format_count, format_percent, format_share
 
 if TYPE_CHECKING:
     from gpa_lsp.render.findings import Finding

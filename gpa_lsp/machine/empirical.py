@@ -1,4 +1,4 @@
-"""Measured roofs in place of theoretical ones: :func:`apply_roofs`; and all that has to do with their files.
+"""Measured roofs in place of theoretical ones: :func:`apply_roofs`.
 
 A measured rate per cycle is scaled to the clocks a machine stands at, so that roofs and points keep equal footing; where a side lacks its
 clock, the measured rate stands as it is, with a doubt.
@@ -10,26 +10,6 @@ from gpa_lsp.errors import InputError
 from gpa_lsp.machine.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
 from gpa_lsp.machine.model import Bandwidth, ClockBasis, Machine, MemoryLevel, Peak, RoofOrigin
 from gpa_lsp.machine.products import is_same_name
-from gpa_lsp.machine.roofs_file import (
-    find_kept_roofs,
-    find_roofs_folder,
-    name_roofs_file,
-    read_roofs,
-    write_roofs,
-)
-
-__all__ = [
-    "ClockDomain",
-    "EmpiricalBandwidth",
-    "EmpiricalPeak",
-    "EmpiricalRoofs",
-    "apply_roofs",
-    "find_kept_roofs",
-    "find_roofs_folder",
-    "name_roofs_file",
-    "read_roofs",
-    "write_roofs",
-]
 
 _TOO_HIGH = 1.02
 """A measured roof above so many times the theoretical one is worth a word."""

@@ -18,11 +18,8 @@ from gpa_lsp.machine.products import (
     Product,
     find_product,
     find_product_of,
-    list_product_names,
 )
 from gpa_lsp.profile.model import Device, Launch
-
-__all__ = ["find_machine", "find_machine_by_name", "list_product_names"]
 
 
 def find_machine(device: Device, architecture: Architecture | None, launch: Launch | None) -> Machine | None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.render.advice_text import ALTERNATIVES, describe_run
 from gpa_lsp.render.advice_words import (
     SECTION_TITLES,
@@ -28,7 +29,6 @@ from gpa_lsp.render.numbers import (
     format_share,
     format_speedup,
     format_speedup_range,
-    format_whole_percent,
 )
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates

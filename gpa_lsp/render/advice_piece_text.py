@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.render.advice_words import (
     choose_regions,
     describe_hotspot,
@@ -25,14 +26,7 @@ from gpa_lsp.render.layout import (
     text_line,
     wrap,
 )
-from gpa_lsp.render.numbers import (
-    format_count,
-    format_count_of,
-    format_percent,
-    format_share,
-    format_speedup,
-    format_whole_percent,
-)
+from gpa_lsp.render.numbers import format_count, format_count_of, format_percent, format_share, format_speedup
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 

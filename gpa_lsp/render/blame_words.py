@@ -5,16 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from gpa_lsp.blame.model import BlameCategory, KernelBlame, SingleDependencyCoverage, UnattributedCause, WaitCheck
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.render.advice_words import describe_cause, describe_unattributed
 from gpa_lsp.render.findings import choose_reasons
-from gpa_lsp.render.numbers import (
-    UNKNOWN,
-    format_count,
-    format_count_of,
-    format_percent,
-    format_significant,
-    format_whole_percent,
-)
+from gpa_lsp.render.numbers import UNKNOWN, format_count, format_count_of, format_percent, format_significant
 from gpa_lsp.report.model import KernelReport
 
 _MAX_CAUSES = 3

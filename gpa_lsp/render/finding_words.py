@@ -1,9 +1,10 @@
 """A finding as one sentence, the same in every view."""
 
 from gpa_lsp.errors import Problem
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.findings import Finding, FindingReason
-from gpa_lsp.render.numbers import format_count, format_percent, format_share, format_whole_percent
+from gpa_lsp.render.numbers import format_count, format_percent, format_share
 from gpa_lsp.report.names import demangle, shorten_name
 from gpa_lsp.report.source_paths import parse_compiled_path
 

@@ -3,18 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.findings import choose_reasons
 from gpa_lsp.render.layout import Align, Column, Span, Style, style_of_share
-from gpa_lsp.render.numbers import (
-    draw_bar,
-    format_count,
-    format_dim3,
-    format_duration_ns,
-    format_percent,
-    format_share,
-    format_whole_percent,
-)
+from gpa_lsp.render.numbers import draw_bar, format_count, format_dim3, format_duration_ns, format_percent, format_share
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow, ReasonCounts
 from gpa_lsp.report.names import demangle, shorten_name

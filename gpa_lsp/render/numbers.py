@@ -61,17 +61,6 @@ def format_percent(ratio: float | None) -> str:
     return ">99.9 %" if ratio >= 0.9995 else f"{100 * ratio:.1f} %"
 
 
-def format_whole_percent(ratio: float) -> str:
-    """A ratio in whole percent, for shares of shares, where a decimal would be false precision.
-
-    >>> format_whole_percent(0.8149), format_whole_percent(0.002), format_whole_percent(1.0)
-    ('81 %', '<1 %', '100 %')
-    """
-    if 0 < ratio < 0.005:
-        return "<1 %"
-    return ">99 %" if 0.995 <= ratio < 1 else f"{100 * ratio:.0f} %"
-
-
 def format_limit(ratio: float) -> str:
     """A limit somebody set, in percent, as exactly as it was set.
 

@@ -2,7 +2,8 @@
 
 from gpa_lsp.advice.model import SM_UNIT, KernelAdvice, UnitUse
 from gpa_lsp.advice.roofs import BANDWIDTH_BOUND_RATIO
-from gpa_lsp.render.numbers import format_percent, format_whole_percent
+from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.render.numbers import format_percent
 
 LATENCY_BOUND_RATIO = 0.6
 """Below this share of every peak neither the memory nor the SMs are what holds a kernel up. Source: Nsight Compute's rule for the bottleneck, which

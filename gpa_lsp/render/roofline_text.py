@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.analyses.answers import Bar, Missing
 from gpa_lsp.analyses.roofline_model import BusyUnit, KernelRoofline, Point, Roof, Roofline
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.machine.model import ClockBasis, Clocks, Machine, MemoryLevel
 from gpa_lsp.render.advice_markdown import escape_prose
 from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
@@ -19,7 +20,6 @@ from gpa_lsp.render.numbers import (
     format_operations_per_s,
     format_percent,
     format_speedup,
-    format_whole_percent,
 )
 from gpa_lsp.render.roof_words import LATENCY_BOUND_RATIO, name_limiter
 from gpa_lsp.report.model import KernelReport

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.profile.stall_reasons import (
     EXECUTION,
     INSTRUCTION_SUPPLY,
@@ -18,7 +19,6 @@ from gpa_lsp.profile.stall_reasons import (
     THROTTLE,
     describe_stall_reason,
 )
-from gpa_lsp.render.numbers import format_whole_percent
 
 COLOURS = {
     MEMORY: "#3b82c4",

@@ -5,13 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gpa_lsp.errors import InputError
-from gpa_lsp.machine.empirical import (
-    ClockDomain,
-    EmpiricalBandwidth,
-    EmpiricalPeak,
-    EmpiricalRoofs,
-    apply_roofs,
-)
+from gpa_lsp.machine.empirical import apply_roofs
+from gpa_lsp.machine.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
 from gpa_lsp.machine.find import find_machine_by_name
 from gpa_lsp.machine.model import ClockBasis, Machine, MemoryLevel, OperationKind, RoofOrigin
 

@@ -3,8 +3,15 @@
 import pytest
 
 from gpa_lsp.errors import InputError
-from gpa_lsp.machine.find import find_machine_by_name, list_product_names
-from gpa_lsp.machine.products import Accumulation, find_product, find_product_of, is_same_name, load_products
+from gpa_lsp.machine.find import find_machine_by_name
+from gpa_lsp.machine.products import (
+    Accumulation,
+    find_product,
+    find_product_of,
+    is_same_name,
+    list_product_names,
+    load_products,
+)
 from tests.machine.builders import make_device
 
 ASKED_FOR = (

@@ -3,9 +3,9 @@
 import pytest
 
 from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.machine.find import find_machine_by_name, list_product_names
+from gpa_lsp.machine.find import find_machine_by_name
 from gpa_lsp.machine.model import ClockBasis, MemoryLevel, OperationKind, RoofOrigin
-from gpa_lsp.machine.products import Product, load_products
+from gpa_lsp.machine.products import Product, list_product_names, load_products
 
 Kind = OperationKind
 

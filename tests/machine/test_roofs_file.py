@@ -12,18 +12,9 @@ from jsonschema import Draft202012Validator
 
 import gpa_lsp.machine
 from gpa_lsp.errors import InputError, UnsupportedInputError
-from gpa_lsp.machine.empirical import (
-    ClockDomain,
-    EmpiricalBandwidth,
-    EmpiricalPeak,
-    EmpiricalRoofs,
-    find_kept_roofs,
-    find_roofs_folder,
-    name_roofs_file,
-    read_roofs,
-    write_roofs,
-)
+from gpa_lsp.machine.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
 from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.machine.roofs_file import find_kept_roofs, find_roofs_folder, name_roofs_file, read_roofs, write_roofs
 
 SCHEMA = json.loads((Path(gpa_lsp.machine.__file__).parent / "roofs.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)

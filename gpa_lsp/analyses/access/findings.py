@@ -17,7 +17,7 @@ from gpa_lsp.analyses.access.patterns import (
 from gpa_lsp.analyses.answers import Cell, Column, Finding, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.analyses.percent_words import say_percent
+from gpa_lsp.figures import format_whole_percent
 
 _MOST_LINES = 3
 """Lines that get a sentence of their own."""
@@ -114,7 +114,7 @@ def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIn
     total = float(sums.sum())
     whole = total + (float(columns.global_transfers.actual.sum()) if columns.global_transfers is not None else 0.0)
     worst = ", ".join(
-        f"{index.places[line]} ({say_percent(sums[line] / total)})" for line in rank_lines(sums, _MOST_LINES)
+        f"{index.places[line]} ({format_whole_percent(sums[line] / total)})" for line in rank_lines(sums, _MOST_LINES)
     )
     waits = float(columns.waits[columns.is_local].sum())
     share = waits / facts.kernel.total_samples if facts.kernel.total_samples else None
@@ -122,7 +122,7 @@ def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIn
         return []
     return [
         Finding(
-            text=f"Local memory takes {total:,.0f} sectors, {say_percent(total / whole)} of those of local and global "
+            text=f"Local memory takes {total:,.0f} sectors, {format_whole_percent(total / whole)} of those of local and global "
             f"memory together; most at {worst}.",
             weight=Weight.HIGH if share is not None and share >= _MATTERS else Weight.PLAIN,
             remedy=LOCAL_REMEDY,
@@ -144,9 +144,9 @@ def find_narrow_accesses(facts: KernelFacts, columns: AccessColumns) -> list[Fin
         return []
     return [
         Finding(
-            text=f"{say_percent(narrow / moves)} of the global accesses move four bytes a thread or fewer, and the "
+            text=f"{format_whole_percent(narrow / moves)} of the global accesses move four bytes a thread or fewer, and the "
             f"queue of memory instructions is full "
-            f"in {say_percent(queued)} of the samples.",
+            f"in {format_whole_percent(queued)} of the samples.",
             weight=Weight.HIGH if queued >= _MATTERS else Weight.PLAIN,
             remedy=WIDTH_REMEDY,
             share_ratio=queued,
@@ -240,14 +240,14 @@ def _describe_idle_bytes(columns: AccessColumns, transfers: Transfers) -> Findin
 
 def _praise(words: str, transfers: Transfers, unit: str) -> Finding:
     share = transfers.excess_ratio
-    rest = "" if share == 0 else f" ({say_percent(share)} too many)"
+    rest = "" if share == 0 else f" ({format_whole_percent(share)} too many)"
     return Finding(text=f"{words} about as few {unit} as they can{rest}.", weight=Weight.GOOD)
 
 
 def _weigh(facts: KernelFacts, text: str, remedy: str, lines: LineTransfers, line: int) -> Finding:
     samples = facts.kernel.total_samples
     share = float(lines.waits[line]) / samples if samples else None
-    words = "" if share is None else f" {say_percent(share)} of the samples wait for this line's accesses."
+    words = "" if share is None else f" {format_whole_percent(share)} of the samples wait for this line's accesses."
     matters = share is not None and share * lines.excess_ratio(line) >= _MATTERS
     return Finding(text=text + words, weight=Weight.HIGH if matters else Weight.PLAIN, remedy=remedy, share_ratio=share)
 
@@ -264,15 +264,13 @@ def _describe_cost(facts: KernelFacts, excess: float, transfers: Transfers, unit
         units: name → the metric of its use in percent.
     """
     part = excess / float(transfers.actual.sum())
-    text = f"These are {say_percent(part)} of all {transfers.unit} of the kernel."
+    text = f"These are {format_whole_percent(part)} of all {transfers.unit} of the kernel."
     uses = [(use / _PERCENT, unit) for unit, metric in units.items() if (use := facts.metric(metric)) is not None]
     if not uses:
         return text
     ratio, unit = max(uses)
     busy = " It is busy: fewer transfers are time." if ratio >= _BUSY else ""
-    return (
-        f"{text} {unit} runs at {say_percent(ratio)} of its rate, {say_percent(ratio * part)} at most for these.{busy}"
-    )
+    return f"{text} {unit} runs at {format_whole_percent(ratio)} of its rate, {format_whole_percent(ratio * part)} at most for these.{busy}"
 
 
 def _name_kind(columns: AccessColumns, row: int) -> str:

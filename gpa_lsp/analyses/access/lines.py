@@ -10,7 +10,7 @@ from gpa_lsp.analyses.access.columns import SECTOR_BYTES, WARP_THREADS, AccessCo
 from gpa_lsp.analyses.access.patterns import Pattern, RequestShape, find_pattern
 from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.analyses.percent_words import say_percent
+from gpa_lsp.figures import format_whole_percent
 
 MOST_ROWS = 10
 """Lines a table shows."""
@@ -117,7 +117,7 @@ def describe_excess(lines: LineTransfers, line: int, unit: str) -> str:
 
     Example: ``32.0 sectors per access where 4.0 would do (88 % too many)``.
     """
-    return f"{describe_access(lines, line, unit)} ({say_percent(lines.excess_ratio(line))} too many)"
+    return f"{describe_access(lines, line, unit)} ({format_whole_percent(lines.excess_ratio(line))} too many)"
 
 
 def build_global_table(
@@ -133,15 +133,10 @@ def build_global_table(
     """
     rows: list[tuple[Cell, ...]] = []
     for line in rank_lines(lines.actual, MOST_ROWS):
-        actual, ideal = lines.per_request(line) or (None, None)
         used = float(lines.used_bytes[line])
         rows.append(
             (
-                str(index.places[line]),
-                name_access(int(lines.heaviest[line])),
-                lines.count_requests(line),
-                actual,
-                ideal,
+                *_list_cells(index, lines, line, name_access),
                 lines.excess_ratio(line),
                 None if np.isnan(used) else used,
                 round(float(lines.waits[line])),
@@ -150,11 +145,7 @@ def build_global_table(
     return Table(
         title="Global memory, by line",
         columns=(
-            Column(name="line"),
-            Column(name="heaviest access"),
-            Column(name="accesses", quantity=Quantity.COUNT),
-            Column(name="sectors per access", quantity=Quantity.NUMBER),
-            Column(name="at best", quantity=Quantity.NUMBER),
+            *_list_columns("sectors"),
             Column(name="too many", quantity=Quantity.RATIO),
             Column(name="bytes asked for per sector", quantity=Quantity.BYTES),
             Column(name="waits for it", quantity=Quantity.SAMPLES),
@@ -166,34 +157,49 @@ def build_global_table(
 
 def build_shared_table(index: LineIndex, lines: LineTransfers, name_access: Callable[[int], str]) -> Table:
     """The lines with most wavefronts of shared memory; arguments as of :func:`build_global_table`."""
-    rows: list[tuple[Cell, ...]] = []
-    for line in rank_lines(lines.actual, MOST_ROWS):
-        actual, ideal = lines.per_request(line) or (None, None)
-        rows.append(
-            (
-                str(index.places[line]),
-                name_access(int(lines.heaviest[line])),
-                lines.count_requests(line),
-                actual,
-                ideal,
-                lines.times_ideal(line),
-                lines.excess_ratio(line),
-                round(float(lines.waits[line])),
-            )
+    rows = tuple(
+        (
+            *_list_cells(index, lines, line, name_access),
+            lines.times_ideal(line),
+            lines.excess_ratio(line),
+            round(float(lines.waits[line])),
         )
+        for line in rank_lines(lines.actual, MOST_ROWS)
+    )
     return Table(
         title="Shared memory, by line",
         columns=(
-            Column(name="line"),
-            Column(name="heaviest access"),
-            Column(name="accesses", quantity=Quantity.COUNT),
-            Column(name="wavefronts per access", quantity=Quantity.NUMBER),
-            Column(name="at best", quantity=Quantity.NUMBER),
+            *_list_columns("wavefronts"),
             Column(name="n-way conflict", quantity=Quantity.NUMBER),
             Column(name="too many", quantity=Quantity.RATIO),
             Column(name="waits for it", quantity=Quantity.SAMPLES),
         ),
-        rows=tuple(rows),
+        rows=rows,
+    )
+
+
+def _list_columns(unit: str) -> tuple[Column, ...]:
+    """The columns both tables begin with."""
+    return (
+        Column(name="line"),
+        Column(name="heaviest access"),
+        Column(name="accesses", quantity=Quantity.COUNT),
+        Column(name=f"{unit} per access", quantity=Quantity.NUMBER),
+        Column(name="at best", quantity=Quantity.NUMBER),
+    )
+
+
+def _list_cells(
+    index: LineIndex, lines: LineTransfers, line: int, name_access: Callable[[int], str]
+) -> tuple[Cell, ...]:
+    """What a line has in those columns."""
+    actual, ideal = lines.per_request(line) or (None, None)
+    return (
+        str(index.places[line]),
+        name_access(int(lines.heaviest[line])),
+        lines.count_requests(line),
+        actual,
+        ideal,
     )
 
 

@@ -24,8 +24,8 @@ from gpa_lsp.analyses.decomposition.memory_view import BUSY_RATIO, MemoryView, v
 from gpa_lsp.analyses.decomposition.unit_use import UnitUse
 from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.analyses.percent_words import say_percent
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
+from gpa_lsp.figures import format_whole_percent
 
 TITLE = "Where the time goes that warps wait for memory"
 _SHOWN_RATIO = 0.005
@@ -59,12 +59,15 @@ def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
 
 
 def _summarise(share: float, view: MemoryView) -> str:
-    start = f"{say_percent(share)} of the warps' time is waiting for memory"
+    start = f"{format_whole_percent(share)} of the warps' time is waiting for memory"
     split = view.split
     if split is None:
         return f"{start}." if view.uses is None else f"{start}, {view.uses.mean_wait_cycles:,.0f} cycles each time."
     if split.queueing_ratio >= 0.5:
-        return f"{start}: {split.wait_cycles:,.0f} cycles each time, {say_percent(split.queueing_ratio)} of it queueing{_blame_unit(view.busiest)}."
+        queueing = format_whole_percent(split.queueing_ratio)
+        return (
+            f"{start}: {split.wait_cycles:,.0f} cycles each time, {queueing} of it queueing{_blame_unit(view.busiest)}."
+        )
     return (
         f"{start}: {split.wait_cycles:,.0f} cycles each time, mostly the plain latency of the memory "
         f"({split.unloaded_cycles:,.0f} cycles without queues)."
@@ -74,7 +77,7 @@ def _summarise(share: float, view: MemoryView) -> str:
 def _blame_unit(busiest: UnitUse | None) -> str:
     if busiest is None or busiest.ratio < BUSY_RATIO:
         return ""
-    return f" at {busiest.unit.level} ({busiest.unit.name}, {say_percent(busiest.ratio)} of its peak)"
+    return f" at {busiest.unit.level} ({busiest.unit.name}, {format_whole_percent(busiest.ratio)} of its peak)"
 
 
 def _draw_bars(view: MemoryView) -> tuple[Bar, ...]:

@@ -13,8 +13,8 @@ from gpa_lsp.analyses.lanes.findings import (
     find_partial_warps,
 )
 from gpa_lsp.analyses.line_sums import LineIndex, find_inlined, index_lines, mark_callers, mark_lines
-from gpa_lsp.analyses.percent_words import say_percent
 from gpa_lsp.analyses.questions import Analysis
+from gpa_lsp.figures import format_whole_percent
 
 _NAME = "divergence"
 _TITLE = "How full warps are"
@@ -67,7 +67,7 @@ def _summarise(lanes: LaneColumns) -> str:
         parts.append(f"the guard holds for {average:.1f}" if parts else alone)
     uniform = lanes.uniform_ratio
     if uniform is not None:
-        parts.append(f"{say_percent(uniform)} of the executed branches keep the warp together")
+        parts.append(f"{format_whole_percent(uniform)} of the executed branches keep the warp together")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 

@@ -15,7 +15,8 @@ from gpa_lsp.analyses.roofline_model import MOST_LAUNCHES, KernelRoofline, Roofl
 from gpa_lsp.errors import InputError
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.machine.ceilings import find_dram_ceiling
-from gpa_lsp.machine.empirical import EmpiricalRoofs, apply_roofs
+from gpa_lsp.machine.empirical import apply_roofs
+from gpa_lsp.machine.empirical_model import EmpiricalRoofs
 from gpa_lsp.machine.find import find_machine
 from gpa_lsp.machine.model import Machine
 from gpa_lsp.profile.model import Launch

@@ -118,7 +118,8 @@ def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine
     """From a kernel's machine to the one whose roofs were asked for; None for its own."""
     if arguments.machine is None and arguments.roofs is None:
         return None
-    from gpa_lsp.machine.empirical import apply_roofs, read_roofs
+    from gpa_lsp.machine.empirical import apply_roofs
+    from gpa_lsp.machine.roofs_file import read_roofs
 
     other = None if arguments.machine is None else _find_machine(arguments.machine)
     measured = None if arguments.roofs is None else read_roofs(arguments.roofs)

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.lsp.sass.document_parts import Part
 from gpa_lsp.lsp.sass.document_quotes import QuoteWriter
 from gpa_lsp.lsp.sass.document_rows import Layout, find_stall_columns
 from gpa_lsp.lsp.sass.model import SectionKind
 from gpa_lsp.lsp.sass.plain_text import make_plain
-from gpa_lsp.render.numbers import format_count_of, format_whole_percent
+from gpa_lsp.render.numbers import format_count_of
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.model import FunctionRole, KernelReport
 from gpa_lsp.report.names import demangle, shorten_name

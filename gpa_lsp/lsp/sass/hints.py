@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lsprotocol import types
 
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.lsp.positions import read_lines
 from gpa_lsp.lsp.sass.model import SassDocument, SassView
-from gpa_lsp.render.numbers import format_whole_percent
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     import numpy as np

@@ -2,12 +2,12 @@
 
 from lsprotocol import types
 
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.lsp.line_heat import HeatKind
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.jumps import locate_row
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.numbers import format_whole_percent
 
 HotRow = tuple[types.Location, float, HeatKind, str]
 """Place, share of the kernel's samples, whether they were taken there or are blamed on it, a few words."""

@@ -1,6 +1,7 @@
 """RENDER: a report → one page of HTML that opens from disk, asks no network, and shows everything the report holds."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gpa_lsp.errors import Problem
 from gpa_lsp.render.findings import name_kernels
@@ -51,10 +52,34 @@ def render_html_report(
     names = name_kernels(kernels)
     comparison = None if before is None else compare_reports(before, report)
     changes, earlier = _find_changes(kernels, comparison)
-    texts = SourceTexts(locator, is_wanted=with_sources)
-    rows = build_rows(kernels, names, changes)
-    limits = share_rows([len(kernel.instructions) for kernel in kernels])
-    data = [
+    data = _build_data(report, names, changes, earlier, SourceTexts(locator, is_wanted=with_sources))
+    return render_page(
+        TEMPLATE,
+        title=_name_page(kernels, names),
+        values={
+            "rows": build_rows(kernels, names, changes),
+            "facts": list_facts(report),
+            "problems": list_problems((*(before.problems if before is not None else ()), *report.problems)),
+            "comparison": comparison,
+            "before_names": _name_lost(comparison),
+            "packed": [embed_compressed(one) for one in data],
+        },
+        styles=[read_asset(_HERE, "report.css")],
+        scripts=[read_asset(_HERE, name) for name in _SCRIPTS],
+        draws_charts=any(one["charts"] for one in data),
+    )
+
+
+def _build_data(
+    report: Report,
+    names: Mapping[str, str],
+    changes: Mapping[int, ChangeSection],
+    earlier: Mapping[int, KernelReport],
+    texts: SourceTexts,
+) -> list[dict[str, Any]]:
+    """What the page's script draws of each kernel."""
+    limits = share_rows([len(kernel.instructions) for kernel in report.kernels])
+    return [
         build_kernel_data(
             kernel,
             KernelPlace(
@@ -69,25 +94,8 @@ def render_html_report(
             ),
             texts,
         )
-        for number, kernel in enumerate(kernels)
+        for number, kernel in enumerate(report.kernels)
     ]
-    return render_page(
-        TEMPLATE,
-        title=_name_page(kernels, names),
-        values={
-            "rows": rows,
-            "facts": list_facts(report),
-            "problems": list_problems((*(before.problems if before is not None else ()), *report.problems)),
-            "comparison": comparison,
-            "before_names": []
-            if comparison is None
-            else [name_kernels([one])[one.name] for one in comparison.only_before],
-            "packed": [embed_compressed(one) for one in data],
-        },
-        styles=[read_asset(_HERE, "report.css")],
-        scripts=[read_asset(_HERE, name) for name in _SCRIPTS],
-        draws_charts=any(one["charts"] for one in data),
-    )
 
 
 def _find_changes(
@@ -101,6 +109,11 @@ def _find_changes(
         {numbers[id(found.after)]: build_change(found) for found in comparison.kernels},
         {numbers[id(found.after)]: found.before for found in comparison.kernels},
     )
+
+
+def _name_lost(comparison: Comparison | None) -> list[str]:
+    """The kernels that the earlier profile alone has."""
+    return [] if comparison is None else [name_kernels([one])[one.name] for one in comparison.only_before]
 
 
 def _list_own_problems(problems: Sequence[Problem], kernel: KernelReport) -> tuple[str, ...]:

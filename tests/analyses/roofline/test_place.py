@@ -17,8 +17,7 @@ from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.analyses.roofline.traffic import RECIPES
 from gpa_lsp.analyses.roofline_model import MOST_LAUNCHES
 from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.machine.empirical import EmpiricalRoofs
-from gpa_lsp.machine.empirical_model import ClockDomain, EmpiricalBandwidth
+from gpa_lsp.machine.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalRoofs
 from gpa_lsp.machine.model import MemoryLevel, OperationKind, RoofOrigin
 from gpa_lsp.profile.model import Launch, Metric
 from tests.kernel.written import write_kernel
