@@ -1,0 +1,1 @@
+"""RANK: a kernel and a space of launch configurations → their predicted performance, best first."""
