@@ -10,7 +10,7 @@ import math
 import types
 import typing
 from collections.abc import Callable
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Any, TypeVar
 
 from gpa_lsp.report.json_cursor import MAX_COUNT, JsonCursor
@@ -85,11 +85,20 @@ def _make_reader(hint: Any) -> Reader:
         return _read_union(tuple(part for part in parts if part is not type(None)), is_optional=type(None) in parts)
     if origin is tuple:
         return _read_tuple(parts)
+    if isinstance(hint, type) and issubclass(hint, IntEnum):
+        return lambda at: _read_number_of(at, hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return lambda at: at.choice(hint)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return _read_dataclass(hint)
     raise TypeError(f"{hint} is no part of a record")
+
+
+def _read_number_of(at: JsonCursor, kind: type[IntEnum]) -> IntEnum:
+    number = at.count()
+    if number not in [member.value for member in kind]:
+        at.fail(f"is {number}, which stands for nothing here")
+    return kind(number)
 
 
 def _read_float(at: JsonCursor) -> float:

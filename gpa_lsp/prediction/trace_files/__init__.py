@@ -1,0 +1,1 @@
+"""Traces ↔ folders of Parquet files."""

@@ -1,0 +1,97 @@
+"""What is said once of a trace: its kernel, launch, instructions and arrays, as the JSON file of its folder."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpa_lsp.emulator.trace import TRACE_FORMAT, Buffer, StaticInstruction, Trace
+from gpa_lsp.errors import InputError, UnsupportedInputError
+from gpa_lsp.report.json_cursor import JsonCursor
+from gpa_lsp.report.json_records import make_record, read_record
+from gpa_lsp.whole_files import open_whole
+
+HEAD_NAME = "trace.json"
+MAX_HEAD_BYTES = 256 << 20
+"""Larger ones are refused; it holds one object per static instruction."""
+
+_PREFIX = "gpa-lsp/trace/"
+_REMEDY = "trace the kernel again with gpa-lsp trace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceHead:
+    """All of a :class:`~gpa_lsp.emulator.trace.Trace` that is not columns.
+
+    Attributes:
+        kernel: mangled name.
+        grid: blocks.
+        block_threads: threads of a block.
+        instructions: all static instructions.
+        buffers: by ascending base.
+        origin: what wrote the trace.
+        is_complete: no rows were dropped.
+        pieces: how many pieces the columns are in.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block_threads: tuple[int, int, int]
+    instructions: tuple[StaticInstruction, ...]
+    buffers: tuple[Buffer, ...]
+    origin: str
+    is_complete: bool
+    pieces: int
+
+
+def take_head(trace: Trace, *, is_complete: bool, pieces: int) -> TraceHead:
+    """The head of a trace of which this is one piece."""
+    return TraceHead(
+        kernel=trace.kernel,
+        grid=trace.grid,
+        block_threads=trace.block_threads,
+        instructions=trace.instructions,
+        buffers=trace.buffers,
+        origin=trace.origin,
+        is_complete=is_complete,
+        pieces=pieces,
+    )
+
+
+def write_head(head: TraceHead, folder: Path) -> None:
+    """Write it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with open_whole(folder / HEAD_NAME) as stream:
+        json.dump({"format": TRACE_FORMAT, **make_record(head)}, stream, separators=(",", ":"))
+
+
+def read_head(folder: Path) -> TraceHead:
+    """Read it.
+
+    Raises:
+        UnsupportedInputError: it is of another version.
+        InputError: it is missing, or not what it should be.
+    """
+    path = folder / HEAD_NAME
+    try:
+        if path.stat().st_size > MAX_HEAD_BYTES:
+            raise InputError(f"is larger than {MAX_HEAD_BYTES >> 20} MiB", path=path, remedy=_REMEDY)
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        message = f"cannot be read: {error.strerror or error}"
+        raise InputError(message, path=path, remedy="give the folder that gpa-lsp trace wrote") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is no JSON: {error}", path=path, remedy=_REMEDY) from error
+    cursor = JsonCursor(document, path=path, remedy=_REMEDY)
+    written = cursor.at("format").text()
+    if written != TRACE_FORMAT:
+        if not written.startswith(_PREFIX):
+            cursor.at("format").fail(f"is {written[:80]!r}, not a trace")
+        message = f"is a trace of format {written[:80]!r}; this version reads {TRACE_FORMAT}"
+        raise UnsupportedInputError(message, path=path, remedy=_REMEDY)
+    head = read_record(cursor, TraceHead)
+    if [one.index for one in head.instructions] != list(range(len(head.instructions))):
+        cursor.at("instructions").fail("are not numbered from 0 on")
+    return head

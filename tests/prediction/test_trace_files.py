@@ -1,0 +1,172 @@
+"""Traces in files: what goes in comes out, and damaged files are told, not believed."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.emulator.trace import (
+    ACCESS_DTYPES,
+    BRANCH_DTYPES,
+    ENTRY_DTYPES,
+    Accesses,
+    AccessKind,
+    Branches,
+    Buffer,
+    Entries,
+    StaticInstruction,
+    Trace,
+)
+from gpa_lsp.errors import InputError, UnsupportedInputError
+from gpa_lsp.locations import Frame
+from gpa_lsp.prediction.trace_files.arrow import count_lanes
+from gpa_lsp.prediction.trace_files.read import read_pieces
+from gpa_lsp.prediction.trace_files.write import NAMES, TraceWriter
+
+pytest.importorskip("pyarrow")
+
+INSTRUCTIONS = (
+    StaticInstruction(
+        index=0,
+        function="k",
+        text="ld.global.f32 %f1, [%rd1]",
+        kind=AccessKind.LOAD,
+        space=Space.GLOBAL,
+        bytes_per_lane=4,
+        chain=(Frame(file="a.cuh", line=3, function="f"), Frame(file="a.cu", line=9, function="k")),
+    ),
+    StaticInstruction(index=1, function="k", text="bra L", kind=None, space=Space.GENERIC, bytes_per_lane=0),
+)
+BUFFERS = (Buffer(name="in", space=Space.GLOBAL, base=1 << 40, size_bytes=4096, element_bytes=4, argument=0),)
+
+
+def make_piece(blocks: list[int], masks: list[int], *, is_complete: bool = True) -> Trace:
+    """One access, branch and entry per mask, by the first of the blocks."""
+    count = len(masks)
+    lanes = count_lanes(np.array(masks, dtype=np.uint32))
+    columns = {name: np.arange(count).astype(dtype) for name, dtype in ACCESS_DTYPES.items() if name != "first_address"}
+    columns |= {"lane_mask": np.array(masks, dtype=np.uint32), "instruction": np.zeros(count, dtype=np.uint32)}
+    branches = {name: np.arange(count).astype(dtype) for name, dtype in BRANCH_DTYPES.items()}
+    branches["instruction"] = np.ones(count, dtype=np.uint32)
+    return Trace(
+        kernel="k",
+        grid=(4, 1, 1),
+        block_threads=(64, 1, 1),
+        instructions=INSTRUCTIONS,
+        buffers=BUFFERS,
+        accesses=Accesses(
+            **columns,
+            first_address=(np.cumsum(lanes) - lanes).astype(np.uint64),
+            addresses=np.arange(int(lanes.sum()), dtype=np.uint64) * 4 + (1 << 40),
+        ),
+        branches=Branches(**branches),
+        entries=Entries(**{name: np.arange(count).astype(dtype) for name, dtype in ENTRY_DTYPES.items()}),
+        traced_blocks=np.array(blocks, dtype=np.uint32),
+        is_complete=is_complete,
+    )
+
+
+def assert_same(left: Trace, right: Trace) -> None:
+    for name in ("kernel", "grid", "block_threads", "instructions", "buffers", "is_complete", "origin"):
+        assert getattr(left, name) == getattr(right, name)
+    np.testing.assert_array_equal(left.traced_blocks, right.traced_blocks)
+    for table, names in (("accesses", ACCESS_DTYPES), ("branches", BRANCH_DTYPES), ("entries", ENTRY_DTYPES)):
+        for name, dtype in names.items():
+            found = getattr(getattr(right, table), name)
+            assert found.dtype == dtype, name
+            np.testing.assert_array_equal(getattr(getattr(left, table), name), found)
+    np.testing.assert_array_equal(left.accesses.addresses, right.accesses.addresses)
+
+
+def write(folder: Path, *pieces: Trace) -> None:
+    with TraceWriter(folder) as writer:
+        for piece in pieces:
+            writer.add(piece)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(st.integers(1, 0xFFFFFFFF), max_size=20), min_size=1, max_size=4))
+def test_what_goes_in_comes_out(tmp_path_factory, masks):
+    folder = tmp_path_factory.mktemp("trace")
+    pieces = [make_piece([number], found) for number, found in enumerate(masks)]
+    write(folder, *pieces)
+    read = list(read_pieces(folder))
+    assert len(read) == len(pieces)
+    for written, found in zip(pieces, read, strict=True):
+        assert_same(written, found)
+
+
+def test_one_incomplete_piece_makes_the_trace_incomplete(tmp_path):
+    write(tmp_path / "t", make_piece([0], [1]), make_piece([1], [1], is_complete=False))
+    assert [piece.is_complete for piece in read_pieces(tmp_path / "t")] == [False, False]
+
+
+def test_an_unfinished_trace_has_no_head(tmp_path):
+    with pytest.raises(RuntimeError), TraceWriter(tmp_path / "t") as writer:
+        writer.add(make_piece([0], [1]))
+        raise RuntimeError("stopped")
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_pieces(tmp_path / "t"))
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="holds other things"):
+        TraceWriter(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_an_earlier_trace_is_replaced(tmp_path):
+    write(tmp_path / "t", make_piece([0], [1]), make_piece([1], [3]))
+    write(tmp_path / "t", make_piece([2], [7]))
+    (found,) = read_pieces(tmp_path / "t")
+    assert found.traced_blocks.tolist() == [2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kept", [0, 4, 100])
+def test_a_truncated_file_is_told_with_its_name(tmp_path, name, kept):
+    write(tmp_path / "t", make_piece([0], [1, 2, 3]))
+    file = tmp_path / "t" / name
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(InputError, match=name):
+        list(read_pieces(tmp_path / "t"))
+
+
+def test_files_of_two_traces_do_not_go_together(tmp_path):
+    write(tmp_path / "a", make_piece([0], [1]), make_piece([1], [3]))
+    write(tmp_path / "b", make_piece([0], [1]))
+    (tmp_path / "a" / "branches.parquet").write_bytes((tmp_path / "b" / "branches.parquet").read_bytes())
+    with pytest.raises(InputError, match=r"branches.parquet: holds 1 pieces, not 2"):
+        list(read_pieces(tmp_path / "a"))
+
+
+def change_head(folder: Path, **changes: object) -> None:
+    head = json.loads((folder / "trace.json").read_text())
+    (folder / "trace.json").write_text(json.dumps({**head, **changes}))
+
+
+def test_instructions_nobody_knows_are_refused(tmp_path):
+    write(tmp_path / "t", make_piece([0], [1]))
+    change_head(tmp_path / "t", instructions=[])
+    with pytest.raises(InputError, match="names instruction 0 of 0"):
+        list(read_pieces(tmp_path / "t"))
+
+
+def test_another_version_is_unsupported(tmp_path):
+    write(tmp_path / "t", make_piece([0], [1]))
+    change_head(tmp_path / "t", format="gpa-lsp/trace/9")
+    with pytest.raises(UnsupportedInputError, match=r"this version reads gpa-lsp/trace/1"):
+        list(read_pieces(tmp_path / "t"))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": "gpa-lsp/trace/1"}', "[" * 100_000])
+def test_a_head_that_is_none_is_an_input_error(tmp_path, text):
+    write(tmp_path / "t", make_piece([0], [1]))
+    (tmp_path / "t" / "trace.json").write_text(text)
+    with pytest.raises(InputError, match=r"trace\.json"):
+        list(read_pieces(tmp_path / "t"))
