@@ -7,6 +7,7 @@ independent.
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from gpa_lsp.locations import InlineChain
 TRACE_FORMAT = "gpa-lsp/trace/1"
 """Name of the format, written into every saved trace; the dtypes below are part of it."""
 
-ACCESS_DTYPES = {
+ACCESS_DTYPES: dict[str, "np.dtype[Any]"] = {
     "block": np.dtype("<u4"),
     "warp": np.dtype("<u2"),
     "instruction": np.dtype("<u4"),
@@ -29,7 +30,7 @@ ACCESS_DTYPES = {
 }
 """Columns of accesses; see :class:`Accesses`."""
 
-BRANCH_DTYPES = {
+BRANCH_DTYPES: dict[str, "np.dtype[Any]"] = {
     "block": np.dtype("<u4"),
     "warp": np.dtype("<u2"),
     "instruction": np.dtype("<u4"),
@@ -39,7 +40,7 @@ BRANCH_DTYPES = {
 }
 """Columns of branches; see :class:`Branches`."""
 
-ENTRY_DTYPES = {
+ENTRY_DTYPES: dict[str, "np.dtype[Any]"] = {
     "block": np.dtype("<u4"),
     "warp": np.dtype("<u2"),
     "basic_block": np.dtype("<u4"),
