@@ -1,0 +1,64 @@
+from dataclasses import replace
+
+import pytest
+
+from gpa_lsp.analyses.answers import Weight
+from gpa_lsp.exploration.answer import answer_exploration, describe_trial, find_trial
+from gpa_lsp.exploration.explore import Exploration
+from gpa_lsp.exploration.model import Configuration, RankedConfiguration, rank
+
+
+def make(x: int, seconds: float | None, *, loads: float = 100.0, why_not: str = "") -> RankedConfiguration:
+    return RankedConfiguration(
+        configuration=Configuration(block=(x, 1, 1)),
+        seconds=seconds,
+        limiter="DRAM" if seconds else "",
+        dram_load_bytes=None if seconds is None else loads,
+        dram_store_bytes=None if seconds is None else 0.0,
+        why_not=why_not,
+    )
+
+
+SPACE = rank(
+    [make(32, 4e-6), make(64, 2e-6, loads=69.0), make(128, 3e-6), make(2000, None, why_not="too many threads")]
+)
+FOUND = Exploration(kernel="k", device="V100", mode="default", ranked=SPACE, current=Configuration(block=(32, 1, 1)))
+
+
+def test_the_best_is_offered_with_what_it_saves():
+    trial = find_trial(FOUND)
+    assert trial is not None
+    assert trial.speedup == pytest.approx(2.0)
+    assert trial.dram_change_ratio == pytest.approx(-0.31)
+    assert describe_trial(trial) == "try block 64: predicted −31 % DRAM traffic, 2.00× as fast"
+
+
+def test_what_gains_too_little_is_not_offered():
+    close = replace(FOUND, ranked=rank([make(32, 2.05e-6), make(64, 2e-6)]))
+    assert find_trial(close) is None
+    (finding,) = answer_exploration(close).findings
+    assert finding.weight is Weight.GOOD
+    assert "place 2: nothing is predicted to be more than 3 % faster" in finding.text
+
+
+@pytest.mark.parametrize("current", [None, Configuration(block=(7, 1, 1)), Configuration(block=(2000, 1, 1))])
+def test_without_a_prediction_of_the_present_nothing_is_offered(current):
+    assert find_trial(replace(FOUND, current=current)) is None
+
+
+def test_the_table_has_every_prediction_and_marks_the_present():
+    answer = answer_exploration(FOUND)
+    (table,) = answer.tables
+    assert [row[0] for row in table.rows] == ["64", "128", "32"]
+    assert table.current_row == 2
+    assert [row[2] for row in table.rows] == pytest.approx([1.0, 1.5, 2.0])
+    (chart,) = answer.charts
+    assert (chart.series[0].xs, chart.current_x) == ((1.0, 2.0, 3.0), 3.0)
+    (missing,) = answer.missing
+    assert (missing.what, missing.why) == ("1 configuration", "too many threads")
+
+
+def test_a_space_of_failures_says_so():
+    answer = answer_exploration(replace(FOUND, ranked=(make(9, None, why_not="no"),)))
+    assert not answer.is_known
+    assert answer.missing[0].why == "no"
