@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from gpa_lsp.advice.arithmetic_patterns import Family
 from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, Constancy
-from gpa_lsp.advice.hint_words import locate, spell_number
+from gpa_lsp.advice.hint_words import begin_sentence, locate, spell_number
 from gpa_lsp.advice.source_words import find_own_frame, quote, read_parts, shorten_file
 from gpa_lsp.advice.subject import Subject
 
@@ -14,6 +14,17 @@ _FEWEST_INSTRUCTIONS = 3
 
 _WORTH_SAYING = 0.01
 """Smaller shares of executions that leave the fast path are not mentioned."""
+
+_SINGLE_REMEDIES = {
+    Family.DIVISION: "`__fdividef(x, y)` or the flag -prec-div=false divides approximately",
+    Family.ROOT: "the flag -prec-sqrt=false takes the hardware's root",
+    Family.FUNCTION: "the intrinsics (`__sinf`, `__expf`, `__logf`, `__powf`) or -use_fast_math take the hardware's functions",
+}
+_DOUBLE_REMEDIES = {
+    Family.DIVISION: "divide once and multiply where one divisor serves several quotients; use float where its accuracy does",
+    Family.ROOT: "compare squares instead of roots where only the order matters; use float where its accuracy does",
+    Family.FUNCTION: "replace powers with small whole exponents by products; use float, or a polynomial of your own range, where that will do",
+}
 
 
 def name_operations(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
@@ -112,3 +123,21 @@ def describe_divisor_remedy(subject: Subject, members: Sequence[ArithmeticSequen
     if all(subject.scopes.loop_of(one.anchor) < 0 for one in members):
         return f"{name} is the same for all threads: compute its reciprocal once on the host, and multiply"
     return f"{name} does not change in the loop: compute its reciprocal once before it, or on the host, and multiply"
+
+
+def describe_operations(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
+    """What accurate floating-point operations of one line are."""
+    return f"{begin_sentence(name_operations(subject, members))} {describe_size(members)}."
+
+
+def choose_operation_remedy(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
+    """What to do about them; the operations are divisions, roots or functions."""
+    operation = members[0].operation
+    remedies = [describe_divisor_remedy(subject, members)]
+    if operation.bits == 32:
+        remedies.append(_SINGLE_REMEDIES[operation.family])
+    else:
+        # A divisor that is known beforehand needs no other remedy.
+        remedies.extend([] if remedies[0] else [_DOUBLE_REMEDIES[operation.family]])
+        remedies.append("no compiler flag makes FP64 arithmetic faster" if operation.bits == 64 else "")
+    return " ".join(f"{begin_sentence(clause)}." for clause in remedies if clause)

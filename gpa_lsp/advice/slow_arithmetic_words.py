@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, Constancy
 from gpa_lsp.advice.arithmetic_words import describe_size, describe_slow_path, name_operations
-from gpa_lsp.advice.hint_words import locate
+from gpa_lsp.advice.hint_words import begin_sentence, locate
 from gpa_lsp.advice.model import Scope
 from gpa_lsp.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
 from gpa_lsp.advice.source_words import describe_scope, quote, read_parts
@@ -20,32 +20,42 @@ _REMEDIES = {
 
 def advise_division(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
     """About integer divisions of one line."""
-    what = name_operations(subject, members)
-    sentences = [f"{what[0].upper()}{what[1:]} {describe_size(members)}: the hardware has no integer divider."]
     slow_path = describe_slow_path(subject, members)
-    if slow_path:
-        sentences.append(f"{slow_path[0].upper()}{slow_path[1:]}.")
+    sentences = [
+        describe_division(subject, members),
+        f"{begin_sentence(slow_path)}." if slow_path else "",
+        choose_division_remedy(subject, members),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def describe_division(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
+    """What integer divisions of one line are."""
+    what = begin_sentence(name_operations(subject, members))
+    return f"{what} {describe_size(members)}: the hardware has no integer divider."
+
+
+def choose_division_remedy(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
+    """What to do about integer divisions of one line."""
     kinds = {one.divisor.constancy for one in members if one.divisor is not None}
     parts = read_parts(subject, members[0].anchor)
     if parts is not None and parts.begins_loop and not parts.divisions:
-        sentences.append(
+        remedy = (
             "The line only begins a loop: the compiler divides to take the index of collapsed loops apart. Collapse fewer loops, or give "
             "each a dimension of the grid."
         )
     elif kinds and kinds <= {Constancy.INVARIANT, Constancy.CONSTANT}:
-        sentences.append(
+        remedy = (
             "The divisor does not change: make it known to the compiler, use a shift and a mask if it is a power of two, or multiply by a "
             "factor computed once on the host."
         )
     elif any(subject.scopes.loop_of(one.anchor) >= 0 for one in members):
-        sentences.append(
-            "Carry quotient and remainder along from one turn to the next, or use a shift and a mask if the divisor is a power of two."
-        )
+        remedy = "Carry quotient and remainder along from one turn to the next, or use a shift and a mask if the divisor is a power of two."
     else:
-        sentences.append("Use a shift and a mask if the divisor is a power of two.")
+        remedy = "Use a shift and a mask if the divisor is a power of two."
     if any(one.operation.bits == 64 for one in members):
-        sentences.append("Use 32-bit integers if the values fit: that is the part without a call.")
-    return " ".join(sentences)
+        remedy += " Use 32-bit integers if the values fit: that is the part without a call."
+    return remedy
 
 
 def advise_widened(subject: Subject, rows: Sequence[int], chains: int) -> str:
@@ -56,19 +66,34 @@ def advise_widened(subject: Subject, rows: Sequence[int], chains: int) -> str:
         rows: of all of them, ascending.
         chains: how many they are.
     """
-    parts = read_parts(subject, rows[0])
-    doubles = parts.doubles if parts is not None else ()
+    doubles = _list_doubles(subject, rows[0])
+    link = ":" if doubles else "."
+    return f"{describe_widened(subject, rows, chains)}{link} {choose_widened_remedy(subject, rows)}"
+
+
+def describe_widened(subject: Subject, rows: Sequence[int], chains: int) -> str:
+    """What detours through double precision on one line are; no full stop behind it. Arguments as of :func:`advise_widened`."""
     times = f" {chains} times" if chains > 1 else ""
     detour = f"are widened to FP64, computed with, and narrowed again{times}"
-    opening = f"Single precision values {locate(subject, rows[0])} {detour}"
     slowness = _find_double_slowness(subject)
     rate = f", at {slowness}" if slowness else ""
-    if doubles:
-        plural = "s" if len(doubles) > 1 else ""
-        fixed = quote([f"{literal}f" for literal in doubles])
-        verb = "are" if len(doubles) > 1 else "is"
-        return f"{opening}{rate}: the literal{plural} {quote(doubles)} {verb} of type double. Write {fixed}."
-    return f"{opening}{rate}. Look for a literal without an f, a double variable, or a function of double precision (`sqrt` for `sqrtf`)."
+    return f"Single precision values {locate(subject, rows[0])} {detour}{rate}"
+
+
+def choose_widened_remedy(subject: Subject, rows: Sequence[int]) -> str:
+    """What to do about them; where the line has literals of type double it begins with those, in lower case."""
+    doubles = _list_doubles(subject, rows[0])
+    if not doubles:
+        return "Look for a literal without an f, a double variable, or a function of double precision (`sqrt` for `sqrtf`)."
+    plural = "s" if len(doubles) > 1 else ""
+    fixed = quote([f"{literal}f" for literal in doubles])
+    verb = "are" if len(doubles) > 1 else "is"
+    return f"the literal{plural} {quote(doubles)} {verb} of type double. Write {fixed}."
+
+
+def _list_doubles(subject: Subject, row: int) -> tuple[str, ...]:
+    parts = read_parts(subject, row)
+    return parts.doubles if parts is not None else ()
 
 
 def _find_double_slowness(subject: Subject) -> str:
@@ -79,13 +104,20 @@ def _find_double_slowness(subject: Subject) -> str:
 
 def advise_slow(subject: Subject, row: int, slowness: Slowness) -> str:
     """About the slow instructions of one line; ``row`` is the one that costs most."""
+    return f"{describe_slow(subject, row, slowness)} {choose_slow_remedy(slowness)}"
+
+
+def describe_slow(subject: Subject, row: int, slowness: Slowness) -> str:
+    """What is slow about them."""
     mnemonic = subject.mnemonic(row)
     where = ", in a loop" if subject.scopes.loop_of(row) >= 0 else ""
-    remedy = _REMEDIES[slowness.kind]
-    return (
-        f"The {slowness.kind.value}{_name_types(mnemonic)} {locate(subject, row)} ({mnemonic}{where}) is slow on this GPU: {slowness.words}. "
-        f"{remedy[0].upper()}{remedy[1:]}."
-    )
+    what = f"{slowness.kind.value}{_name_types(mnemonic)} {locate(subject, row)} ({mnemonic}{where})"
+    return f"The {what} is slow on this GPU: {slowness.words}."
+
+
+def choose_slow_remedy(slowness: Slowness) -> str:
+    """What to do about them."""
+    return f"{begin_sentence(_REMEDIES[slowness.kind])}."
 
 
 def advise_double(subject: Subject, scope: Scope, causes: Iterable[int], slowness: Slowness) -> str:

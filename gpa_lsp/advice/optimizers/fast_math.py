@@ -5,13 +5,8 @@ from typing import ClassVar
 
 from gpa_lsp.advice.arithmetic_patterns import Family
 from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, find_arithmetic_sequences
-from gpa_lsp.advice.arithmetic_words import (
-    describe_divisor_remedy,
-    describe_size,
-    describe_slow_path,
-    name_operations,
-)
-from gpa_lsp.advice.hint_words import list_counts
+from gpa_lsp.advice.arithmetic_words import choose_operation_remedy, describe_operations, describe_slow_path
+from gpa_lsp.advice.hint_words import begin_sentence, list_counts
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
@@ -19,17 +14,6 @@ from gpa_lsp.advice.sequence_regions import build_sequence_regions
 from gpa_lsp.advice.subject import Subject
 
 _FAMILIES = (Family.DIVISION, Family.ROOT, Family.FUNCTION)
-
-_SINGLE_REMEDIES = {
-    Family.DIVISION: "`__fdividef(x, y)` or the flag -prec-div=false divides approximately",
-    Family.ROOT: "the flag -prec-sqrt=false takes the hardware's root",
-    Family.FUNCTION: "the intrinsics (`__sinf`, `__expf`, `__logf`, `__powf`) or -use_fast_math take the hardware's functions",
-}
-_DOUBLE_REMEDIES = {
-    Family.DIVISION: "divide once and multiply where one divisor serves several quotients; use float where its accuracy does",
-    Family.ROOT: "compare squares instead of roots where only the order matters; use float where its accuracy does",
-    Family.FUNCTION: "replace powers with small whole exponents by products; use float, or a polynomial of your own range, where that will do",
-}
 
 
 class FastMath(EliminationOptimizer):
@@ -72,19 +56,13 @@ def _count_expansions(count: int) -> str:
 
 
 def _write_hint(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
-    operation = members[0].operation
-    what = name_operations(subject, members)
-    sentences = [f"{what[0].upper()}{what[1:]} {describe_size(members)}."]
-    remedies = [describe_divisor_remedy(subject, members)]
-    if operation.bits == 32:
-        remedies.append(_SINGLE_REMEDIES[operation.family])
-    else:
-        # A divisor that is known beforehand needs no other remedy.
-        remedies.extend([] if remedies[0] else [_DOUBLE_REMEDIES[operation.family]])
-        remedies.append("no compiler flag makes FP64 arithmetic faster" if operation.bits == 64 else "")
-    clauses = [describe_slow_path(subject, members), *remedies]
-    sentences.extend(f"{clause[0].upper()}{clause[1:]}." for clause in clauses if clause)
-    return " ".join(sentences)
+    slow_path = describe_slow_path(subject, members)
+    sentences = [
+        describe_operations(subject, members),
+        f"{begin_sentence(slow_path)}." if slow_path else "",
+        choose_operation_remedy(subject, members),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def _list_caveats(sequences: Sequence[ArithmeticSequence]) -> tuple[str, ...]:
