@@ -1,0 +1,67 @@
+"""Sizes of unions and intersections of boxes of cache sectors: :class:`Canvas`.
+
+Every axis is cut at the boxes' edges only; what lies between two cuts is one cell, in a box or not as a whole. So the cost depends on how many
+different edges there are, and not on how large the boxes are: a whole layer of a grid costs as much as a block.
+
+With one axis, boxes are intervals, of which there may be hundreds of thousands; they are painted by running sums.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.analyses.volumes.groups import Integers
+
+Mask = npt.NDArray[np.bool_]
+
+MOST_CELLS = 1 << 22
+"""Cells a canvas may have; see :class:`TooManyCells`."""
+
+
+class TooManyCells(Exception):
+    """The boxes have too many different edges; the caller takes intervals instead."""
+
+
+class Canvas:
+    """Cells between the edges of the boxes it was made for.
+
+    Args:
+        boxes: each int64[n, axes, 2], from (included) and to (excluded) in sectors or elements.
+
+    Raises:
+        TooManyCells: see :data:`MOST_CELLS`.
+    """
+
+    def __init__(self, boxes: Sequence[Integers]) -> None:
+        every = np.concatenate(boxes) if boxes else np.zeros((0, 1, 2), dtype=np.int64)
+        self._edges = [np.unique(every[:, axis]) for axis in range(every.shape[1])]
+        self.shape = tuple(max(0, len(edges) - 1) for edges in self._edges)
+        if len(self.shape) > 1 and np.prod(self.shape, dtype=np.float64) > MOST_CELLS:
+            raise TooManyCells
+        self._sizes = [np.diff(edges) for edges in self._edges]
+
+    def paint(self, boxes: Integers) -> Mask:
+        """The cells in at least one of the boxes: bool of the canvas' shape."""
+        places = [np.searchsorted(edges, boxes[:, axis]) for axis, edges in enumerate(self._edges)]
+        if len(places) == 1:
+            return self._paint_intervals(places[0])
+        mask = np.zeros(self.shape, dtype=np.bool_)
+        corners = np.stack(places, axis=1).tolist() if len(boxes) else []
+        for corner in corners:
+            mask[tuple(slice(low, high) for low, high in corner)] = True
+        return mask
+
+    def measure(self, mask: Mask) -> int:
+        """Sectors in the cells of a mask."""
+        total: npt.NDArray[np.generic] = mask
+        for sizes in reversed(self._sizes):
+            total = total @ sizes
+        return int(total)
+
+    def _paint_intervals(self, places: Integers) -> Mask:
+        length = self.shape[0] + 1
+        opened = np.bincount(places[:, 0], minlength=length)
+        closed = np.bincount(places[:, 1], minlength=length)
+        mask: Mask = (np.cumsum(opened - closed) > 0)[: self.shape[0]]
+        return mask

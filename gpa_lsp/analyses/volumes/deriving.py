@@ -1,0 +1,111 @@
+"""Counts → volumes per update, reuse of rows and layers, and what each limiter allows: the published model."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.analyses.volumes.devices import VolumeDevice
+from gpa_lsp.analyses.volumes.expressions import KernelAccesses, LaunchShape
+from gpa_lsp.analyses.volumes.fits import Fits
+from gpa_lsp.analyses.volumes.model import Bound, Counts, LayerReuse, Limiter, Volumes
+
+_LEAST_OVERSUBSCRIPTION, _MOST_OVERSUBSCRIPTION = 0.01, 10.0
+_NOTHING_BEFORE = 0.1
+"""The oversubscription the published model takes where no blocks ran before; there is nothing to hit then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """What follows from counts.
+
+    Attributes:
+        volumes: by level and cause.
+        reuse: of rows and of layers.
+        l1_oversubscription: see :class:`~gpa_lsp.analyses.volumes.model.VolumePrediction`.
+        l2_oversubscription: see there.
+    """
+
+    volumes: Volumes
+    reuse: tuple[LayerReuse, LayerReuse]
+    l1_oversubscription: float
+    l2_oversubscription: float
+
+
+def derive_paper_volumes(
+    counts: Counts, launch: LaunchShape, device: VolumeDevice, blocks_per_sm: int, fits: Fits
+) -> Derived:
+    """The published model's volumes.
+
+    Source: Ernst et al. (2022), sections 4.3 to 4.5; what they call V3 of the loads from DRAM, without further capacity misses of L2.
+    """
+    per_block = launch.threads_per_block * launch.updates_per_thread
+    per_wave = max(1, counts.wave_threads) * launch.updates_per_thread
+    l1_over = counts.block_line_bytes * blocks_per_sm / device.l1_bytes
+    l1_load = counts.block_request_bytes / per_block
+    compulsory = counts.block_load_bytes / per_block
+    capacity = (l1_load - compulsory) * fits.l1_miss.at(l1_over)
+    rows = _derive_reuse("y", counts, per_wave, device, fits)
+    layers = _derive_reuse("z", counts, per_wave, device, fits)
+    l2_over = (counts.wave_load_bytes + counts.wave_store_bytes) / device.l2_bytes
+    l2_store = counts.block_store_bytes / per_block
+    stored = counts.wave_store_bytes / per_wave
+    evicted = max(0.0, l2_store - stored) * (1 - fits.store_kept.at(l2_over))
+    volumes = Volumes(
+        l1_load=l1_load,
+        l2_load_compulsory=compulsory,
+        l2_load_capacity=capacity,
+        l2_store=l2_store,
+        dram_load_footprint=counts.wave_load_bytes / per_wave,
+        dram_load_reused=rows.hit + layers.hit,
+        dram_load_partial=evicted,
+        dram_load_capacity=0.0,
+        dram_store_compulsory=stored,
+        dram_store_partial=evicted,
+    )
+    return Derived(volumes=volumes, reuse=(rows, layers), l1_oversubscription=l1_over, l2_oversubscription=l2_over)
+
+
+def _derive_reuse(axis: str, counts: Counts, per_wave: int, device: VolumeDevice, fits: Fits) -> LayerReuse:
+    """Reuse from rows (blocks of the same row counted with them, each set by itself) or from the layer before."""
+    if axis == "y":
+        overlap = (counts.shared_load_bytes[0] + counts.shared_load_bytes[1]) / per_wave
+        needed = counts.before_bytes[0] + counts.before_bytes[1]
+        fit = fits.row_hit
+    else:
+        overlap, needed, fit = counts.shared_load_bytes[2] / per_wave, counts.before_bytes[2], fits.layer_hit
+    over = needed / device.l2_bytes
+    bounded = min(_MOST_OVERSUBSCRIPTION, max(_LEAST_OVERSUBSCRIPTION, over)) if needed else _NOTHING_BEFORE
+    ratio = fit.at(bounded)
+    return LayerReuse(
+        axis=axis,
+        overlap=overlap,
+        hit=overlap * ratio,
+        needed_bytes=needed,
+        oversubscription=over,
+        hit_ratio=ratio,
+        layers_needed=None,
+        transition_updates=None,
+    )
+
+
+def derive_bounds(
+    kernel: KernelAccesses, counts: Counts, volumes: Volumes, launch: LaunchShape, device: VolumeDevice
+) -> tuple[Bound, ...]:
+    """What each limiter alone would allow, the lowest first.
+
+    Source: Ernst et al. (2022), section 2: four limiters, of which the lowest holds.
+    """
+    folded = launch.updates_per_thread
+    flops = (kernel.flops_per_thread or 0.0) / folded
+    peak = device.fp64_flops_per_s if kernel.flops_are_double else device.fp32_flops_per_s
+    cycles = counts.l1_cycles_per_warp / folded / 32
+    found = (
+        (Limiter.FLOPS, flops, peak or 0.0),
+        (Limiter.L1, cycles, device.sm_count * device.sm_hz),
+        (Limiter.L2, volumes.l2_load + volumes.l2_store, device.l2_bytes_per_s),
+        (Limiter.DRAM, volumes.dram_load + volumes.dram_store, device.dram_bytes_per_s),
+    )
+    bounds = [
+        Bound(limiter=limiter, updates_per_s=capacity / load, load=load, capacity_per_s=capacity)
+        for limiter, load, capacity in found
+        if load > 0 and capacity > 0
+    ]
+    return tuple(sorted(bounds, key=lambda bound: bound.updates_per_s))

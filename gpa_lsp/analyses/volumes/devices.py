@@ -1,0 +1,169 @@
+"""GPUs as the volume model sees them: :class:`VolumeDevice`, :func:`find_device`, :func:`find_paper_device`.
+
+Most comes from :mod:`gpa_lsp.machine.products` and the architecture tables; ``devices.toml`` adds bandwidths that were measured.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gpa_lsp.arch.figures import Unknown
+from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.arch.read_table import parse_compute_capability
+from gpa_lsp.errors import CatalogueError, InputError
+from gpa_lsp.machine.model import OperationKind
+from gpa_lsp.machine.products import Product, find_product
+from gpa_lsp.machine.rates import list_operation_rates
+
+DEVICES_FILE = Path(__file__).parent / "devices.toml"
+
+_MEGA, _GIGA, _KIBI = 1e6, 1e9, 1024
+_DRAM_RATIO = 0.89
+"""Of the published bandwidth of DRAM that streaming kernels reach: 790 of 900 GB/s on a V100, 1,400 of 1,555 on an A100."""
+_L2_RATIO = 0.34
+"""Of what the L2 slices could hand out per cycle (64 bytes per SM and cycle as the narrower end) that kernels reach: see :func:`_estimate_l2`."""
+_SM_L2_BYTES_PER_CYCLE = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeDevice:
+    """A GPU.
+
+    Attributes:
+        name: for people.
+        compute_capability: (major, minor).
+        sm_count: streaming multiprocessors.
+        sm_hz: their clock.
+        l1_bytes: L1 and shared memory of one SM together.
+        l2_bytes: L2 that the data of one SM can fill: half where L2 has two partitions, each of which keeps copies of what its SMs use.
+        l2_bytes_per_s: that kernels reach.
+        dram_bytes_per_s: that kernels reach.
+        fp64_flops_per_s: peak; None when unknown.
+        fp32_flops_per_s: peak; None when unknown.
+        source: citation.
+        doubts: what of this was assumed, one sentence each.
+    """
+
+    name: str
+    compute_capability: tuple[int, int]
+    sm_count: int
+    sm_hz: float
+    l1_bytes: int
+    l2_bytes: int
+    l2_bytes_per_s: float
+    dram_bytes_per_s: float
+    fp64_flops_per_s: float | None
+    fp32_flops_per_s: float | None
+    source: str
+    doubts: tuple[str, ...] = ()
+
+
+@cache
+def find_device(name: str) -> VolumeDevice:
+    """The device of a product's name, in any spelling :func:`gpa_lsp.machine.products.find_product` knows.
+
+    Raises:
+        InputError: no product has the name, or nothing says how large its L2 is.
+
+    >>> device = find_device("v100 pcie")
+    >>> device.sm_count, device.l1_bytes, device.l2_bytes, device.dram_bytes_per_s / 1e9
+    (80, 131072, 6291456, 790.0)
+    >>> find_device("A100 SXM4 80GB").l2_bytes >> 20, find_device("RTX 3090").dram_bytes_per_s < 936e9
+    (20, True)
+    """
+    return build_device(find_product(name))
+
+
+def build_device(product: Product) -> VolumeDevice:
+    """A product as a device.
+
+    Raises:
+        InputError: nothing says how large its L2 is.
+    """
+    entry = next((found for found in _load_document()["devices"] if found["name"] == product.name), {})
+    architecture = find_architecture(product.compute_capability)
+    sm_hz = entry.get("sm_clock_mhz", product.sm_boost_hz / _MEGA) * _MEGA
+    l2_bytes, l2_doubts = _find_l2(product, architecture)
+    doubts = list(l2_doubts)
+    l2_rate, dram_rate = entry.get("l2_gb_per_s"), entry.get("dram_gb_per_s")
+    if l2_rate is None:
+        doubts.append(f"What L2 of the {product.name} hands out was not measured: it is taken from its SMs and their clock.")
+    if dram_rate is None:
+        doubts.append(f"Kernels are taken to reach {_DRAM_RATIO:.0%} of the published bandwidth of the {product.name}.")
+    rates = list_operation_rates(architecture, product.fp32_accumulation)
+    peaks = {kind: rate.per_cycle * product.sm_count * sm_hz for kind, rate in rates.items()}
+    sources = _load_document()["sources"]
+    return VolumeDevice(
+        name=product.name,
+        compute_capability=product.compute_capability,
+        sm_count=product.sm_count,
+        sm_hz=sm_hz,
+        l1_bytes=architecture.caches.unified_data_cache_bytes.value,
+        l2_bytes=l2_bytes,
+        l2_bytes_per_s=_estimate_l2(product.sm_count, sm_hz) if l2_rate is None else l2_rate * _GIGA,
+        dram_bytes_per_s=product.memory_bytes_per_s * _DRAM_RATIO if dram_rate is None else dram_rate * _GIGA,
+        fp64_flops_per_s=peaks.get(OperationKind.FP64),
+        fp32_flops_per_s=peaks.get(OperationKind.FP32),
+        source=sources[entry["source"]] if entry else "; ".join(product.sources),
+        doubts=tuple(doubts),
+    )
+
+
+def _estimate_l2(sm_count: int, sm_hz: float) -> float:
+    """Bytes per second that L2 hands to all SMs: about a third of 64 bytes per SM and cycle.
+
+    A V100 reaches 0.33 of it, an A100 0.41, a GH200 0.50: the factor is the lowest, rounded up.
+    """
+    return _L2_RATIO * _SM_L2_BYTES_PER_CYCLE * sm_count * sm_hz
+
+
+def _find_l2(product: Product, architecture: Architecture) -> tuple[int, tuple[str, ...]]:
+    if product.l2_bytes is None:
+        remedy = "name another product, or add its l2_kib to machine/products.toml"
+        raise InputError(f"nothing says how large L2 of the {product.name} is", remedy=remedy)
+    partitions = architecture.caches.l2_partitions
+    if isinstance(partitions, Unknown):
+        return product.l2_bytes, (f"Nobody says whether L2 of the {product.name} is in parts: it is taken as one.",)
+    return product.l2_bytes // partitions.value, ()
+
+
+@cache
+def find_paper_device(name: str) -> VolumeDevice:
+    """The V100 or the A100 with the numbers of the published model.
+
+    Raises:
+        InputError: another one was asked for.
+
+    >>> find_paper_device("A100").l2_bytes >> 20
+    20
+    """
+    document = _load_document()
+    entry = next((found for found in document["paper"] if found["name"].lower() == name.lower()), None)
+    if entry is None:
+        known = ", ".join(found["name"] for found in document["paper"])
+        raise InputError(f"the published model has no device {name[:80]!r}", remedy=f"name one of {known}")
+    capability = parse_compute_capability(entry["compute_capability"], DEVICES_FILE.name)
+    return VolumeDevice(
+        name=entry["name"],
+        compute_capability=capability,
+        sm_count=entry["sm_count"],
+        sm_hz=entry["sm_clock_mhz"] * _MEGA,
+        l1_bytes=entry["l1_kib"] * _KIBI,
+        l2_bytes=entry["l2_kib"] * _KIBI,
+        l2_bytes_per_s=entry["l2_gb_per_s"] * _GIGA,
+        dram_bytes_per_s=entry["dram_gb_per_s"] * _GIGA,
+        fp64_flops_per_s=None,
+        fp32_flops_per_s=None,
+        source=document["sources"][entry["source"]],
+    )
+
+
+@cache
+def _load_document() -> dict[str, Any]:
+    try:
+        return tomllib.loads(DEVICES_FILE.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise CatalogueError(f"{DEVICES_FILE.name}: {error}") from error
