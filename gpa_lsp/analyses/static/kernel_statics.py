@@ -40,7 +40,7 @@ def find_kernel_statics(
     block = _choose_block(limits, blocks)
     whole = _put_block(shape, block)
     occupancy = find_occupancy(architecture, whole) if architecture is not None and whole is not None else None
-    step = ""
+    step = ("", "")
     if architecture is not None and whole is not None and occupancy is not None and occupancy.ratio < 1.0:
         step = _find_step(architecture, whole, limits.is_block_required)
     return KernelStatics(
@@ -55,7 +55,8 @@ def find_kernel_statics(
         most_threads=limits.most_threads,
         block=block,
         occupancy=occupancy,
-        next_step=step,
+        next_step=step[0],
+        next_step_remedy=step[1],
         by_block=() if architecture is None or shape is None else _list_by_block(architecture, shape, limits, block),
     )
 
@@ -88,11 +89,11 @@ def _read_shared(shape: BlockShape | None, kernel: Kernel) -> int:
     return 0 if function is None else function.shared_static_bytes
 
 
-def _find_step(architecture: Architecture, block: BlockShape, is_block_required: bool) -> str:
-    """The first of the smallest changes; another block size is none where the kernel requires this one."""
+def _find_step(architecture: Architecture, block: BlockShape, is_block_required: bool) -> tuple[str, str]:
+    """The first of the smallest changes and its remedy; another block size is none where the kernel requires this one."""
     steps = describe_steps_up(architecture, block, find_occupancy(architecture, block), Weight.PLAIN)
-    texts = [step.text for step in steps if not (is_block_required and step.text.startswith("Blocks of"))]
-    return texts[0] if texts else ""
+    open_ones = [step for step in steps if not (is_block_required and step.text.startswith("Blocks of"))]
+    return (open_ones[0].text, open_ones[0].remedy) if open_ones else ("", "")
 
 
 def _list_by_block(

@@ -67,6 +67,7 @@ class KernelStatics:
         block: the size that occupancy is told for; None where none is known.
         occupancy: for that size; None where no size is known, or the architecture has no table.
         next_step: the smallest change with which more warps fit, a sentence; empty when there is none or no occupancy.
+        next_step_remedy: how that is done and what it may cost; empty likewise.
         by_block: occupancy over the size of a block, ascending, up to ``most_threads``; empty without a table of the architecture.
     """
 
@@ -82,6 +83,7 @@ class KernelStatics:
     block: KnownBlock | None
     occupancy: Occupancy | None
     next_step: str
+    next_step_remedy: str
     by_block: tuple[BlockOccupancy, ...]
 
     @property

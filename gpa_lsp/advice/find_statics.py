@@ -1,0 +1,126 @@
+"""Ask every static check about a kernel that nobody has measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+import gpa_lsp.advice.static_checks as catalogue
+from gpa_lsp.advice.spilled_values import measure_spills
+from gpa_lsp.advice.static_checks import StaticCheck
+from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
+from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
+from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
+from gpa_lsp.analyses.static.model import KernelStatics, KnownBlock
+from gpa_lsp.binary.compiled_limits import CompiledLimits
+from gpa_lsp.blame.edge_list import build_edges, build_unattributed
+from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
+from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.registry import load_catalogue
+
+MOST_FINDINGS = 200
+"""Of one kernel, the weightiest; generated code can have thousands of divisions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFindings:
+    """What the code of one kernel says.
+
+    Attributes:
+        statics: resources and occupancy.
+        findings: weightiest first.
+        problems: a check that failed, findings that were too many.
+    """
+
+    statics: KernelStatics
+    findings: tuple[StaticFinding, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+@cache
+def list_static_checks() -> Mapping[str, StaticCheck]:
+    """The checks, by module name."""
+    return load_catalogue(catalogue, "STATIC_CHECK", StaticCheck)
+
+
+def find_static_findings(
+    kernel: Kernel,
+    *,
+    limits: Mapping[str, CompiledLimits] | None = None,
+    blocks: Sequence[KnownBlock] = (),
+    read_source: SourceReader | None = None,
+) -> KernelFindings:
+    """Resources, occupancy and findings of a kernel by its code alone. What was measured of it is not looked at.
+
+    Args:
+        kernel: with its code.
+        limits: the bounds of its functions by mangled name (:func:`~gpa_lsp.binary.compiled_limits.read_compiled_limits`).
+        blocks: sizes of block it is launched with, as far as anybody knows.
+        read_source: gives the text of a source, for names of variables; None where no source is at hand.
+    """
+    limits = limits or {}
+    subject = build_subject(kernel, _blame_nobody(kernel), read_source or _read_nothing)
+    statics = find_kernel_statics(
+        kernel,
+        limits=limits.get(kernel.mangled_name),
+        blocks=blocks,
+        spill_bytes=measure_spills(subject, limits),
+    )
+    problems: list[Problem] = []
+    found: list[StaticFinding] = []
+    for check in list_static_checks().values():
+        found.extend(_ask(check, StaticFacts(subject=subject, statics=statics, limits=limits), problems))
+    found.sort(key=lambda one: (-one.weight, one.file or "", one.line or 0, one.check))
+    if len(found) > MOST_FINDINGS:
+        problems.append(_note_left_out(subject, len(found) - MOST_FINDINGS))
+    return KernelFindings(statics=statics, findings=tuple(found[:MOST_FINDINGS]), problems=tuple(problems))
+
+
+def _ask(check: StaticCheck, facts: StaticFacts, problems: list[Problem]) -> list[StaticFinding]:
+    """One check's findings; a fault in it is a problem, and the others go on."""
+    try:
+        return list(check.find(facts))
+    except Exception as error:
+        message = f"the static check {check.name} failed: {type(error).__name__}: {error}"
+        problems.append(
+            Problem(
+                severity=ProblemSeverity.WARNING,
+                message=message,
+                path=facts.subject.kernel.profile_path,
+                remedy="please report this with the source",
+                kernel=facts.subject.kernel.mangled_name,
+            )
+        )
+        return []
+
+
+def _note_left_out(subject: Subject, count: int) -> Problem:
+    return Problem(
+        severity=ProblemSeverity.NOTE,
+        message=f"{count:,} static findings of less weight are left out",
+        kernel=subject.kernel.mangled_name,
+    )
+
+
+def _blame_nobody(kernel: Kernel) -> KernelBlame:
+    """The blame of a kernel without samples."""
+    rows = sum(len(function.pc_offsets) for function in kernel.functions)
+    return KernelBlame(
+        blamer="none",
+        edges=build_edges(()),
+        unattributed=build_unattributed(()),
+        issue_counts=IssueCounts(
+            counts=np.zeros(rows), is_exact=False, why="nothing was measured", chi_square_per_row=None
+        ),
+        coverage=SingleDependencyCoverage(
+            before_ratio=None, after_ratio=None, nodes=0, group_ratio=None, group_samples=0, explained_ratio=None
+        ),
+        wait_check=None,
+    )
+
+
+def _read_nothing(file: str) -> str | None:
+    del file
+    return None

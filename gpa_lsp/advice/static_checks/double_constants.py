@@ -1,0 +1,110 @@
+"""Single precision values that a double literal takes into double precision: computed with and narrowed again, or compared."""
+
+from collections.abc import Iterator, Sequence
+
+from gpa_lsp.advice.arithmetic_patterns import Chain, load_patterns
+from gpa_lsp.advice.arithmetic_sequences import find_arithmetic_sequences
+from gpa_lsp.advice.hint_words import begin_sentence, locate
+from gpa_lsp.advice.slow_arithmetic_words import choose_widened_remedy, describe_widened
+from gpa_lsp.advice.source_words import quote, read_parts
+from gpa_lsp.advice.static_checks import StaticCheck
+from gpa_lsp.advice.static_model import Certainty, StaticFacts, StaticFinding
+from gpa_lsp.advice.value_flow import FunctionFlow, build_flow
+from gpa_lsp.advice.widened_arithmetic import converts
+
+NAME = "double-constants"
+
+_WIDENING = ["F64", "F32"]
+_LONGEST_CHAIN = 40
+_COMPARISON = "DSETP"
+
+
+def find_double_constants(facts: StaticFacts) -> Iterator[StaticFinding]:
+    """One finding per line: what is narrowed again, and where the line has a double literal also what is only compared."""
+    found = find_arithmetic_sequences(facts.subject)
+    chain_of = {chain[0]: chain for chain in found.widened}
+    for firsts in facts.group_by_line(chain_of):
+        yield _report_narrowed(facts, [chain_of[first] for first in firsts])
+    known = {row for chain in found.widened for row in chain}
+    compared: dict[int, tuple[int, ...]] = {}
+    for index in range(len(facts.subject.kernel.functions)):
+        flow = build_flow(facts.subject, index)
+        if flow is not None:
+            compared.update(_find_compared(flow, known))
+    for firsts in facts.group_by_line(compared):
+        finding = _report_compared(facts, firsts, [compared[first] for first in firsts])
+        if finding is not None:
+            yield finding
+
+
+def _report_narrowed(facts: StaticFacts, chains: Sequence[tuple[int, ...]]) -> StaticFinding:
+    rows = sorted(row for chain in chains for row in chain)
+    parts = read_parts(facts.subject, rows[0])
+    has_literal = parts is not None and bool(parts.doubles)
+    return facts.make_finding(
+        NAME,
+        rows,
+        message=f"{describe_widened(facts.subject, rows, len(chains))}.",
+        remedy=begin_sentence(choose_widened_remedy(facts.subject, rows)),
+        certainty=Certainty.CERTAIN if has_literal else Certainty.LIKELY,
+    )
+
+
+def _find_compared(flow: FunctionFlow, known: set[int]) -> dict[int, tuple[int, ...]]:
+    """Row of a widening → the rows of a chain from it that ends in comparisons and nothing else; rows are the subject's."""
+    found = {}
+    for row in range(len(flow)):
+        if flow.first_row + row in known or not converts(flow, row, _WIDENING):
+            continue
+        chain = _follow(flow, row)
+        if chain:
+            found[flow.first_row + row] = tuple(flow.first_row + one for one in chain)
+    return found
+
+
+def _follow(flow: FunctionFlow, widening: int) -> tuple[int, ...]:
+    """The widening and what its value goes through; empty where anything but arithmetic and comparisons reads it, or nothing compares."""
+    members, values = [widening], set(flow.writes(widening))
+    has_comparison = False
+    for row in flow.rows_after(widening, _LONGEST_CHAIN):
+        if not values:
+            break
+        writes = set(flow.writes(row))
+        if values.isdisjoint(flow.reads(row)):
+            values -= writes
+            continue
+        name = flow.mnemonic(row).split(".")[0]
+        if name == _COMPARISON:
+            has_comparison = True
+        elif name in ("DADD", "DMUL", "DFMA") or _is_move(flow, row):
+            values |= writes
+        else:
+            return ()
+        members.append(row)
+    return tuple(members) if has_comparison else ()
+
+
+def _is_move(flow: FunctionFlow, row: int) -> bool:
+    return load_patterns().holds(Chain.MOVES, flow.mnemonic(row))
+
+
+def _report_compared(
+    facts: StaticFacts, firsts: Sequence[int], chains: Sequence[tuple[int, ...]]
+) -> StaticFinding | None:
+    """None where the line has no double literal: then the author may well mean doubles."""
+    parts = read_parts(facts.subject, firsts[0])
+    if parts is None or not parts.doubles:
+        return None
+    what = f"Single precision values {locate(facts.subject, firsts[0])} are widened to FP64 to be compared"
+    fixed = quote([f"{literal}f" for literal in parts.doubles])
+    return facts.make_finding(
+        NAME,
+        [row for chain in chains for row in chain],
+        message=f"{what}: {quote(parts.doubles)} {'is' if len(parts.doubles) == 1 else 'are'} of type double.",
+        remedy=f"Write {fixed}.",
+        certainty=Certainty.LIKELY,
+        anchor=firsts[0],
+    )
+
+
+STATIC_CHECK = StaticCheck(name=NAME, title="Double literals in float code", find=find_double_constants)

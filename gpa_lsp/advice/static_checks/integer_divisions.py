@@ -1,0 +1,30 @@
+"""Integer quotients and remainders by a value known only at run time: the hardware has no divider."""
+
+from collections.abc import Iterator
+
+from gpa_lsp.advice.arithmetic_patterns import Family
+from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, find_arithmetic_sequences
+from gpa_lsp.advice.slow_arithmetic_words import choose_division_remedy, describe_division
+from gpa_lsp.advice.static_checks import StaticCheck
+from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
+
+NAME = "integer-divisions"
+
+
+def find_divisions(facts: StaticFacts) -> Iterator[StaticFinding]:
+    """One finding per line and width."""
+    subject = facts.subject
+    groups: dict[object, list[ArithmeticSequence]] = {}
+    for sequence in find_arithmetic_sequences(subject).select(Family.INTEGER_DIVISION):
+        groups.setdefault((facts.find_frame(sequence.anchor), sequence.operation), []).append(sequence)
+    for members in groups.values():
+        yield facts.make_finding(
+            NAME,
+            [row for one in members for row in (*one.inlined, *one.call_block)],
+            message=describe_division(subject, members),
+            remedy=choose_division_remedy(subject, members),
+            anchor=members[0].anchor,
+        )
+
+
+STATIC_CHECK = StaticCheck(name=NAME, title="Integer division", find=find_divisions)

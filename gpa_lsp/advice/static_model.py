@@ -1,0 +1,156 @@
+"""What is said of lines of a kernel that nobody has measured: :class:`StaticFinding`, and the facts that checks look at."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from gpa_lsp.advice.scopes import ScopeTree
+from gpa_lsp.advice.source_words import find_own_frame
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.analyses.static.model import KernelStatics
+from gpa_lsp.binary.compiled_limits import CompiledLimits
+from gpa_lsp.locations import Frame, InlineChain
+
+LOOP_WEIGHT = 10.0
+"""How much more often code runs for each loop around it, where nobody counted: the compilers' customary guess. It only orders findings."""
+
+MOST_EVIDENCE = 16
+"""Instructions that a finding shows."""
+
+
+class Certainty(Enum):
+    """How sure a finding is; the values are words for people."""
+
+    CERTAIN = "certain"
+    """The instructions are there, and they do what the finding says."""
+    LIKELY = "likely"
+    """The instructions are there; what they come from, or that the remedy applies, is read out of their shape."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """An instruction that shows it.
+
+    Attributes:
+        function: mangled name of the section it is in.
+        pc_offset: bytes from the section's start.
+        text: as disassembled.
+    """
+
+    function: str
+    pc_offset: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticFinding:
+    """One thing that the code of a kernel says.
+
+    Attributes:
+        check: name of the check that found it.
+        kernel: mangled name.
+        file: of the line, as compiled; None for code without lines.
+        line: 1-based; None likewise.
+        chain: the inlined calls through which that line got into the kernel, innermost first; None without lines, and where the line comes from
+            the source and not from an instruction.
+        message: what there is, a sentence or two.
+        remedy: what to do about it; may be empty.
+        certainty: how sure it is.
+        loop_depth: loops around the innermost instruction of it; 0 outside loops. Loops around the call of a function are not known.
+        weight: for ordering, larger first: instructions, each times :data:`LOOP_WEIGHT` for every loop around it.
+        instructions: those that show it, by address; at most :data:`MOST_EVIDENCE`.
+    """
+
+    check: str
+    kernel: str
+    file: str | None
+    line: int | None
+    chain: InlineChain | None
+    message: str
+    remedy: str
+    certainty: Certainty
+    loop_depth: int
+    weight: float
+    instructions: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticFacts:
+    """What a check looks at.
+
+    Attributes:
+        subject: the kernel, without samples.
+        statics: its resources and occupancy.
+        limits: the bounds of its functions, by mangled name; functions without any are missing.
+    """
+
+    subject: Subject
+    statics: KernelStatics
+    limits: Mapping[str, CompiledLimits]
+
+    def count_loops(self, row: int) -> int:
+        """Loops around a row."""
+        scopes: ScopeTree = self.subject.scopes
+        return sum(bool(scopes.is_loop[scope]) for scope in scopes.around(int(scopes.innermost[row])))
+
+    def find_frame(self, row: int) -> Frame | None:
+        """The innermost frame of a row in a source that is at hand, since nobody edits the compiler's own headers; else the innermost one."""
+        chain = self.subject.chain(row) or ()
+        at_hand = (frame for frame in chain if frame.line and self.subject.read_source(frame.file) is not None)
+        return next(at_hand, None) or find_own_frame(self.subject, row)
+
+    def group_by_line(self, rows: Iterable[int]) -> tuple[tuple[int, ...], ...]:
+        """Rows of one source line together, by their first row; rows without a line stay alone."""
+        groups: dict[object, list[int]] = {}
+        for row in rows:
+            frame = self.find_frame(row)
+            groups.setdefault(-row - 1 if frame is None else frame.source_line, []).append(row)
+        return tuple(tuple(sorted(group)) for group in groups.values())
+
+    def make_finding(
+        self,
+        check: str,
+        rows: Sequence[int],
+        *,
+        message: str,
+        remedy: str,
+        certainty: Certainty = Certainty.CERTAIN,
+        anchor: int | None = None,
+        place: Frame | None = None,
+    ) -> StaticFinding:
+        """A finding about some rows.
+
+        Args:
+            check: name of the check.
+            rows: the instructions, at least one unless ``place`` is given.
+            message: what there is.
+            remedy: what to do.
+            certainty: how sure it is.
+            anchor: the row whose line it is about; None for the first one.
+            place: the line it is about, where that is not the line of an instruction.
+        """
+        ordered = sorted(set(rows))
+        anchor = anchor if anchor is not None else next(iter(ordered), None)
+        frame = place or (None if anchor is None else self.find_frame(anchor))
+        depths = [self.count_loops(row) for row in ordered]
+        return StaticFinding(
+            check=check,
+            kernel=self.subject.kernel.mangled_name,
+            file=None if frame is None else frame.file,
+            line=None if frame is None else frame.line,
+            chain=None if anchor is None or place is not None else self.subject.chain(anchor),
+            message=message,
+            remedy=remedy,
+            certainty=certainty,
+            loop_depth=max(depths, default=0),
+            weight=sum(LOOP_WEIGHT**depth for depth in depths),
+            instructions=tuple(self._show(row) for row in ordered[:MOST_EVIDENCE]),
+        )
+
+    def _show(self, row: int) -> Evidence:
+        function = self.subject.function_of(row)
+        return Evidence(
+            function=function.name,
+            pc_offset=int(function.pc_offsets[self.subject.index_of(row)]),
+            text=self.subject.text(row),
+        )
