@@ -51,7 +51,9 @@ class CompilerFlags:
         optimisation: device optimisation flags kept as they are (``--use_fast_math``, ``-maxrregcount=64``, ``--fmad=false`` …).
         language: language flags kept as they are (``--extended-lambda``, ``--expt-relaxed-constexpr``, ``-rdc=true`` …).
         compute_capabilities: that the command asks for, ascending; empty when it names none.
+        architectures: names among them that say more than a number, e.g. ``sm_90a``.
         dropped: words of the command that were left out because they decide nothing here or are not allowed, for the log.
+        origin: where the flags come from, for people, e.g. ``build/compile_commands.json``; empty when somebody gave them.
     """
 
     directory: Path
@@ -63,7 +65,28 @@ class CompilerFlags:
     optimisation: tuple[str, ...] = ()
     language: tuple[str, ...] = ()
     compute_capabilities: tuple[tuple[int, int], ...] = ()
+    architectures: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssemblerReport:
+    """What ptxas said of one function (``-v``); the only place where spilling is told apart from local arrays.
+
+    Attributes:
+        function: mangled name.
+        registers: per thread; None when it was not said, as for functions that are called.
+        stack_frame_bytes: local memory of a thread, spills included.
+        spill_store_bytes: stored by all spilling instructions together, each counted once.
+        spill_load_bytes: loaded likewise.
+    """
+
+    function: str
+    registers: int | None
+    stack_frame_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +104,7 @@ class CompiledUnit:
         is_host_left_out: True when host functions were blanked out so that a device-only compiler could read the file.
         seconds: wall time of the compiler.
         notes: doubts a reader must know, one sentence each ("include flags are unknown: no compile_commands.json names this file").
+        assembler_reports: one per function of the cubin; empty where the assembler's words are not at hand.
     """
 
     source: Path | None
@@ -93,6 +117,7 @@ class CompiledUnit:
     is_host_left_out: bool = False
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    assembler_reports: tuple[AssemblerReport, ...] = ()
 
     @property
     def has_failed(self) -> bool:

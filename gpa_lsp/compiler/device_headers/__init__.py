@@ -1,0 +1,43 @@
+"""Headers of C and C++ for device code, where there is no C++ library: what kernels use of them, and nothing for those only host code needs.
+
+NVRTC knows ``printf``, ``assert``, ``memcpy``, the functions of ``math.h`` and ``std::move`` by itself; the integer types, limits, constants and
+the few templates that kernels take from the library are in the files here.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+_CONTENTS = {
+    "cstdint": ("cstdint", "stdint.h", "inttypes.h", "cinttypes", "sys/types.h"),
+    "climits": ("climits", "limits.h"),
+    "cfloat": ("cfloat", "float.h"),
+    "cstddef": ("cstddef", "stddef.h"),
+    "cmath": ("cmath", "math.h"),
+    "limits": ("limits",),
+    "type_traits": ("type_traits",),
+    "algorithm": ("algorithm",),
+    "utility": ("utility",),
+    "cstdlib": ("cstdlib", "stdlib.h", "cstring", "string.h", "cassert", "assert.h", "cstdio", "stdio.h"),
+}
+HOST_HEADERS = (
+    "any", "array", "atomic", "barrier", "bit", "bitset", "cctype", "cerrno", "chrono", "codecvt", "complex", "concepts", "condition_variable",
+    "csignal", "cstdarg", "ctime", "ctype.h", "deque", "errno.h", "exception", "execution", "fcntl.h", "filesystem", "format", "forward_list",
+    "fstream", "functional", "future", "getopt.h", "initializer_list", "iomanip", "ios", "iosfwd", "iostream", "istream", "iterator", "latch",
+    "list", "locale", "locale.h", "map", "memory", "memory_resource", "mutex", "new", "numbers", "numeric", "omp.h", "optional", "ostream",
+    "pthread.h", "queue", "random", "ranges", "ratio", "regex", "semaphore", "set", "setjmp.h", "shared_mutex", "signal.h", "span", "sstream",
+    "stack", "stdarg.h", "stdbool.h", "stdexcept", "stop_token", "streambuf", "string", "string_view", "strings.h", "sys/mman.h", "sys/resource.h",
+    "sys/stat.h", "sys/time.h", "system_error", "thread", "time.h", "tuple", "typeindex", "typeinfo", "unistd.h", "unordered_map",
+    "unordered_set", "valarray", "variant", "vector", "windows.h", "cuda_profiler_api.h", "nvToolsExt.h", "nvtx3/nvToolsExt.h",
+    "helper_cuda.h", "helper_functions.h", "helper_timer.h", "cublas_v2.h", "cusparse.h", "cusolverDn.h", "cufft.h", "curand.h", "mpi.h", "nccl.h",
+)  # fmt: skip
+"""Read as empty: none of them has anything for device code without a C++ library."""
+
+
+@cache
+def read_device_headers() -> tuple[tuple[str, str], ...]:
+    """(name in the ``#include``, text) of every header."""
+    found = [(name, "") for name in HOST_HEADERS]
+    for file, names in _CONTENTS.items():
+        text = files(__package__).joinpath(f"{file}.cuh").read_text(encoding="utf-8")
+        found += [(name, text) for name in names]
+    return tuple(found)

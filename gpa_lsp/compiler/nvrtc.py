@@ -1,0 +1,103 @@
+"""Device code by NVRTC: in a process that is kept warm, 25 to 60 ms for a kernel."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
+from gpa_lsp.compiler.device_headers import read_device_headers
+from gpa_lsp.compiler.header_folders import find_cuda_headers
+from gpa_lsp.compiler.job import CompileJob
+from gpa_lsp.compiler.messages import parse_messages
+from gpa_lsp.compiler.model import CompiledUnit, CompilerKind, CompilerMessage
+from gpa_lsp.compiler.nvrtc_frames import NvrtcAnswer, NvrtcJob
+from gpa_lsp.compiler.nvrtc_processes import PROCESSES
+from gpa_lsp.compiler.source_text import find_text_line
+from gpa_lsp.errors import ProblemSeverity, UnsupportedInputError
+
+_KNOWN_SWITCHES = ("--use_fast_math", "-maxrregcount", "--fmad", "--ftz", "--prec-div", "--prec-sqrt", "--restrict",
+                   "--extra-device-vectorization", "-Xptxas", "-rdc", "--extensible-whole-program")  # fmt: skip
+_UNANNOTATED = "-default-device"
+"""Functions that say neither host nor device are device functions; without it NVRTC refuses them."""
+
+
+def compile_with_nvrtc(
+    job: CompileJob, *, content: bytes | None = None, expressions: Sequence[str] = (), is_host_left_out: bool = False
+) -> CompiledUnit:
+    """Compile the device code of a source.
+
+    Args:
+        job: what.
+        content: what stands in place of the source's text, with the same lines and columns; None for the text itself.
+        expressions: kernel templates to instantiate.
+        is_host_left_out: ``content`` has blanks where the source has host code.
+
+    Raises:
+        MissingToolError: NVRTC is not installed.
+        ToolError: it crashed, did not end in time, or was cancelled.
+        UnsupportedInputError: this NVRTC does not know the architecture.
+    """
+    greeting = PROCESSES.greet()
+    number = job.compute_capability[0] * 10 + job.compute_capability[1]
+    if number not in greeting.architectures:
+        known = ", ".join(f"sm_{one}" for one in greeting.architectures)
+        version = ".".join(map(str, greeting.version or ()))
+        raise UnsupportedInputError(
+            f"NVRTC {version} does not compile for {job.target}",
+            path=job.path,
+            remedy=f"choose one of {known}, or install another release of NVRTC",
+        )
+    answer = PROCESSES.compile(
+        NvrtcJob(
+            source=job.content if content is None else content,
+            name=str(job.path),
+            options=tuple(_list_options(job, takes_unannotated=is_host_left_out)),
+            headers=read_device_headers(),
+            expressions=tuple(expressions),
+            limit_s=job.settings.limit_s,
+        ),
+        is_cancelled=job.is_cancelled,
+    )
+    return _build_unit(job, answer, f"NVRTC {'.'.join(map(str, greeting.version or ()))}", is_host_left_out)
+
+
+def _list_options(job: CompileJob, *, takes_unannotated: bool) -> Iterator[str]:
+    flags = job.flags
+    yield f"--gpu-architecture={job.target}"
+    yield "-lineinfo"
+    yield "--ptxas-options=-v"
+    if flags.standard is not None:
+        yield f"--std={flags.standard}"
+    for macro in flags.macros:
+        yield f"--undefine-macro={macro[1:]}" if macro.startswith("-") else f"--define-macro={macro}"
+    for folder in (*flags.includes, *flags.system_includes, *find_cuda_headers()):
+        yield f"--include-path={folder}"
+    for header in flags.forced_includes:
+        yield f"--pre-include={header}"
+    for switch in (*flags.optimisation, *flags.language):
+        if switch.partition("=")[0] in _KNOWN_SWITCHES:
+            yield switch
+    if takes_unannotated or "--expt-relaxed-constexpr" in flags.language:
+        yield _UNANNOTATED
+
+
+def _build_unit(job: CompileJob, answer: NvrtcAnswer, compiler: str, is_host_left_out: bool) -> CompiledUnit:
+    def find_line(path: Path, line: int) -> str | None:
+        return find_text_line(job.content, line) if path == job.path else None
+
+    messages = parse_messages(answer.log, find_line=find_line)
+    if answer.error is not None and not any(one.severity is ProblemSeverity.ERROR for one in messages):
+        words = " ".join(answer.log.split())[:500]
+        text = f"{compiler} gave up ({answer.error})" + (f": {words}" if words else "")
+        messages = (*messages, CompilerMessage(severity=ProblemSeverity.ERROR, text=text, path=job.path))
+    return CompiledUnit(
+        source=job.path,
+        kind=CompilerKind.NVRTC,
+        compiler=compiler,
+        compute_capability=job.compute_capability,
+        ptx=answer.ptx.decode("utf-8", "replace") if answer.ptx is not None else None,
+        cubin=answer.cubin,
+        messages=messages,
+        is_host_left_out=is_host_left_out,
+        seconds=answer.seconds,
+        assembler_reports=parse_assembler_reports(answer.log),
+    )

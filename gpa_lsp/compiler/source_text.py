@@ -1,0 +1,112 @@
+"""The text of a source: read within bounds, and made fit for being compiled from another place than its own."""
+
+import re
+from pathlib import Path
+
+from gpa_lsp.errors import InputError
+
+LARGEST_SOURCE_BYTES = 64 << 20
+_LOCAL_INCLUDE = re.compile(rb'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]{1,1000})"', re.MULTILINE)
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+def read_source(path: Path, text: str | None) -> bytes:
+    """The bytes of a source.
+
+    Args:
+        path: the file.
+        text: what an editor holds of it; None to read the file. Files are taken as they are, whatever their encoding.
+
+    Raises:
+        InputError: it cannot be read, is no file, is too large, or is no text.
+    """
+    content = (
+        _read_file(path)
+        if text is None
+        else text.encode("utf-8", "surrogateescape" if _is_escaped(text) else "replace")
+    )
+    if len(content) > LARGEST_SOURCE_BYTES:
+        raise InputError(f"the source is larger than {LARGEST_SOURCE_BYTES >> 20} MiB", path=path, remedy="split it")
+    if b"\0" in content:
+        line = content.count(b"\n", 0, content.index(b"\0")) + 1
+        raise InputError(
+            "this is no source text: there is a NUL in it",
+            path=path,
+            place=f"line {line}",
+            remedy="save the file as UTF-8",
+        )
+    return content
+
+
+def _is_escaped(text: str) -> bool:
+    """Some of it was no UTF-8 and was read so that nothing is lost."""
+    return any("\udc80" <= one <= "\udcff" for one in text) if not text.isascii() else False
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError("this is not a regular file", path=path, remedy="give the path of a source file")
+        with path.open("rb") as stream:
+            return stream.read(LARGEST_SOURCE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(
+            f"the source cannot be read ({reason})", path=path, remedy="check the path and the permissions"
+        ) from error
+
+
+def find_text_line(content: bytes, number: int) -> str | None:
+    """A line (1-based) of a text; None when there is no such line."""
+    start = 0
+    for _ in range(number - 1):
+        end = content.find(b"\n", start)
+        if end < 0:
+            return None
+        start = end + 1
+    end = content.find(b"\n", start)
+    return content[start : end if end >= 0 else len(content)].decode("utf-8", "replace").rstrip("\r")
+
+
+def write_shadow(content: bytes, path: Path, macros: tuple[str, ...] = ()) -> bytes:
+    r"""A text that means the same from any folder.
+
+    Headers that lie beside the source are named by their whole path, because a compiler looks for them beside the file that it is given. The
+    first line says whose text this is, so that line tables, messages and ``__FILE__`` name the source.
+
+    Args:
+        content: the source.
+        path: its own path, absolute.
+        macros: put in front, as in :attr:`~gpa_lsp.compiler.model.CompilerFlags.macros`.
+
+    >>> write_shadow(b"int a;", Path("/src/k.cu"), ("N=4", "-M"))
+    b'#define N 4\n#undef M\n#line 1 "/src/k.cu"\nint a;'
+    """
+
+    def name_whole(found: re.Match[bytes]) -> bytes:
+        try:
+            beside = path.parent / Path(found[2].decode())
+            is_there = beside.is_file()
+        except (OSError, ValueError):
+            is_there = False
+        return found[1] + b'"' + _escape(beside) + b'"' if is_there else found[0]
+
+    head = "".join(f"{write_definition(macro)}\n" for macro in macros).encode("utf-8", "surrogateescape")
+    return head + b'#line 1 "' + _escape(path) + b'"\n' + _LOCAL_INCLUDE.sub(name_whole, content)
+
+
+def write_definition(macro: str) -> str:
+    """The directive for one of the macros of the flags.
+
+    >>> write_definition("N"), write_definition("F(x)=x + 1"), write_definition("-N")
+    ('#define N 1', '#define F(x) x + 1', '#undef N')
+    """
+    if macro.startswith("-"):
+        return f"#undef {macro[1:]}"
+    name, has_value, value = macro.partition("=")
+    return f"#define {name} {value if has_value else 1}"
+
+
+def _escape(path: Path) -> bytes:
+    # In the names of #include backslashes are no escapes; on Windows, forward slashes do as well.
+    return path.as_posix().encode("utf-8", "surrogateescape").replace(b'"', b'\\"').replace(b"\n", b"?")
