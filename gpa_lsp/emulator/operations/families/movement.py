@@ -1,0 +1,78 @@
+"""``mov``: copies, packing and unpacking of vectors.
+
+Moves of special registers, symbols and 128 bits are the engine's. Source: PTX ISA 9.0, section 9.7.9.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpa_lsp.emulator.operations.model import Family, LaneOperation
+from gpa_lsp.emulator.operations.modifiers import as_unsigned, find_type, same_types
+from gpa_lsp.emulator.ptx.model import PtxInstruction, Vector
+from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+
+Function = Callable[..., Any]
+S = ScalarType
+
+
+def bind(instruction: PtxInstruction) -> LaneOperation | None:
+    """Bind a move between registers."""
+    kind = find_type(instruction)
+    if kind is None or kind is S.B128 or len(instruction.sources) != 1 or len(instruction.destinations) != 1:
+        return None
+    source, destination = instruction.sources[0], instruction.destinations[0]
+    if isinstance(source, Vector):
+        return _bind_pack(kind, len(source.elements))
+    if isinstance(destination, Vector):
+        return _bind_unpack(kind, len(destination.elements))
+    kept = kind if kind in (S.F32, S.F64, S.PRED) else as_unsigned(kind)
+    return same_types(_keep, kept, 1)
+
+
+def _keep(a: Any) -> Any:
+    return a
+
+
+def _find_parts(kind: ScalarType, count: int) -> tuple[ScalarType, ScalarType] | None:
+    """The whole and its parts as unsigned integers."""
+    if count not in (2, 4) or kind.bytes % count or kind.bytes // count == 0:
+        return None
+    whole = as_unsigned(kind)
+    parts = {1: S.U8, 2: S.U16, 4: S.U32}.get(kind.bytes // count)
+    return None if parts is None else (whole, parts)
+
+
+def _bind_pack(kind: ScalarType, count: int) -> LaneOperation | None:
+    found = _find_parts(kind, count)
+    if found is None:
+        return None
+    whole, part = found
+    dtype = whole.natural_dtype
+    shifts = [dtype.type(8 * part.bytes * index) for index in range(count)]
+
+    def evaluate(*parts: Any) -> Any:
+        result = parts[0].astype(dtype)
+        for value, shift in zip(parts[1:], shifts[1:], strict=True):
+            result = np.bitwise_or(result, np.left_shift(value.astype(dtype), shift))
+        return result
+
+    return LaneOperation(evaluate=evaluate, source_types=(part,) * count, result_types=(whole,))
+
+
+def _bind_unpack(kind: ScalarType, count: int) -> LaneOperation | None:
+    found = _find_parts(kind, count)
+    if found is None:
+        return None
+    whole, part = found
+    dtype = part.natural_dtype
+    shifts = [whole.natural_dtype.type(8 * part.bytes * index) for index in range(count)]
+
+    def evaluate(value: Any) -> Any:
+        return tuple(np.right_shift(value, shift).astype(dtype) for shift in shifts)
+
+    return LaneOperation(evaluate=evaluate, source_types=(whole,), result_types=(part,) * count)
+
+
+FAMILY = Family(opcodes=("mov",), bind=bind)
