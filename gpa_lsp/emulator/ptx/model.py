@@ -29,11 +29,13 @@ class Register:
 
     Attributes:
         slot: index into :attr:`PtxFunction.registers`.
-        is_negated: ``!%p`` as a source.
+        is_negated: ``!%p`` as a source, or ``-%r`` of a video instruction.
+        selector: the part of it a video instruction uses: ``b0`` … ``b3``, ``h0``, ``h1``, or several (``b3210``); empty for all of it.
     """
 
     slot: int
     is_negated: bool = False
+    selector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +175,9 @@ class PtxInstruction:
         opcode: the first word, e.g. ``mad``.
         suffixes: all words behind it in order, without dots, types included: ``("lo", "s32")``, ``("global", "nc", "v4", "f32")``.
         types: those suffixes that are types, in order: ``cvt.rn.f32.s32`` has (F32, S32).
-        destinations: results, in the order written; empty for stores, branches and barriers.
-        sources: what it reads, in the order written; a store's address comes first.
+        destinations: results, in the order written; empty for stores, branches and barriers, for ``call``, and where the result is dropped (``_``).
+        sources: what it reads, in the order written; a store's address comes first. Branch targets are no operands, and those of a ``call``
+            stand in ``call`` alone.
         guard: None when it is executed by all.
         target: index of the instruction a ``bra`` goes to; None for all others.
         targets: of a ``brx.idx``, in the order of its table.
@@ -212,10 +215,12 @@ class PtxVariable:
         offset_bytes: from the start of its function's parameters, local frame or shared memory, laid out by the parser in the order declared;
             of module-level variables: from the start of the module's variables of that space. Dynamic shared memory (``extern``) comes after
             all static shared memory.
-        initial: bytes it starts with; None for zeros (shared memory: undefined).
-        initial_symbols: (offset in bytes, name, added bytes) of addresses of other variables and functions within ``initial``.
+        initial: bytes it starts with, as far as they are listed: at most ``size_bytes``, what lies behind them is zero. None for zeros (shared
+            memory: undefined).
+        initial_symbols: (offset in bytes, name, added bytes) of addresses of other variables and functions within ``initial``; eight bytes each.
         is_extern: declared here, defined elsewhere.
         is_texture: a ``.texref``, ``.samplerref`` or ``.surfref``.
+        is_pointer: a kernel's parameter that is marked as a pointer (``.ptr``).
     """
 
     name: str
@@ -228,6 +233,7 @@ class PtxVariable:
     initial_symbols: tuple[tuple[int, str, int], ...] = ()
     is_extern: bool = False
     is_texture: bool = False
+    is_pointer: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -244,12 +250,14 @@ class PtxFunction:
         is_entry: a kernel.
         parameters: in order.
         returns: what a device function returns, in order.
-        registers: type of each slot.
+        registers: type of each slot; those that are declared but never named have none.
         register_names: name of each slot, with ``%``.
         instructions: in order of the text; empty for a function that is only declared.
         locals: variables in local memory; offsets from the thread's frame of this function.
-        shared: static shared memory declared inside the function or, for a kernel, used by it from module level.
-        call_parameters: ``.param`` variables declared in the body, for calls.
+        shared: static shared memory declared inside the function or, for a kernel, used by it and by the device functions it can reach, and
+            the dynamic array (``is_extern``, count 0) last. A device function's own list gives no offsets: they are those of the kernel's list.
+        call_parameters: ``.param`` variables declared in the body, for calls; those of call sequences that follow one another share their bytes.
+            A name declared again with another shape or place is told apart by ``#2``, ``#3`` … behind it, in the operands too.
         local_bytes: size of the local frame, aligned.
         max_threads: ``.maxntid`` multiplied out; None when not given.
         required_threads: ``.reqntid`` as x, y, z; None when not given.
