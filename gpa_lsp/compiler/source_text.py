@@ -68,7 +68,7 @@ def find_text_line(content: bytes, number: int) -> str | None:
     return content[start : end if end >= 0 else len(content)].decode("utf-8", "replace").rstrip("\r")
 
 
-def write_shadow(content: bytes, path: Path, macros: tuple[str, ...] = ()) -> bytes:
+def write_shadow(content: bytes, path: Path, macros: tuple[str, ...] = (), *, first: bytes = b"") -> bytes:
     r"""A text that means the same from any folder.
 
     Headers that lie beside the source are named by their whole path, because a compiler looks for them beside the file that it is given. The
@@ -78,6 +78,7 @@ def write_shadow(content: bytes, path: Path, macros: tuple[str, ...] = ()) -> by
         content: the source.
         path: its own path, absolute.
         macros: put in front, as in :attr:`~gpa_lsp.compiler.model.CompilerFlags.macros`.
+        first: lines between the macros and the source.
 
     >>> write_shadow(b"int a;", Path("/src/k.cu"), ("N=4", "-M"))
     b'#define N 4\n#undef M\n#line 1 "/src/k.cu"\nint a;'
@@ -89,10 +90,10 @@ def write_shadow(content: bytes, path: Path, macros: tuple[str, ...] = ()) -> by
             is_there = beside.is_file()
         except (OSError, ValueError):
             is_there = False
-        return found[1] + b'"' + _escape(beside) + b'"' if is_there else found[0]
+        return found[1] + b'"' + name_in_directive(beside) + b'"' if is_there else found[0]
 
     head = "".join(f"{write_definition(macro)}\n" for macro in macros).encode("utf-8", "surrogateescape")
-    return head + b'#line 1 "' + _escape(path) + b'"\n' + _LOCAL_INCLUDE.sub(name_whole, content)
+    return head + first + b'#line 1 "' + name_in_directive(path) + b'"\n' + _LOCAL_INCLUDE.sub(name_whole, content)
 
 
 def write_definition(macro: str) -> str:
@@ -107,6 +108,7 @@ def write_definition(macro: str) -> str:
     return f"#define {name} {value if has_value else 1}"
 
 
-def _escape(path: Path) -> bytes:
+def name_in_directive(path: Path) -> bytes:
+    """A path as it stands between the quotes of ``#include`` and ``#line``."""
     # In the names of #include backslashes are no escapes; on Windows, forward slashes do as well.
     return path.as_posix().encode("utf-8", "surrogateescape").replace(b'"', b'\\"').replace(b"\n", b"?")

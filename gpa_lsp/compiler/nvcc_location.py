@@ -1,0 +1,68 @@
+"""nvcc and the host compiler that it needs: those of the machine, never those of the workspace."""
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.compiler.project_folder import find_project_folder
+
+TOOL = "nvcc"
+INSTALL = "pip install nvidia-cuda-nvcc nvidia-cuda-cccl, or install the CUDA toolkit, and a host compiler (g++)"
+_HOST_COMPILERS = ("cl",) if os.name == "nt" else ("g++", "gcc", "clang++")
+_HOST_VARIABLE = "NVCC_CCBIN"
+_KEPT_VARIABLES = (
+    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "INCLUDE", "LIB", "LIBPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "SYSTEMDRIVE", "PROGRAMFILES",
+    "PROGRAMFILES(X86)", "COMSPEC", "PATHEXT", "SDKROOT", _HOST_VARIABLE,
+)  # fmt: skip
+"""What host compilers need. nvcc's own variables with flags in them are left out: they could ask for other outputs than those we wait for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvccInstallation:
+    """An nvcc that can work.
+
+    Attributes:
+        program: nvcc.
+        search_path: what its processes get as ``PATH``.
+    """
+
+    program: Path
+    search_path: str
+
+
+def find_nvcc(source: Path, workspace: Path | None = None) -> NvccInstallation | None:
+    """Find nvcc and see that there is a host compiler for it.
+
+    Args:
+        source: what is to be compiled.
+        workspace: folder whose programs are not run; None for the source's project. What is installed in the running interpreter's own environment
+            counts as the machine's, wherever that environment is: it runs us, too.
+
+    Returns:
+        None where one of the two is missing.
+    """
+    barred = (workspace or find_project_folder(source)).resolve()
+    program = find_tool(TOOL)
+    if program is None or not _is_allowed(program, barred):
+        return None
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    allowed = [folder for folder in folders if Path(folder).is_absolute() and _is_allowed(Path(folder), barred)]
+    search_path = os.pathsep.join(allowed)
+    if not os.environ.get(_HOST_VARIABLE) and not any(shutil.which(one, path=search_path) for one in _HOST_COMPILERS):
+        return None
+    return NvccInstallation(program=program, search_path=search_path)
+
+
+def build_environment(installation: NvccInstallation, folder: Path) -> dict[str, str]:
+    """The environment of nvcc: where programs are, a temporary folder of its own, words in English."""
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    temporary = {name: str(folder) for name in ("TMPDIR", "TMP", "TEMP")}
+    return {**kept, **temporary, "PATH": installation.search_path, "LC_ALL": "C"}
+
+
+def _is_allowed(path: Path, barred: Path) -> bool:
+    found = path.resolve()
+    return not found.is_relative_to(barred) or found.is_relative_to(Path(sys.prefix).resolve())
