@@ -18,6 +18,7 @@ from gpa_lsp.blame.edge_list import build_edges, build_unattributed
 from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
 from gpa_lsp.errors import Problem, ProblemSeverity
 from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.locations import SourceLine
 from gpa_lsp.registry import load_catalogue
 
 MOST_FINDINGS = 200
@@ -30,11 +31,13 @@ class KernelFindings:
 
     Attributes:
         statics: resources and occupancy.
+        place: topmost line of the kernel's body; None for code without lines.
         findings: weightiest first.
         problems: a check that failed, findings that were too many.
     """
 
     statics: KernelStatics
+    place: SourceLine | None
     findings: tuple[StaticFinding, ...]
     problems: tuple[Problem, ...] = ()
 
@@ -75,7 +78,14 @@ def find_static_findings(
     found.sort(key=lambda one: (-one.weight, one.file or "", one.line or 0, one.check))
     if len(found) > MOST_FINDINGS:
         problems.append(_note_left_out(subject, len(found) - MOST_FINDINGS))
-    return KernelFindings(statics=statics, findings=tuple(found[:MOST_FINDINGS]), problems=tuple(problems))
+    return KernelFindings(
+        statics=statics, place=_find_place(subject), findings=tuple(found[:MOST_FINDINGS]), problems=tuple(problems)
+    )
+
+
+def _find_place(subject: Subject) -> SourceLine | None:
+    scope = subject.scopes.scopes[0]
+    return SourceLine(file=scope.file, line=scope.line) if scope.file is not None and scope.line else None
 
 
 def _ask(check: StaticCheck, facts: StaticFacts, problems: list[Problem]) -> list[StaticFinding]:

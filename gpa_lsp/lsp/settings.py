@@ -1,15 +1,20 @@
 """The options an editor can set, their defaults, and what is said about values that make no sense."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from gpa_lsp.collect.variables import Command, parse_command_setting
-
-_LARGEST_NUMBER = 1e15
-_MOST_TEXTS = 1000
-_LONGEST_TEXT = 4096
+from gpa_lsp.lsp.setting_values import (
+    make_seconds_reader,
+    read_architecture,
+    read_count,
+    read_flag,
+    read_globs,
+    read_mappings,
+    read_percent,
+)
 
 
 class Severity(Enum):
@@ -45,6 +50,12 @@ class Settings:
         profiles_on_save: measure when a file is saved.
         debounce_s: time without another save before a run begins.
         profile_timeout_s: a run is ended after this time.
+        compiles_sources: compile open CUDA sources to say what their code says without a profile.
+        compiles_on_change: also while they are edited, not only when opened and saved.
+        static_pause_s: time without another edit before that.
+        shows_compiler_messages: errors and warnings of that compiler as diagnostics.
+        static_architecture: compute capability to compile for; None for that of the compile command.
+        static_timeout_s: the compiler is ended after this time.
     """
 
     min_share_ratio: float = 0.05
@@ -65,35 +76,12 @@ class Settings:
     profiles_on_save: bool = True
     debounce_s: float = 1.0
     profile_timeout_s: float = 600.0
-
-
-def _read_percent(value: object) -> float:
-    number = _read_number(value)
-    if not 0.0 <= number <= 100.0:
-        raise ValueError("a number of percent between 0 and 100")
-    return number / 100.0
-
-
-def _read_number(value: object) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER
-    ):
-        raise ValueError("a number")
-    return float(value)
-
-
-def _read_count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("a whole number, 0 or more")
-    return value
-
-
-def _read_flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("true or false")
-    return value
+    compiles_sources: bool = True
+    compiles_on_change: bool = False
+    static_pause_s: float = 0.5
+    shows_compiler_messages: bool = True
+    static_architecture: tuple[int, int] | None = None
+    static_timeout_s: float = 60.0
 
 
 def _read_severity(value: object) -> Severity:
@@ -101,35 +89,6 @@ def _read_severity(value: object) -> Severity:
         return Severity(value)
     except ValueError:
         raise ValueError("one of " + ", ".join(severity.value for severity in Severity)) from None
-
-
-def _read_mappings(value: object) -> tuple[tuple[str, str], ...]:
-    if not isinstance(value, Mapping) or not _are_texts([part for pair in value.items() for part in pair]):
-        raise ValueError('an object of "path as compiled": "folder here"')
-    return tuple((str(compiled), str(here)) for compiled, here in value.items())
-
-
-def _read_globs(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not _are_texts(value) or not all(value):
-        raise ValueError("a list of patterns such as **/*.ncu-rep")
-    return tuple(str(glob) for glob in value)
-
-
-def _are_texts(values: Sequence[object]) -> bool:
-    """Texts that can be paths, and no more of them than anybody writes."""
-    return len(values) <= _MOST_TEXTS and all(
-        isinstance(text, str) and len(text) <= _LONGEST_TEXT and "\0" not in text for text in values
-    )
-
-
-def _make_seconds_reader(least: float, most: float) -> Callable[[object], float]:
-    def read(value: object) -> float:
-        number = _read_number(value)
-        if not least <= number <= most:
-            raise ValueError(f"a number of seconds between {least:g} and {most:g}")
-        return number
-
-    return read
 
 
 def _read_blamer(value: object) -> str:
@@ -169,17 +128,17 @@ _FLAG = {"type": "boolean"}
 OPTIONS: Mapping[str, Option] = {
     "minShare": Option(
         field="min_share_ratio",
-        read=_read_percent,
+        read=read_percent,
         summary="Percent of a kernel's samples a line needs for a hint or a diagnostic.",
         schema={"type": "number", "minimum": 0, "maximum": 100},
         default=5,
     ),
     "inlayHints.enable": Option(
-        field="show_inlay_hints", read=_read_flag, summary="Shares at line ends.", schema=_FLAG, default=True
+        field="show_inlay_hints", read=read_flag, summary="Shares at line ends.", schema=_FLAG, default=True
     ),
     "diagnostics.enable": Option(
         field="show_diagnostics",
-        read=_read_flag,
+        read=read_flag,
         summary="Causing lines among the problems.",
         schema=_FLAG,
         default=True,
@@ -193,21 +152,21 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "maxDiagnosticsPerFile": Option(
         field="max_diagnostics_per_file",
-        read=_read_count,
+        read=read_count,
         summary="How many of a file's lines are listed, the costliest first.",
         schema={"type": "integer", "minimum": 0},
         default=200,
     ),
     "symbols.enable": Option(
         field="show_symbols",
-        read=_read_flag,
+        read=read_flag,
         summary="Kernels with their times among the symbols of a source.",
         schema=_FLAG,
         default=True,
     ),
     "definition.enable": Option(
         field="serves_definition",
-        read=_read_flag,
+        read=read_flag,
         summary=(
             "Go to definition on a line of a source goes to what the line waits for. Off, because the language's own server answers there "
             "and two answers make editors ask."
@@ -217,7 +176,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "showUnverifiedLines": Option(
         field="shows_unverified_lines",
-        read=_read_flag,
+        read=read_flag,
         summary=(
             "Numbers also in a source that was saved after it was measured, when no copy of what was measured is known: they may stand on "
             "the wrong lines."
@@ -234,7 +193,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "pathMappings": Option(
         field="path_mappings",
-        read=_read_mappings,
+        read=read_mappings,
         summary="Path prefix as compiled → folder here, for sources that are not found by themselves.",
         schema={"type": "object", "additionalProperties": {"type": "string"}},
         default={},
@@ -242,7 +201,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "profileGlobs": Option(
         field="profile_globs",
-        read=_read_globs,
+        read=read_globs,
         summary="Which files are profiles; a pattern that starts with `/` or `~` is looked for outside the workspace.",
         schema={"type": "array", "items": {"type": "string", "minLength": 1}},
         default=["**/*.ncu-rep", "**/*.ncu-repz", "**/*.gpa-profile.json"],
@@ -250,14 +209,14 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "pollSeconds": Option(
         field="poll_seconds",
-        read=_make_seconds_reader(0.05, 3600.0),
+        read=make_seconds_reader(0.05, 3600.0),
         summary="Time between two looks at the workspace.",
         schema={"type": "number", "minimum": 0.05, "maximum": 3600},
         default=1.0,
     ),
     "history.enable": Option(
         field="keeps_history",
-        read=_read_flag,
+        read=read_flag,
         summary="Remember measurements, to show what changed since the last one and since a pinned baseline.",
         schema=_FLAG,
         default=True,
@@ -284,7 +243,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "profile.onSave": Option(
         field="profiles_on_save",
-        read=_read_flag,
+        read=read_flag,
         summary="Measure when a source with kernels is saved.",
         schema=_FLAG,
         default=True,
@@ -292,17 +251,63 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "profile.debounceSeconds": Option(
         field="debounce_s",
-        read=_make_seconds_reader(0.0, 3600.0),
+        read=make_seconds_reader(0.0, 3600.0),
         summary="Time without another save before a run begins.",
         schema={"type": "number", "minimum": 0, "maximum": 3600},
         default=1.0,
     ),
     "profile.timeoutSeconds": Option(
         field="profile_timeout_s",
-        read=_make_seconds_reader(1.0, 86400.0),
+        read=make_seconds_reader(1.0, 86400.0),
         summary="A run is ended after this time.",
         schema={"type": "number", "minimum": 1, "maximum": 86400},
         default=600.0,
+    ),
+    "static.enable": Option(
+        field="compiles_sources",
+        read=read_flag,
+        summary=(
+            "Compile a CUDA source when it is opened and saved, and show registers, shared memory, occupancy and what its code says, without any "
+            "profile. Only our own compiler runs, with flags from a list, on the text and its headers; nothing of the project is run, and nothing "
+            "at all in a workspace that is not trusted."
+        ),
+        schema=_FLAG,
+        default=True,
+    ),
+    "static.onChange": Option(
+        field="compiles_on_change",
+        read=read_flag,
+        summary="Also while it is edited, from what the editor holds.",
+        schema=_FLAG,
+        default=False,
+    ),
+    "static.debounceSeconds": Option(
+        field="static_pause_s",
+        read=make_seconds_reader(0.0, 3600.0),
+        summary="Time without another edit before that.",
+        schema={"type": "number", "minimum": 0, "maximum": 3600},
+        default=0.5,
+    ),
+    "static.compilerMessages": Option(
+        field="shows_compiler_messages",
+        read=read_flag,
+        summary="Errors and warnings of that compiler among the problems.",
+        schema=_FLAG,
+        default=True,
+    ),
+    "static.architecture": Option(
+        field="static_architecture",
+        read=read_architecture,
+        summary="Architecture to compile for, such as `sm_86`; without one the newest that the source's compile command names.",
+        schema={"type": ["string", "null"], "pattern": "^sm_\\d{2,3}[af]?$"},
+        default=None,
+    ),
+    "static.timeoutSeconds": Option(
+        field="static_timeout_s",
+        read=make_seconds_reader(1.0, 3600.0),
+        summary="The compiler is ended after this time.",
+        schema={"type": "number", "minimum": 1, "maximum": 3600},
+        default=60.0,
     ),
 }
 """The editor's name of an option → what it is."""

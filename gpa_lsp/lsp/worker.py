@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from gpa_lsp.errors import GpaError, ProblemSeverity
 from gpa_lsp.lsp.worker_messages import (
@@ -127,16 +127,21 @@ def _read_profile(reading: _Reading, send: Send) -> None:
     send(ProfileRead(profile=profile, remarks=tuple(remarks), size_bytes=size_bytes))
 
 
-def _die_with_parent() -> None:
+def _die_with_parent() -> NoReturn:
     """Wait until the server closes our stdin, which it only does by ending, and end too."""
     with contextlib.suppress(OSError):
         os.read(0, 1)
+    end_with_group()
+
+
+def end_with_group() -> NoReturn:
+    """End this process and the tools it started."""
     if os.name == "posix" and os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)  # nvdisasm is in our group
     os._exit(1)
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
     """Where the system can: elsewhere what is read is bounded by its readers alone."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # not on Windows
@@ -156,7 +161,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     threading.Thread(target=_die_with_parent, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(5)  # typing comes first
-    _limit_memory()
+    limit_memory()
 
     def send(message: Message) -> int:
         frame = pack(message)

@@ -1,0 +1,166 @@
+"""From a source, as it is or as an editor holds it, to what its code says without a profile."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpa_lsp.advice.find_statics import KernelFindings, find_static_findings
+from gpa_lsp.arch.lookup import list_architectures
+from gpa_lsp.binary.compiled_limits import read_compiled_limits
+from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
+from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.compiler.source_text import read_source
+from gpa_lsp.errors import Problem
+from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.prediction.known_blocks import find_known_blocks
+from gpa_lsp.report.names import is_named
+
+_LARGEST_HEADER_BYTES = 512 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStatics:
+    """What a source's code says.
+
+    Attributes:
+        path: of the source, absolute.
+        text: that was compiled.
+        unit: what the compiler gave, with its messages.
+        flags: the source was compiled with; None when nobody knows its command.
+        kernels: in image order; empty when compiling failed.
+        problems: met on the way.
+    """
+
+    path: Path
+    text: str
+    unit: CompiledUnit
+    flags: CompilerFlags | None
+    kernels: tuple[KernelFindings, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def examine_source(
+    path: Path,
+    *,
+    text: str | None = None,
+    compute_capability: tuple[int, int] | None = None,
+    kernel: str | None = None,
+    roots: Sequence[Path] = (),
+    settings: CompileSettings = DEFAULT_SETTINGS,
+) -> SourceStatics:
+    """Compile a source for one architecture, and ask every static check about its kernels. Nothing of the source is run.
+
+    Args:
+        path: of the source.
+        text: what an editor holds of it; None to read the file.
+        compute_capability: to compile for; None for the newest one its compile command asks for that has a table, else
+            :data:`~gpa_lsp.compiler.settings.DEFAULT_COMPUTE_CAPABILITY`.
+        kernel: only kernels whose name contains this; None for all.
+        roots: folders below which headers are the user's own, so that lines in them are named; the source's folder always is one.
+        settings: of the compiler.
+
+    Raises:
+        MissingToolError: no compiler is installed.
+        ToolError: the compiler did not end in time, or crashed.
+        InputError: the source cannot be read.
+    """
+    from gpa_lsp.compiler.compile import (
+        compile_source,
+    )  # these look for compilers, which who only examines units does without
+    from gpa_lsp.compiler.project import find_flags
+
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - line tables name files without ".."
+    content = read_source(path, text)
+    flags = find_flags(path)
+    unit = compile_source(
+        path,
+        text=text,
+        compute_capability=compute_capability or choose_compute_capability(flags),
+        flags=flags,
+        settings=settings,
+    )
+    return examine_unit(
+        unit, path=path, text=content.decode("utf-8", "replace"), flags=flags, kernel=kernel, roots=roots
+    )
+
+
+def examine_unit(
+    unit: CompiledUnit,
+    *,
+    path: Path,
+    text: str,
+    flags: CompilerFlags | None = None,
+    kernel: str | None = None,
+    roots: Sequence[Path] = (),
+) -> SourceStatics:
+    """The same of what was compiled already.
+
+    Args:
+        unit: compiled from the source.
+        path: of the source, as the line table names it.
+        text: that was compiled.
+        flags: it was compiled with.
+        kernel: as in :func:`examine_source`.
+        roots: likewise.
+    """
+    if unit.cubin is None:
+        return SourceStatics(path=path, text=text, unit=unit, flags=flags, kernels=())
+    cubin = read_cubin(unit.cubin)
+    limits = read_compiled_limits(cubin)
+    wanted = None if kernel is None else lambda name: is_named(kernel, name)
+    found, problems = list_unmeasured_kernels(cubin, kernel_filter=wanted)
+    sources = _Sources(path=path, text=text, roots=(path.parent, *roots))
+    kernels = tuple(
+        find_static_findings(
+            one,
+            limits=limits,
+            blocks=find_known_blocks(path, text, one.mangled_name),
+            read_source=sources.read,
+        )
+        for one in found
+    )
+    failures = tuple(problem for one in kernels for problem in one.problems)
+    return SourceStatics(path=path, text=text, unit=unit, flags=flags, kernels=kernels, problems=(*problems, *failures))
+
+
+def choose_compute_capability(flags: CompilerFlags | None) -> tuple[int, int]:
+    """The newest that a compile command asks for and that has a table; a default where it asks for none."""
+    known = set(list_architectures())
+    asked = () if flags is None else flags.compute_capabilities
+    return max((one for one in asked if one in known), default=max(asked, default=DEFAULT_COMPUTE_CAPABILITY))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sources:
+    """The texts of the user's own files.
+
+    Attributes:
+        path: of the source, whose text may not be the file's.
+        text: of the source.
+        roots: folders of the user's.
+        read_files: what was read of other files.
+    """
+
+    path: Path
+    text: str
+    roots: tuple[Path, ...]
+    read_files: dict[str, str | None] = field(default_factory=dict)
+
+    def read(self, file: str) -> str | None:
+        """The text of a file; None for one that is not the user's, or cannot be read."""
+        if file == str(self.path):
+            return self.text
+        if file not in self.read_files:
+            self.read_files[file] = self._read_file(Path(file))
+        return self.read_files[file]
+
+    def _read_file(self, file: Path) -> str | None:
+        is_own = any(file.is_relative_to(root) for root in self.roots) and "site-packages" not in file.parts
+        try:
+            if not is_own or not file.is_file() or file.stat().st_size > _LARGEST_HEADER_BYTES:
+                return None
+            return file.read_bytes().decode("utf-8", "replace")
+        except OSError:
+            return None

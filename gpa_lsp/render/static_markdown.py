@@ -1,0 +1,98 @@
+"""A compiled kernel as a page: its resources, its occupancy over the size of a block, and what its code says line by line."""
+
+from collections.abc import Iterator, Sequence
+
+from gpa_lsp.advice.find_statics import KernelFindings
+from gpa_lsp.advice.static_model import StaticFinding
+from gpa_lsp.analyses.static.model import KernelStatics
+from gpa_lsp.analyses.static.words import describe_block, describe_occupancy, write_bytes
+from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.report.names import demangle, shorten_name
+
+_MOST_FINDINGS = 50
+_MOST_INSTRUCTIONS = 4
+
+
+def render_statics_markdown(kernel: KernelFindings, compiler: str) -> str:
+    """The page.
+
+    Args:
+        kernel: what its code says.
+        compiler: name and version of what compiled it; empty when unknown.
+    """
+    statics = kernel.statics
+    return "\n".join(
+        (
+            f"# {shorten_name(demangle(statics.mangled_name))}",
+            "",
+            _introduce(statics, compiler),
+            "",
+            *_tabulate_resources(statics),
+            "",
+            *_tabulate_blocks(statics),
+            *_list_findings(kernel.findings),
+        )
+    )
+
+
+def _introduce(statics: KernelStatics, compiler: str) -> str:
+    capability = statics.compute_capability
+    target = f" for compute capability {capability[0]}.{capability[1]}" if capability is not None else ""
+    by = f" by {compiler}" if compiler else ""
+    return f"Compiled{by}{target}. **Static**: nothing was measured; what is said here comes from the code alone."
+
+
+def _tabulate_resources(statics: KernelStatics) -> Iterator[str]:
+    rows = [
+        ("registers per thread", _show(statics.registers)),
+        ("of which the compiler was allowed", _show(statics.register_cap)),
+        ("static shared memory per block", write_bytes(statics.shared_static_bytes)),
+        ("local memory per thread", "unknown" if statics.local_bytes is None else write_bytes(statics.local_bytes)),
+        ("spilled registers per thread", write_bytes(statics.spill_bytes)),
+        ("barriers", _show(statics.barriers)),
+    ]
+    yield "| resource | |"
+    yield "|---|---:|"
+    yield from (f"| {name} | {value} |" for name, value in rows)
+
+
+def _show(number: int | None) -> str:
+    return "unknown" if number is None else f"{number:,}"
+
+
+def _tabulate_blocks(statics: KernelStatics) -> Iterator[str]:
+    if not statics.by_block:
+        yield "The occupancy is unknown: there is no table of this architecture."
+        return
+    if statics.block is None:
+        yield "The size of the blocks is not known here; a launch with numbers, a launch bound or a launch description would tell."
+    else:
+        yield f"{describe_occupancy(statics)} for {describe_block(statics.block)}. {statics.next_step}".strip()
+    yield ""
+    yield "| threads per block | blocks per SM | warps per SM | occupancy | limited by |"
+    yield "|---:|---:|---:|---:|---|"
+    for row in statics.by_block:
+        found = row.occupancy
+        mark = " ◀" if statics.block is not None and row.threads == statics.block.threads else ""
+        limits = ", ".join(limit.value for limit in found.limiters)
+        yield (
+            f"| {row.threads:,}{mark} | {found.blocks_per_sm} | {found.warps_per_sm} | {format_whole_percent(found.ratio)} | {limits} |"
+        )
+
+
+def _list_findings(findings: Sequence[StaticFinding]) -> Iterator[str]:
+    if not findings:
+        return
+    yield ""
+    yield "## What the code says"
+    for finding in findings[:_MOST_FINDINGS]:
+        line = f"line {finding.line}: " if finding.line is not None else ""
+        yield ""
+        yield (
+            f"* {line}{finding.message} {finding.remedy}".rstrip() + f" *({finding.check}, {finding.certainty.value})*"
+        )
+        for one in finding.instructions[:_MOST_INSTRUCTIONS]:
+            yield f"  * `{one.pc_offset:#06x}  {one.text.replace('`', ' ')}`"
+    if len(findings) > _MOST_FINDINGS:
+        yield ""
+        yield f"{len(findings) - _MOST_FINDINGS:,} more are left out."
