@@ -8,11 +8,12 @@ Source: Ernst et al. (2022), section 4.3.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from gpa_lsp.analyses.volumes.dimensions import SECTOR_BYTES
-from gpa_lsp.analyses.volumes.expressions import LaunchShape, Triple
+from gpa_lsp.analyses.volumes.expressions import Triple
 from gpa_lsp.analyses.volumes.groups import AccessGroup, ArrayGroups, Integers
 
 LINE_BYTES = 128
@@ -21,6 +22,26 @@ MOST_ADDRESSES = 1 << 16
 """Addresses of one block that are enumerated; with longer loops the block's footprint is built from boxes."""
 _MOST_ITERATIONS = 32
 """Iterations of a loop over which what one warp does is averaged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Blocks over which something is averaged.
+
+    Attributes:
+        block: threads of a block in x, y, z.
+        count: blocks in x, y, z, from the grid's start.
+        threads: threads of a block that have work; smaller than ``block`` at the grid's end.
+    """
+
+    block: Triple
+    count: Triple
+    threads: Triple
+
+    @property
+    def threads_per_block(self) -> int:
+        """With work."""
+        return prod(self.threads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,26 +101,26 @@ def sample_iterations(group: AccessGroup) -> Integers:
     return found
 
 
-def list_block_starts(group: AccessGroup, block: Triple, blocks: Triple) -> Integers:
-    """Bytes that each block of a box adds, int64[blocks]."""
-    return list_offsets(group.find_block_steps(block), blocks)
+def list_block_starts(group: AccessGroup, blocks: Blocks) -> Integers:
+    """Bytes that each block adds, int64[blocks]."""
+    return list_offsets(group.find_block_steps(blocks.block), blocks.count)
 
 
-def count_block(entry: ArrayGroups, groups: Sequence[AccessGroup], launch: LaunchShape, blocks: Triple) -> BlockCounts:
+def count_block(entry: ArrayGroups, groups: Sequence[AccessGroup], blocks: Blocks) -> BlockCounts:
     """Distinct sectors and lines one block touches in an array, averaged over a box of blocks at the grid's start."""
     if not groups:
         return BlockCounts(sectors=0.0, lines=0.0, is_whole=True)
-    budget = MOST_ADDRESSES // launch.threads_per_block
+    budget = MOST_ADDRESSES // blocks.threads_per_block
     relative, starts, is_whole = [], [], True
     for group in groups:
         most = max(1, budget // len(group.constants_bytes))
         iterations = list_iterations(group, most)
         if iterations is None:
             iterations, is_whole = sample_iterations(group)[:most], False
-        offsets = np.unique(list_offsets(group.find_thread_steps(), launch.block))
+        offsets = np.unique(list_offsets(group.find_thread_steps(), blocks.threads))
         places = np.add.outer(group.constants_bytes + entry.array.base_bytes, offsets).ravel()
         relative.append(np.add.outer(iterations, places).ravel())
-        starts.append(list_block_starts(group, launch.block, blocks))
+        starts.append(list_block_starts(group, blocks))
     widths = [group.element_bytes for group in groups]
     total_sectors = total_lines = 0
     for shifts, weight in _list_different_starts(starts):
@@ -149,39 +170,37 @@ def _count_distinct(values: Integers) -> int:
     return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
 
 
-def count_warp_sectors(
-    entry: ArrayGroups, group: AccessGroup, launch: LaunchShape, blocks: Triple, unit_bytes: int = SECTOR_BYTES
-) -> float:
+def count_warp_sectors(entry: ArrayGroups, group: AccessGroup, blocks: Blocks, unit_bytes: int = SECTOR_BYTES) -> float:
     """Distinct sectors (or lines) of one warp's access, summed over a block's warps and a group's accesses, one iteration of their loops.
 
     Averaged over a box of blocks at the grid's start and over iterations.
     """
-    places, weights = list_warp_places(entry, group, launch, blocks, WARP_THREADS, unit_bytes)
-    offsets = list_offsets(group.find_thread_steps(), find_warp_shape(launch.block, WARP_THREADS))
+    places, weights = list_warp_places(entry, group, blocks, WARP_THREADS, unit_bytes)
+    offsets = list_offsets(group.find_thread_steps(), find_warp_shape(blocks.block, WARP_THREADS))
     first = (places[:, np.newaxis] + offsets) // unit_bytes
     last = (places[:, np.newaxis] + offsets + group.element_bytes - 1) // unit_bytes
     both = first if np.array_equal(first, last) else np.concatenate([first, last], axis=1)
     both.sort(axis=1)
     distinct = 1 + np.count_nonzero(both[:, 1:] != both[:, :-1], axis=1)
-    warps = launch.threads_per_block / np.prod(find_warp_shape(launch.block, WARP_THREADS))
+    warps = blocks.threads_per_block / np.prod(find_warp_shape(blocks.block, WARP_THREADS))
     return float(np.average(distinct, weights=weights)) * warps * len(group.constants_bytes)
 
 
 def list_warp_places(
-    entry: ArrayGroups, group: AccessGroup, launch: LaunchShape, blocks: Triple, lanes: int, modulus: int
+    entry: ArrayGroups, group: AccessGroup, blocks: Blocks, lanes: int, modulus: int
 ) -> tuple[Integers, Integers]:
     """Where warps (or half-warps) start, modulo a number of bytes, int64[n], each with how often, int64[n].
 
     Over all warps of a box of blocks, all accesses of a group and some iterations of their loops.
     """
-    shape = find_warp_shape(launch.block, lanes)
-    counts = (launch.block[0] // shape[0] or 1, launch.block[1] // shape[1] or 1, launch.block[2] // shape[2] or 1)
+    shape = find_warp_shape(blocks.block, lanes)
+    counts = (blocks.block[0] // shape[0] or 1, blocks.block[1] // shape[1] or 1, blocks.block[2] // shape[2] or 1)
     steps = group.find_thread_steps()
     within = list_offsets((steps[0] * shape[0], steps[1] * shape[1], steps[2] * shape[2]), counts)
     parts = (
         group.constants_bytes + entry.array.base_bytes,
         within,
-        list_block_starts(group, launch.block, blocks),
+        list_block_starts(group, blocks),
         sample_iterations(group),
     )
     places, weights = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)

@@ -16,10 +16,10 @@ from gpa_lsp.analyses.volumes.groups import Integers
 Mask = npt.NDArray[np.bool_]
 
 MOST_CELLS = 1 << 22
-"""Cells a canvas may have; see :class:`TooManyCells`."""
+"""Cells a canvas may have; see :class:`TooManyCellsError`."""
 
 
-class TooManyCells(Exception):
+class TooManyCellsError(Exception):
     """The boxes have too many different edges; the caller takes intervals instead."""
 
 
@@ -30,7 +30,7 @@ class Canvas:
         boxes: each int64[n, axes, 2], from (included) and to (excluded) in sectors or elements.
 
     Raises:
-        TooManyCells: see :data:`MOST_CELLS`.
+        TooManyCellsError: see :data:`MOST_CELLS`.
     """
 
     def __init__(self, boxes: Sequence[Integers]) -> None:
@@ -38,7 +38,7 @@ class Canvas:
         self._edges = [np.unique(every[:, axis]) for axis in range(every.shape[1])]
         self.shape = tuple(max(0, len(edges) - 1) for edges in self._edges)
         if len(self.shape) > 1 and np.prod(self.shape, dtype=np.float64) > MOST_CELLS:
-            raise TooManyCells
+            raise TooManyCellsError
         self._sizes = [np.diff(edges) for edges in self._edges]
 
     def paint(self, boxes: Integers) -> Mask:

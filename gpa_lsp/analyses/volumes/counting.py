@@ -1,27 +1,29 @@
-"""Expressions and a launch → :class:`~gpa_lsp.analyses.volumes.model.Counts`."""
+"""Expressions and a launch → :class:`~gpa_lsp.analyses.volumes.model.Counts`: :func:`count_all`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
-
-import numpy as np
 
 from gpa_lsp.analyses.volumes.block_volumes import (
     LINE_BYTES,
     WARP_THREADS,
+    BlockCounts,
+    Blocks,
     count_block,
     count_warp_sectors,
     find_warp_shape,
 )
-from gpa_lsp.analyses.volumes.dimensions import SECTOR_BYTES
+from gpa_lsp.analyses.volumes.dimensions import SECTOR_BYTES, find_span
 from gpa_lsp.analyses.volumes.expressions import KernelAccesses, LaunchShape, ThreadRegion, Triple
-from gpa_lsp.analyses.volumes.footprints import Overlaps, build_intervals, find_array_strides, measure_overlaps
-from gpa_lsp.analyses.volumes.groups import AccessGroup, ArrayGroups, group_accesses
+from gpa_lsp.analyses.volumes.footprints import Overlaps, Place, find_array_strides, measure_overlaps
+from gpa_lsp.analyses.volumes.groups import ArrayGroups, group_accesses
 from gpa_lsp.analyses.volumes.l1_cycles import count_cycles, count_paper_cycles
 from gpa_lsp.analyses.volumes.model import Counts, VolumeMode
+from gpa_lsp.analyses.volumes.pages import count_wave_pages
+from gpa_lsp.analyses.volumes.sampled import count_sampled
 from gpa_lsp.analyses.volumes.waves import BlockBox, Wave
 
-PAGE_BYTES = 2 << 20
 _BEFORE = 3
 
 
@@ -33,48 +35,105 @@ class Subject:
         kernel: its accesses.
         launch: how threads are laid out.
         wave: blocks that run at once.
+        l2_bytes: of the device.
         mode: the model.
     """
 
     kernel: KernelAccesses
     launch: LaunchShape
     wave: Wave
+    l2_bytes: int
     mode: VolumeMode
 
 
 def count_all(subject: Subject) -> Counts:
-    """Everything the model needs to be counted."""
-    launch, wave = subject.launch, subject.wave
-    entries = group_accesses(subject.kernel)
-    blocks = wave.representative
-    sectors = lines = 0.0
-    for entry in entries:
-        counted = count_block(entry, entry.select(loads=True), launch, blocks)
-        sectors, lines = sectors + counted.sectors, lines + counted.lines
+    """Everything the model needs to be counted. Quantities of a block are of an average one; see :func:`list_block_classes`."""
+    kernel, wave = subject.kernel, subject.wave
+    entries = group_accesses(kernel)
+    is_paper = subject.mode is VolumeMode.PAPER
+    whole = _build_blocks(subject)
+    full = _count_loads(entries, whole)
+    average = full.sectors if is_paper else _average_loads(subject, entries, full.sectors)
     loads = [_measure(subject, entry, loads=True) for entry in entries]
     stores = [_measure(subject, entry, loads=False) for entry in entries]
+    extra = count_sampled(kernel, subject.launch, wave, subject.l2_bytes)
+    requests, writes = _count_requests(entries, whole, loads=True), _count_requests(entries, whole, loads=False)
+    scale = 1.0 if is_paper else count_working_ratio(subject.launch)
+    lines = full.lines + extra.block_line_bytes / LINE_BYTES
+    fills = 0.0 if is_paper else lines / subject.launch.threads_per_block * WARP_THREADS
     return Counts(
-        l1_cycles_per_warp=_count_l1(subject, entries),
+        l1_cycles_per_warp=_count_l1(subject, entries, whole) + extra.cycles_per_warp + fills,
         block_line_bytes=max(1.0, lines * LINE_BYTES),
-        block_request_bytes=max(1.0, _count_requests(entries, launch, blocks, loads=True)),
-        warp_load_bytes=max(1.0, _count_warp_loads(entries, launch)),
-        block_load_bytes=max(1.0, sectors * SECTOR_BYTES),
-        block_store_bytes=max(1.0, _count_requests(entries, launch, blocks, loads=False)),
-        wave_load_bytes=SECTOR_BYTES * sum(found.current for found in loads),
-        wave_store_bytes=SECTOR_BYTES * sum(found.current for found in stores),
+        block_request_bytes=max(1.0, requests * scale + extra.block_request_bytes),
+        warp_load_bytes=max(1.0, _count_warp_loads(entries, whole)),
+        block_load_bytes=max(1.0, average * SECTOR_BYTES + extra.block_load_bytes),
+        block_store_bytes=max(1.0, writes * scale + extra.block_store_bytes),
+        wave_load_bytes=SECTOR_BYTES * sum(found.current for found in loads) + extra.wave_load_bytes,
+        wave_store_bytes=SECTOR_BYTES * sum(found.current for found in stores) + extra.wave_store_bytes,
         before_bytes=_add([found.before for found in (*loads, *stores)]),
         shared_load_bytes=_add([found.shared for found in loads]),
         shared_store_bytes=_add([found.shared for found in stores]),
-        wave_threads=count_threads(wave.current, launch, launch.region),
-        wave_pages=_count_pages(subject, entries),
+        wave_threads=count_threads(wave.current, subject.launch),
+        wave_pages=count_wave_pages(entries, subject.launch, wave),
+        working_ratio=scale,
+        row_span=_find_span(subject, entries, 1),
+        layer_span=_find_span(subject, entries, 2),
     )
 
 
-def count_threads(blocks: BlockBox, launch: LaunchShape, region: ThreadRegion) -> int:
-    """Threads of some blocks that are in a region."""
+def count_threads(blocks: BlockBox, launch: LaunchShape) -> int:
+    """Threads of some blocks that have work."""
     x, y, z = (low * size for low, size in zip(blocks.low, launch.block, strict=True))
     to_x, to_y, to_z = (high * size for high, size in zip(blocks.high, launch.block, strict=True))
-    return ThreadRegion(low=(x, y, z), high=(to_x, to_y, to_z)).meet(region).thread_count
+    return ThreadRegion(low=(x, y, z), high=(to_x, to_y, to_z)).meet(launch.region).thread_count
+
+
+def count_working_ratio(launch: LaunchShape) -> float:
+    """Threads with work, of all that are launched, 0..1.
+
+    >>> count_working_ratio(LaunchShape(block=(64, 1, 1), grid=(2, 1, 1), updates=(96, 1, 1)))
+    0.75
+    """
+    launched = prod(launch.grid) * launch.threads_per_block
+    return launch.region.thread_count / launched if launched else 1.0
+
+
+def list_block_classes(launch: LaunchShape) -> Iterator[tuple[Triple, int]]:
+    """Threads with work of each kind of block, and how many blocks of the kind there are: those at the grid's ends have fewer.
+
+    >>> list(list_block_classes(LaunchShape(block=(64, 2, 1), grid=(2, 3, 1), updates=(96, 6, 1))))
+    [((64, 2, 1), 3), ((32, 2, 1), 3)]
+    """
+    axes = []
+    for size, count, high in zip(launch.block, launch.grid, launch.region.high, strict=True):
+        whole, rest = min(count, high // size), high % size
+        axes.append([(size, whole)] * (whole > 0) + [(rest, 1)] * (rest > 0 and whole < count))
+    for (x, of_x), (y, of_y), (z, of_z) in product(*axes):
+        yield (x, y, z), of_x * of_y * of_z
+
+
+def _build_blocks(subject: Subject, threads: Triple | None = None) -> Blocks:
+    block = subject.launch.block
+    return Blocks(block=block, count=subject.wave.representative, threads=threads or block)
+
+
+def _count_loads(entries: Sequence[ArrayGroups], blocks: Blocks) -> BlockCounts:
+    found = [count_block(entry, entry.select_cached(), blocks) for entry in entries]
+    return BlockCounts(
+        sectors=sum(counted.sectors for counted in found),
+        lines=sum(counted.lines for counted in found),
+        is_whole=all(counted.is_whole for counted in found),
+    )
+
+
+def _average_loads(subject: Subject, entries: Sequence[ArrayGroups], full_sectors: float) -> float:
+    """Sectors that an average block loads; blocks at the grid's ends load for fewer threads."""
+    total, count = 0.0, 0
+    for threads, blocks in list_block_classes(subject.launch):
+        is_full = threads == subject.launch.block
+        sectors = full_sectors if is_full else _count_loads(entries, _build_blocks(subject, threads)).sectors
+        total, count = total + sectors * blocks, count + blocks
+    return total / prod(subject.launch.grid) if count else full_sectors
 
 
 def _measure(subject: Subject, entry: ArrayGroups, *, loads: bool) -> Overlaps:
@@ -82,7 +141,17 @@ def _measure(subject: Subject, entry: ArrayGroups, *, loads: bool) -> Overlaps:
     strides = find_array_strides(entry, launch, launch.region)
     base = 0 if subject.mode is VolumeMode.PAPER else entry.array.base_bytes
     sets = (wave.current, wave.before_x, wave.before_y, wave.before_z)
-    return measure_overlaps(entry.select(loads=loads), strides, base, launch, launch.region, sets)
+    place = Place(launch=launch, region=launch.region, base_bytes=base, strides=strides)
+    return measure_overlaps(entry.select(loads=loads), place, sets)
+
+
+def _find_span(subject: Subject, entries: Sequence[ArrayGroups], axis: int) -> int | None:
+    """Places along an axis that one thread's loads span, at most over the arrays."""
+    launch = subject.launch
+    spans = [
+        find_span(entry.select_cached(), find_array_strides(entry, launch, launch.region), axis) for entry in entries
+    ]
+    return max((span for span in spans if span is not None), default=None)
 
 
 def _add(parts: Sequence[Sequence[float]]) -> tuple[float, float, float]:
@@ -90,68 +159,39 @@ def _add(parts: Sequence[Sequence[float]]) -> tuple[float, float, float]:
     return (x, y, z)
 
 
-def _count_l1(subject: Subject, entries: Sequence[ArrayGroups]) -> float:
+def _count_l1(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) -> float:
     """Cycles of a warp for all its accesses.
 
     The published program puts loads and stores into one mapping by array, so that an array that is both read and written loses its loads.
     """
-    launch, blocks = subject.launch, subject.wave.representative
     if subject.mode is VolumeMode.PAPER:
         return sum(
-            count_paper_cycles(entry, group, launch, blocks)
+            count_paper_cycles(entry, group, blocks)
             for entry in entries
             for group in entry.select(loads=False) or entry.groups
         )
     affine = sum(
-        count_cycles(entry, group, launch, blocks) * group.trips * group.executions
+        count_cycles(entry, group, blocks) * group.trips * group.executions
         for entry in entries
         for group in entry.groups
     )
     return affine + subject.kernel.shared_cycles_per_warp
 
 
-def _count_requests(entries: Sequence[ArrayGroups], launch: LaunchShape, blocks: Triple, *, loads: bool) -> float:
+def _count_requests(entries: Sequence[ArrayGroups], blocks: Blocks, *, loads: bool) -> float:
     """Bytes of the distinct sectors of each warp's access, summed over a block's warps and accesses."""
     sectors = sum(
-        count_warp_sectors(entry, group, launch, blocks) * group.trips * group.executions
+        count_warp_sectors(entry, group, blocks) * group.trips * group.executions
         for entry in entries
-        for group in entry.select(loads=loads)
+        for group in (entry.select_cached() if loads else entry.select(loads=False))
     )
     return sectors * SECTOR_BYTES
 
 
-def _count_warp_loads(entries: Sequence[ArrayGroups], launch: LaunchShape) -> float:
+def _count_warp_loads(entries: Sequence[ArrayGroups], blocks: Blocks) -> float:
     """Bytes of the distinct sectors that the first warp's loads touch together, times the block's warps."""
-    shape = find_warp_shape(launch.block, WARP_THREADS)
-    warp = LaunchShape(block=shape, grid=(1, 1, 1), updates=shape)
-    warps = prod(size // part or 1 for size, part in zip(launch.block, shape, strict=True))
-    sectors = sum(count_block(entry, entry.select(loads=True), warp, (1, 1, 1)).sectors for entry in entries)
+    shape = find_warp_shape(blocks.block, WARP_THREADS)
+    warp = Blocks(block=shape, count=(1, 1, 1), threads=shape)
+    warps = prod(size // part or 1 for size, part in zip(blocks.block, shape, strict=True))
+    sectors = sum(count_block(entry, entry.select_cached(), warp).sectors for entry in entries)
     return sectors * warps * SECTOR_BYTES
-
-
-def _count_pages(subject: Subject, entries: Sequence[ArrayGroups]) -> int:
-    """Distinct pages that a box of as many blocks as a wave has, at the grid's start, touches; a measure of the TLB's load, used in no fit."""
-    launch, start = subject.launch, subject.wave.start
-    everywhere = ThreadRegion(low=(0, 0, 0), high=_extend(launch, start))
-    pages = 0
-    for entry in entries:
-        groups: Sequence[AccessGroup] = entry.groups
-        intervals = build_intervals(groups, entry.array.base_bytes, launch, everywhere, BlockBox(low=(0, 0, 0), high=start))
-        pages += _count_page_union(intervals[:, 0] * SECTOR_BYTES)
-    return pages
-
-
-def _count_page_union(spans: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> int:
-    if not len(spans):
-        return 0
-    first, last = spans[:, 0] // PAGE_BYTES, (spans[:, 1] - 1) // PAGE_BYTES
-    low = int(first.min())
-    length = int(last.max()) - low + 2
-    opened = np.bincount(first - low, minlength=length)
-    closed = np.bincount(last - low + 1, minlength=length)
-    return int(np.count_nonzero(np.cumsum(opened - closed)))
-
-
-def _extend(launch: LaunchShape, blocks: Triple) -> Triple:
-    x, y, z = (count * size for count, size in zip(blocks, launch.block, strict=True))
-    return (x, y, z)

@@ -83,14 +83,16 @@ def build_device(product: Product) -> VolumeDevice:
     Raises:
         InputError: nothing says how large its L2 is.
     """
-    entry = next((found for found in _load_document()["devices"] if found["name"] == product.name), {})
+    entry: dict[str, Any] = next((found for found in _load_document()["devices"] if found["name"] == product.name), {})
     architecture = find_architecture(product.compute_capability)
     sm_hz = entry.get("sm_clock_mhz", product.sm_boost_hz / _MEGA) * _MEGA
     l2_bytes, l2_doubts = _find_l2(product, architecture)
     doubts = list(l2_doubts)
     l2_rate, dram_rate = entry.get("l2_gb_per_s"), entry.get("dram_gb_per_s")
     if l2_rate is None:
-        doubts.append(f"What L2 of the {product.name} hands out was not measured: it is taken from its SMs and their clock.")
+        doubts.append(
+            f"What L2 of the {product.name} hands out was not measured: it is taken from its SMs and their clock."
+        )
     if dram_rate is None:
         doubts.append(f"Kernels are taken to reach {_DRAM_RATIO:.0%} of the published bandwidth of the {product.name}.")
     rates = list_operation_rates(architecture, product.fp32_accumulation)

@@ -96,7 +96,11 @@ def _refine(strides: list[int], constants: Integers) -> tuple[int, ...]:
         best = stride
         for fold in _FOLDS:
             row = stride // fold
-            if stride % fold == 0 and row > SECTOR_BYTES and _measure_offsets(rest, row, refined, strides) <= _NEAR_RATIO:
+            if (
+                stride % fold == 0
+                and row > SECTOR_BYTES
+                and _measure_offsets(rest, row, refined, strides) <= _NEAR_RATIO
+            ):
                 best = row
                 break
         refined.append(best)
@@ -131,7 +135,9 @@ class Axis:
     variables: list[Variable]
 
 
-def place_group(group: AccessGroup, variables: Sequence[Variable], strides: Sequence[int], base_bytes: int) -> list[Axis] | None:
+def place_group(
+    group: AccessGroup, variables: Sequence[Variable], strides: Sequence[int], base_bytes: int
+) -> list[Axis] | None:
     """A group's coordinates, the outermost dimension first and bytes last; None when a variable moves along several dimensions."""
     ordered = sorted(strides, reverse=True)
     left, axes = group.constants_bytes, []
@@ -158,3 +164,27 @@ def _split_step(step: int, ordered: Sequence[int]) -> Iterator[tuple[int, int]]:
     if step:
         yield len(ordered), step
 
+
+def find_span(groups: Sequence[AccessGroup], strides: Sequence[int], axis: int) -> int | None:
+    """Places along an array's dimension that a thread's accesses span, where threads along an axis step: 9 for a stencil of range 4.
+
+    Returns:
+        None where nothing is reused from one thread to the next: the accesses span no more than one step, or the axis has none.
+    """
+    ordered = sorted(strides, reverse=True)
+    lows, highs, widest = [], [], 0
+    for group in groups:
+        parts = list(_split_step(group.global_bytes[axis] + group.thread_bytes[axis], ordered))
+        if len(parts) != 1 or parts[0][0] == len(ordered):
+            continue
+        where, step = parts[0]
+        left = group.constants_bytes
+        for stride in ordered[: where + 1]:
+            whole, left = _split(left, stride)
+        lows.append(int(whole.min()))
+        highs.append(int(whole.max()))
+        widest = max(widest, abs(step))
+    if not lows:
+        return None
+    span = max(highs) - min(lows) + 1
+    return span if span > widest else None

@@ -224,7 +224,9 @@ class LaunchShape:
     @property
     def region(self) -> ThreadRegion:
         """Threads that have updates to make."""
-        return ThreadRegion(low=NO_TRIPLE, high=_triple([-(-u // f) for u, f in zip(self.updates, self.fold, strict=True)]))
+        return ThreadRegion(
+            low=NO_TRIPLE, high=_triple([-(-u // f) for u, f in zip(self.updates, self.fold, strict=True)])
+        )
 
 
 def cover_updates(updates: Triple, block: Triple, fold: Triple = (1, 1, 1)) -> LaunchShape:
@@ -280,7 +282,11 @@ def fold_accesses(kernel: KernelAccesses, fold: Triple) -> KernelAccesses:
             steps = _triple([step * count for step, count in zip(coefficients, fold, strict=True)])
             region = None if access.region is None else _fold_region(access.region, fold)
             moved = replace(
-                access, constant_bytes=access.constant_bytes + shift, global_bytes=steps, region=region, instruction=None
+                access,
+                constant_bytes=access.constant_bytes + shift,
+                global_bytes=steps,
+                region=region,
+                instruction=None,
             )
             folded.setdefault(moved)
     flops = None if kernel.flops_per_thread is None else kernel.flops_per_thread * prod(fold)
@@ -289,7 +295,9 @@ def fold_accesses(kernel: KernelAccesses, fold: Triple) -> KernelAccesses:
 
 def _fold_region(region: ThreadRegion, fold: Triple) -> ThreadRegion:
     lows = _triple([low // count for low, count in zip(region.low, fold, strict=True)])
-    return ThreadRegion(low=lows, high=_triple([-(-high // count) for high, count in zip(region.high, fold, strict=True)]))
+    return ThreadRegion(
+        low=lows, high=_triple([-(-high // count) for high, count in zip(region.high, fold, strict=True)])
+    )
 
 
 def _triple(values: Sequence[int]) -> Triple:

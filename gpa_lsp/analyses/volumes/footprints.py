@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpa_lsp.analyses.volumes.canvas import Canvas, TooManyCells
+from gpa_lsp.analyses.volumes.canvas import Canvas, TooManyCellsError
 from gpa_lsp.analyses.volumes.dimensions import SECTOR_BYTES, Axis, Variable, find_strides, list_variables, place_group
 from gpa_lsp.analyses.volumes.expressions import LaunchShape, ThreadRegion
 from gpa_lsp.analyses.volumes.groups import AccessGroup, ArrayGroups, Integers
@@ -35,6 +35,23 @@ def find_array_strides(entry: ArrayGroups, launch: LaunchShape, region: ThreadRe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a footprint is taken.
+
+    Attributes:
+        launch: blocks and grid.
+        region: threads with work.
+        base_bytes: the array's alignment.
+        strides: of its outer dimensions, ascending.
+    """
+
+    launch: LaunchShape
+    region: ThreadRegion
+    base_bytes: int
+    strides: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overlaps:
     """What some blocks touch in one array, and how much of it blocks before them touched; all in sectors.
 
@@ -49,34 +66,24 @@ class Overlaps:
     shared: tuple[int, ...]
 
 
-def measure_overlaps(
-    groups: Sequence[AccessGroup],
-    strides: Sequence[int],
-    base_bytes: int,
-    launch: LaunchShape,
-    region: ThreadRegion,
-    sets: Sequence[BlockBox],
-) -> Overlaps:
+def measure_overlaps(groups: Sequence[AccessGroup], place: Place, sets: Sequence[BlockBox]) -> Overlaps:
     """Footprint of the first set of blocks, and what the others share with it, each counted once.
 
     Args:
         groups: of one array.
-        strides: of its outer dimensions, ascending.
-        base_bytes: its alignment.
-        launch: blocks and grid.
-        region: threads with work.
+        place: launch, region, alignment and strides.
         sets: current blocks first.
     """
     if not groups:
         nothing = (0,) * (len(sets) - 1)
         return Overlaps(current=0, before=nothing, shared=nothing)
     try:
-        boxes = [build_boxes(groups, strides, base_bytes, launch, region, blocks) for blocks in sets]
+        boxes = [build_boxes(groups, place, blocks) for blocks in sets]
         if all(found is not None for found in boxes):
             return _measure([found for found in boxes if found is not None])
-    except TooManyCells:
+    except TooManyCellsError:
         pass
-    return _measure([build_intervals(groups, base_bytes, launch, region, blocks) for blocks in sets])
+    return _measure([build_intervals(groups, place, blocks) for blocks in sets])
 
 
 def _measure(boxes: Sequence[Integers]) -> Overlaps:
@@ -96,21 +103,22 @@ def _measure(boxes: Sequence[Integers]) -> Overlaps:
     return Overlaps(current=current, before=tuple(before), shared=tuple(shared))
 
 
-def build_boxes(
-    groups: Sequence[AccessGroup],
-    strides: Sequence[int],
-    base_bytes: int,
-    launch: LaunchShape,
-    region: ThreadRegion,
-    blocks: BlockBox,
-) -> Integers | None:
+def build_boxes(groups: Sequence[AccessGroup], place: Place, blocks: BlockBox) -> Integers | None:
     """Boxes int64[n, axes, 2] of the sectors some blocks touch; None when they are no boxes.
 
     An outer dimension in which threads step over several places gives two axes: place within the step, and step. The last axis counts sectors.
     """
-    placed = [(group, place_group(group, list_variables(group, launch, blocks, region), strides, base_bytes)) for group in groups]
-    steps = [1] * len(strides)
-    for index in range(len(strides)):
+    placed = [
+        (
+            group,
+            place_group(
+                group, list_variables(group, place.launch, blocks, place.region), place.strides, place.base_bytes
+            ),
+        )
+        for group in groups
+    ]
+    steps = [1] * len(place.strides)
+    for index in range(len(place.strides)):
         found = {
             abs(variable.step_bytes)
             for _, axes in placed
@@ -151,8 +159,8 @@ def _build_group_boxes(group: AccessGroup, axes: Sequence[Axis], steps: Sequence
     columns.append(np.stack([lows, lows + inner.step * (inner.count - 1) + group.element_bytes], axis=1))
     copies.append(inner.shifts)
     boxes = np.stack(columns, axis=1).reshape(count, len(columns), 2)
-    boxes = _copy_boxes(boxes, copies)
-    return None if boxes is None else _cut_steps(boxes, steps)
+    copied = _copy_boxes(boxes, copies)
+    return None if copied is None else _cut_steps(copied, steps)
 
 
 def _copy_boxes(boxes: Integers, copies: Sequence[Integers]) -> Integers | None:
@@ -192,7 +200,9 @@ def _find_reach(variables: Sequence[Variable], gap: int) -> _Reach | None:
         gap: steps up to this leave no gap that matters.
     """
     low = sum(variable.step_bytes * variable.first for variable in variables)
-    moving = sorted((v for v in variables if v.step_bytes and v.count > 1), key=lambda variable: abs(variable.step_bytes))
+    moving = sorted(
+        (v for v in variables if v.step_bytes and v.count > 1), key=lambda variable: abs(variable.step_bytes)
+    )
     low += sum(v.step_bytes * (v.count - 1) for v in moving if v.step_bytes < 0)
     shifts = np.zeros(1, dtype=np.int64)
     step, length = 1, 1
@@ -215,27 +225,25 @@ def _find_reach(variables: Sequence[Variable], gap: int) -> _Reach | None:
     return _Reach(low, step, length, shifts)
 
 
-def build_intervals(
-    groups: Sequence[AccessGroup], base_bytes: int, launch: LaunchShape, region: ThreadRegion, blocks: BlockBox
-) -> Integers:
+def build_intervals(groups: Sequence[AccessGroup], place: Place, blocks: BlockBox) -> Integers:
     """The same as intervals of linear sectors, int64[n, 1, 2]: any affine access can be taken apart so.
 
     Variables whose steps leave no gaps lengthen the interval; the others are enumerated, from the smallest up to :data:`MOST_INTERVALS`, beyond
     which the hull of what is left is taken: an upper bound.
     """
-    parts = [_build_group_intervals(group, base_bytes, launch, region, blocks) for group in groups]
+    parts = [_build_group_intervals(group, place, blocks) for group in groups]
     return np.concatenate(parts) if parts else np.zeros((0, 1, 2), dtype=np.int64)
 
 
-def _build_group_intervals(
-    group: AccessGroup, base_bytes: int, launch: LaunchShape, region: ThreadRegion, blocks: BlockBox
-) -> Integers:
-    variables = list_variables(group, launch, blocks, region)
+def _build_group_intervals(group: AccessGroup, place: Place, blocks: BlockBox) -> Integers:
+    variables = list_variables(group, place.launch, blocks, place.region)
     if any(variable.count == 0 for variable in variables):
         return np.zeros((0, 1, 2), dtype=np.int64)
-    start = base_bytes + sum(variable.step_bytes * variable.first for variable in variables)
+    start = place.base_bytes + sum(variable.step_bytes * variable.first for variable in variables)
     starts, length = np.unique(group.constants_bytes) + start, group.element_bytes
-    moving = sorted((v for v in variables if v.step_bytes and v.count > 1), key=lambda variable: abs(variable.step_bytes))
+    moving = sorted(
+        (v for v in variables if v.step_bytes and v.count > 1), key=lambda variable: abs(variable.step_bytes)
+    )
     for variable in moving:
         size, extent = abs(variable.step_bytes), abs(variable.step_bytes) * (variable.count - 1)
         if variable.step_bytes < 0:

@@ -9,7 +9,14 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.volumes.expressions import AccessedArray, AccessExpression, KernelAccesses, LoopTerm, ThreadRegion, Triple
+from gpa_lsp.analyses.volumes.expressions import (
+    AccessedArray,
+    AccessExpression,
+    KernelAccesses,
+    LoopTerm,
+    ThreadRegion,
+    Triple,
+)
 
 Integers = npt.NDArray[np.int64]
 
@@ -20,8 +27,9 @@ class AccessGroup:
 
     Attributes:
         array: index in :attr:`KernelAccesses.arrays`.
-        is_load: they read.
+        is_load: they read what may lie in DRAM.
         is_store: they write.
+        is_cached: they read through L1; atomics do not.
         element_bytes: that one thread accesses at once.
         constants_bytes: int64[n], address of thread 0 relative to the array's first byte.
         global_bytes: as in :class:`AccessExpression`; likewise the others.
@@ -35,6 +43,7 @@ class AccessGroup:
     array: int
     is_load: bool
     is_store: bool
+    is_cached: bool
     element_bytes: int
     constants_bytes: Integers
     global_bytes: Triple
@@ -79,8 +88,12 @@ class ArrayGroups:
     groups: tuple[AccessGroup, ...]
 
     def select(self, *, loads: bool) -> tuple[AccessGroup, ...]:
-        """Those that read, or those that write."""
+        """Those that read, or those that write; atomics are in both."""
         return tuple(group for group in self.groups if (group.is_load if loads else group.is_store))
+
+    def select_cached(self) -> tuple[AccessGroup, ...]:
+        """Those that read through L1."""
+        return tuple(group for group in self.groups if group.is_cached)
 
 
 @lru_cache(maxsize=64)
@@ -107,6 +120,7 @@ def _build_group(accesses: list[AccessExpression]) -> AccessGroup:
         array=first.array,
         is_load=first.is_load,
         is_store=first.is_store,
+        is_cached=not first.is_store,
         element_bytes=first.element_bytes,
         constants_bytes=np.array([access.constant_bytes for access in accesses], dtype=np.int64),
         global_bytes=first.global_bytes,

@@ -1,6 +1,7 @@
 """Cycles for which a warp's accesses occupy L1's data pipe: :func:`count_paper_cycles`, :func:`count_cycles`.
 
-Both find, per access, how lanes share banks; the later rule adds what looking up tags takes, and what handing over the values takes.
+Both find, per access, how lanes share banks; the later rule adds what looking up tags takes, and what handing over the values takes. The corrected
+model also counts a cycle for each line that is filled (:mod:`~gpa_lsp.analyses.volumes.counting`), as the authors' later program does.
 
 Sources: Ernst et al. (2022), section 4.2 (banks; "close" addresses within 1024 bytes). The later rule is that of the authors' program of 2025; it
 meets the measured cycles of strided loads of the public gpu-benches within 5 to 14 % (A100, A40, H200), the paper's within 29 to 48 %.
@@ -8,8 +9,14 @@ meets the measured cycles of strided loads of the public gpu-benches within 5 to
 
 import numpy as np
 
-from gpa_lsp.analyses.volumes.block_volumes import LINE_BYTES, WARP_THREADS, find_warp_shape, list_offsets, list_warp_places
-from gpa_lsp.analyses.volumes.expressions import LaunchShape, Triple
+from gpa_lsp.analyses.volumes.block_volumes import (
+    LINE_BYTES,
+    WARP_THREADS,
+    Blocks,
+    find_warp_shape,
+    list_offsets,
+    list_warp_places,
+)
 from gpa_lsp.analyses.volumes.groups import AccessGroup, ArrayGroups, Integers
 
 _HALF_WARP = 16
@@ -19,13 +26,13 @@ _TAGS_PER_CYCLE = 4
 _FREE_TAGS = 2
 
 
-def count_paper_cycles(entry: ArrayGroups, group: AccessGroup, launch: LaunchShape, blocks: Triple) -> float:
+def count_paper_cycles(entry: ArrayGroups, group: AccessGroup, blocks: Blocks) -> float:
     """Cycles of a warp for one iteration of a group's accesses: bank conflicts of half-warps, or addresses too far apart.
 
     The mean over all half-warps of a box of blocks, twice.
     """
-    places, weights = list_warp_places(entry, group, launch, blocks, _HALF_WARP, _FAR_BYTES)
-    offsets = list_offsets(group.find_thread_steps(), find_warp_shape(launch.block, _HALF_WARP))
+    places, weights = list_warp_places(entry, group, blocks, _HALF_WARP, _FAR_BYTES)
+    offsets = list_offsets(group.find_thread_steps(), find_warp_shape(blocks.block, _HALF_WARP))
     elements = (places[:, np.newaxis] + offsets) // group.element_bytes
     conflicts = count_bank_conflicts(elements, LINE_BYTES // group.element_bytes)
     chunks = _count_distinct_rows(elements // (_FAR_BYTES // group.element_bytes))
@@ -33,10 +40,10 @@ def count_paper_cycles(entry: ArrayGroups, group: AccessGroup, launch: LaunchSha
     return 2 * cycles * len(group.constants_bytes)
 
 
-def count_cycles(entry: ArrayGroups, group: AccessGroup, launch: LaunchShape, blocks: Triple) -> float:
+def count_cycles(entry: ArrayGroups, group: AccessGroup, blocks: Blocks) -> float:
     """Cycles of a warp for one iteration of a group's accesses by the later rule: the most of conflicts, tags and width."""
-    places, weights = list_warp_places(entry, group, launch, blocks, WARP_THREADS, LINE_BYTES)
-    offsets = list_offsets(group.find_thread_steps(), find_warp_shape(launch.block, WARP_THREADS))
+    places, weights = list_warp_places(entry, group, blocks, WARP_THREADS, LINE_BYTES)
+    offsets = list_offsets(group.find_thread_steps(), find_warp_shape(blocks.block, WARP_THREADS))
     cycles = count_request_cycles(places[:, np.newaxis] + offsets, group.element_bytes)
     return float(np.average(cycles, weights=weights)) * len(group.constants_bytes)
 

@@ -44,6 +44,9 @@ class Counts:
         shared_store_bytes: of ``wave_store_bytes`` likewise.
         wave_threads: threads of the wave with work.
         wave_pages: distinct pages of 2 MiB of a wave, by array.
+        working_ratio: threads with work of all that are launched; 1 in the published model, which does not look at the grid's ends.
+        row_span: rows that one thread's loads of an array span, at most over the arrays; None where rows share nothing.
+        layer_span: layers likewise.
     """
 
     l1_cycles_per_warp: float
@@ -59,6 +62,9 @@ class Counts:
     shared_store_bytes: tuple[float, float, float]
     wave_threads: int
     wave_pages: int
+    working_ratio: float
+    row_span: int | None
+    layer_span: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +78,8 @@ class LayerReuse:
         needed_bytes: what L2 must hold for all of it: what those blocks touched.
         oversubscription: ``needed_bytes`` over the size of L2.
         hit_ratio: of the overlap; 1 when the condition holds well.
-        layers_needed: rows or layers of the loaded array that must stay in L2; None where loads span none, or it cannot be told.
-        transition_updates: extent of a square row (or layer) of updates, along each side, from which on the condition fails; None likewise.
+        layers_needed: rows (or layers) that one thread's loads span, all of which must stay in L2; None where neighbours share nothing.
+        transition_updates: length of a row (side of a square layer) of updates at which what is needed fills L2; None likewise.
     """
 
     axis: str
@@ -169,6 +175,8 @@ class VolumePrediction:
         l2_oversubscription: what a wave touches, over the size of L2.
         reuse: of rows and of layers.
         bounds: what each limiter would allow, lowest first; limiters without load are left out.
+        updates_per_s: expected; in the published model the lowest bound, in the corrected one less, since limiters do not overlap perfectly.
+            0 when nothing limits it.
         notes: approximations that matter here, one sentence each.
     """
 
@@ -184,12 +192,8 @@ class VolumePrediction:
     l2_oversubscription: float
     reuse: tuple[LayerReuse, ...]
     bounds: tuple[Bound, ...]
+    updates_per_s: float
     notes: tuple[str, ...] = field(default=())
-
-    @property
-    def updates_per_s(self) -> float:
-        """As the lowest limiter allows; 0 when a kernel moves and computes nothing."""
-        return self.bounds[0].updates_per_s if self.bounds else 0.0
 
     @property
     def limiter(self) -> Limiter | None:

@@ -1,12 +1,22 @@
 """Expressions, a launch and a GPU → :class:`~gpa_lsp.analyses.volumes.model.VolumePrediction`: :func:`predict_volumes`."""
 
+from collections.abc import Iterator
+
 from gpa_lsp.analyses.volumes.counting import Subject, count_all
-from gpa_lsp.analyses.volumes.deriving import derive_bounds, derive_paper_volumes
+from gpa_lsp.analyses.volumes.deriving import combine_bounds, derive_bounds, derive_volumes
 from gpa_lsp.analyses.volumes.devices import VolumeDevice
 from gpa_lsp.analyses.volumes.expressions import KernelAccesses, LaunchShape
-from gpa_lsp.analyses.volumes.fits import PAPER_FITS
-from gpa_lsp.analyses.volumes.model import VolumeMode, VolumePrediction
+from gpa_lsp.analyses.volumes.fits import CORRECTED_FITS, PAPER_FITS
+from gpa_lsp.analyses.volumes.model import Bound, Counts, VolumeMode, VolumePrediction
 from gpa_lsp.analyses.volumes.waves import build_paper_wave, count_paper_blocks_per_sm
+from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.errors import InputError
+
+MOST_THREADS = 1024
+MOST_REGISTERS = 255
+MANY_PAGES = 128
+"""Shapes that touch 152 were measured at about half of the speed that is predicted for them, shapes that touch 80 were not (V100)."""
 
 
 def predict_volumes(
@@ -18,11 +28,33 @@ def predict_volumes(
     shared_bytes: int = 0,
     mode: VolumeMode = VolumeMode.CORRECTED,
 ) -> VolumePrediction:
-    """Data volumes and performance of a launch."""
-    blocks_per_sm = count_paper_blocks_per_sm(launch.threads_per_block, registers)
+    """Data volumes and performance of a launch.
+
+    Args:
+        kernel: its accesses.
+        launch: how its threads are laid out.
+        device: for which; :func:`~gpa_lsp.analyses.volumes.devices.find_paper_device` goes with the published model.
+        registers: of a thread, as compiled.
+        shared_bytes: static and dynamic shared memory of a block; the published model does not look at it.
+        mode: which model.
+
+    Raises:
+        InputError: the launch has no extent, or no SM holds even one block of it.
+    """
+    mode = VolumeMode(mode)
+    _check(launch, registers, shared_bytes)
+    blocks_per_sm = _count_blocks_per_sm(launch, device, registers, shared_bytes, mode)
+    if blocks_per_sm == 0:
+        asked = (
+            f"{launch.threads_per_block} threads, {registers} registers each and {shared_bytes} bytes of shared memory"
+        )
+        raise InputError(f"no SM of the {device.name} holds a block of {asked}", remedy="make the block smaller")
+    fits = PAPER_FITS if mode is VolumeMode.PAPER else CORRECTED_FITS
     wave = build_paper_wave(launch, blocks_per_sm * device.sm_count)
-    counts = count_all(Subject(kernel=kernel, launch=launch, wave=wave, mode=mode))
-    derived = derive_paper_volumes(counts, launch, device, blocks_per_sm, PAPER_FITS)
+    subject = Subject(kernel=kernel, launch=launch, wave=wave, l2_bytes=device.l2_bytes, mode=mode)
+    counts = count_all(subject)
+    derived = derive_volumes(counts, launch, device, blocks_per_sm, fits)
+    bounds = derive_bounds(kernel, counts, derived.volumes, launch, device)
     return VolumePrediction(
         kernel=kernel.name,
         device=device,
@@ -35,5 +67,48 @@ def predict_volumes(
         l1_oversubscription=derived.l1_oversubscription,
         l2_oversubscription=derived.l2_oversubscription,
         reuse=derived.reuse,
-        bounds=derive_bounds(kernel, counts, derived.volumes, launch, device),
+        bounds=bounds,
+        updates_per_s=combine_bounds(bounds, fits),
+        notes=(*kernel.notes, *device.doubts, *_list_notes(kernel, counts, bounds)),
     )
+
+
+def _check(launch: LaunchShape, registers: int, shared_bytes: int) -> None:
+    for name, values in (
+        ("block", launch.block),
+        ("grid", launch.grid),
+        ("updates", launch.updates),
+        ("fold", launch.fold),
+    ):
+        if min(values) < 1:
+            raise InputError(f"the launch's {name} {values} has no extent", remedy="give at least 1 along x, y and z")
+    if launch.threads_per_block > MOST_THREADS:
+        raise InputError(
+            f"a block of {launch.threads_per_block} threads", remedy=f"no GPU takes more than {MOST_THREADS}"
+        )
+    if max(launch.grid) >= 1 << 31 or max(launch.updates) >= 1 << 40:
+        raise InputError(f"a grid of {launch.grid} blocks", remedy="no GPU takes 2147483648 along an axis")
+    if not 0 <= registers <= MOST_REGISTERS or shared_bytes < 0:
+        raise InputError(
+            f"{registers} registers and {shared_bytes} bytes of shared memory", remedy="give what the compiler states"
+        )
+
+
+def _list_notes(kernel: KernelAccesses, counts: Counts, bounds: tuple[Bound, ...]) -> Iterator[str]:
+    if kernel.flops_per_thread is None:
+        yield "How much the kernel computes is not known: floating-point operations are no limiter here."
+    if kernel.sampled:
+        yield f"{len(kernel.sampled)} accesses follow no affine function: what the traced blocks did stands for all blocks."
+    if counts.wave_pages > MANY_PAGES:
+        yield f"A wave touches {counts.wave_pages} pages of 2 MiB at once: misses of the TLB, which are not modelled, can cost much."
+    if not bounds:
+        yield "The kernel touches no global memory: nothing is predicted."
+
+
+def _count_blocks_per_sm(
+    launch: LaunchShape, device: VolumeDevice, registers: int, shared_bytes: int, mode: VolumeMode
+) -> int:
+    if mode is VolumeMode.PAPER:
+        return count_paper_blocks_per_sm(launch.threads_per_block, registers)
+    shape = BlockShape(threads=launch.threads_per_block, registers_per_thread=registers, shared_bytes=shared_bytes)
+    return find_occupancy(find_architecture(device.compute_capability), shape).blocks_per_sm
