@@ -82,7 +82,7 @@ def divide_signed(a: Any, b: Any) -> Any:
 
 def remainder_signed(a: Any, b: Any) -> Any:
     """Remainder with the sign of the dividend; −1 where the divisor is 0."""
-    quotient, rest = _floor_signed(a, b)
+    _, rest = _floor_signed(a, b)
     away = np.logical_and(np.not_equal(rest, b.dtype.type(0)), np.less(np.bitwise_xor(a, b), b.dtype.type(0)))
     if away.any():
         rest = _put(rest, away, np.subtract(rest, b))

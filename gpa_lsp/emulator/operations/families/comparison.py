@@ -65,28 +65,40 @@ def _build_setp(compare: Function, combine: Function | None, *, two: bool) -> Fu
     return evaluate
 
 
+_TRUE: dict[ScalarType, int] = {
+    S.U16: 0xFFFF,
+    S.S16: 0xFFFF,
+    S.U32: 0xFFFF_FFFF,
+    S.S32: 0xFFFF_FFFF,
+    S.F16: 0x3C00,
+    S.BF16: 0x3F80,
+}
+"""What ``set`` gives where the comparison holds: all ones, or the bits of 1.0."""
+
+
 def _bind_set(instruction: PtxInstruction) -> LaneOperation | None:
     """``set.cmp{.bool}.dtype.stype``: all ones, or 1.0, where it holds."""
     if len(instruction.types) != 2:
         return None
     result, compared = instruction.types
-    if compared in _PAIRS or result not in (S.U32, S.S32, S.F32):
+    if compared in _PAIRS or not (result is S.F32 or result in _TRUE):
         return None
     comparison = find_comparison(instruction, compared)
     if comparison is None:
         return None
     compare, source = comparison
     combine = find_combination(instruction)
-    if result is S.F32:
-        convert: Function = lambda holds: holds.astype(np.float32)  # noqa: E731
-    else:
-        convert = lambda holds: np.negative(holds.astype(np.uint32))  # noqa: E731
-        result = S.U32
+    kind = S.F32 if result is S.F32 else as_unsigned(result)
+    true = kind.natural_dtype.type(_TRUE.get(result, 1))
     if combine is None:
-        evaluate: Function = lambda a, b: convert(compare(a, b))  # noqa: E731
-        return LaneOperation(evaluate=evaluate, source_types=(source, source), result_types=(result,))
-    evaluate = lambda a, b, c: convert(combine(compare(a, b), c))  # noqa: E731
-    return LaneOperation(evaluate=evaluate, source_types=(source, source, S.PRED), result_types=(result,))
+        return LaneOperation(
+            evaluate=lambda a, b: np.multiply(compare(a, b), true), source_types=(source, source), result_types=(kind,)
+        )
+    return LaneOperation(
+        evaluate=lambda a, b, c: np.multiply(combine(compare(a, b), c), true),
+        source_types=(source, source, S.PRED),
+        result_types=(kind,),
+    )
 
 
 def _bind_selp(instruction: PtxInstruction) -> LaneOperation | None:
