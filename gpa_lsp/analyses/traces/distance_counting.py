@@ -57,7 +57,7 @@ def measure_distances(units: Integers, groups: Integers, erases: Marks | None = 
     distance = np.where(counted, INFINITE, NOT_COUNTED).astype(np.int64)
     if count == 0:
         return Distances(distance=distance, is_streaming=np.zeros(0, dtype=np.bool_))
-    previous = _find_previous(units, groups)
+    previous = find_previous(units, groups)
     previous[(previous >= 0) & ~counted[previous]] = -1
     ends = np.flatnonzero(previous >= 0)
     starts = previous[ends]
@@ -116,7 +116,7 @@ def _divide(
     return new_values, new_counts
 
 
-def _find_previous(units: Integers, groups: Integers) -> Integers:
+def find_previous(units: Integers, groups: Integers) -> Integers:
     """int64[n], the place of the reference before to the same unit of the same group; -1 for none."""
     count = len(units)
     place_bits = max(1, (count - 1).bit_length())

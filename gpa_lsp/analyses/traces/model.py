@@ -47,20 +47,38 @@ class TraceContext:
     assumptions: tuple[str, ...] = ()
 
 
+class StoreEffect(StrEnum):
+    """What a store or atomic does to the reuse of what it stores to."""
+
+    REFERENCE = "reference"
+    """It is a use like a load."""
+    RESTART = "restart"
+    """It ends the unit's reuse: the next load is a first one, as in a cache that evicts what is written. The store itself has no distance, and
+    from it on the unit counts in no distance until it is loaded again."""
+    IGNORED = "ignored"
+    """Only loads count."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TraceLimits:
-    """What bounds the time and memory of the analyses; what is left out is said in the results.
+class AnalysisSettings:
+    """What is asked, and what bounds the time and memory; what is left out is said in the results.
 
     Attributes:
-        block_references: reuse distances of single blocks and warps: references looked at, by granularity. Blocks are taken whole, in the
-            order of the trace; the first one always.
-        wave_references: sector references kept for the caches and the reuse by SM. 40 bytes each.
-        footprint_sectors: arrays of more sectors than this get no footprint.
+        stores: their effect on the reuse within blocks and warps.
+        evicts_on_store: L1 drops a line that is stored to, as before Volta; from Volta on it keeps it.
+        block_references: references looked at for each reuse within blocks and warps. Blocks are taken whole, in the order of the trace; of
+            the first one as much as fits.
+        wave_references: sector references kept for the caches and the reuse by SM, about 100 bytes each while they are analysed.
+        footprint_sectors: sectors of all arrays together that are watched for being touched; a byte each.
+        value_rows: requests kept to find repeated loads and overwritten stores, about 60 bytes each.
     """
 
-    block_references: int = 3_000_000
-    wave_references: int = 4_000_000
+    stores: StoreEffect = StoreEffect.REFERENCE
+    evicts_on_store: bool = False
+    block_references: int = 2_000_000
+    wave_references: int = 2_000_000
     footprint_sectors: int = 1 << 26
+    value_rows: int = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,167 @@
+"""All analyses of a trace: :func:`analyse_trace` for one that is there, :class:`TraceAnalyser` for one that comes in pieces."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from gpa_lsp.analyses.traces.access_sums import AccessAccumulator
+from gpa_lsp.analyses.traces.bank_conflicts import BankAccumulator
+from gpa_lsp.analyses.traces.branch_divergence import BranchAccumulator
+from gpa_lsp.analyses.traces.bypassing import advise_bypassing
+from gpa_lsp.analyses.traces.cache_hits import LineLoads, list_line_loads, predict_hits
+from gpa_lsp.analyses.traces.lane_addresses import check_trace
+from gpa_lsp.analyses.traces.model import AnalysisSettings, Granularity, StoreEffect, TraceContext
+from gpa_lsp.analyses.traces.results import TraceAnalyses
+from gpa_lsp.analyses.traces.reuse_distance import (
+    ReuseAccumulator,
+    ReuseDistances,
+    ReuseSums,
+    Scope,
+    add_histograms,
+)
+from gpa_lsp.analyses.traces.segments import LINE_SHIFT
+from gpa_lsp.analyses.traces.values import RepeatAccumulator
+from gpa_lsp.analyses.traces.waves import WaveCollector, WaveReferences
+from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.errors import InputError
+
+_DEFAULTS = AnalysisSettings()
+
+
+class TraceAnalyser:
+    """Takes pieces of a trace, each with all rows of some whole blocks, and says at the end what they show.
+
+    It is a :class:`~gpa_lsp.emulator.model.TraceSink`. Memory is bounded by the settings and the largest piece.
+
+    Args:
+        context: the GPU the trace is thought to run on.
+        settings: what is asked, and how much is looked at.
+    """
+
+    def __init__(self, context: TraceContext, settings: AnalysisSettings = _DEFAULTS) -> None:
+        self._context = context
+        self._settings = settings
+        self._first: Trace | None = None
+        self._is_complete = True
+        self._blocks = 0
+
+    def add(self, piece: Trace) -> None:
+        """Take one piece.
+
+        Raises:
+            InputError: its rows do not lead anywhere, or it is of another launch than the pieces before it.
+        """
+        check_trace(piece)
+        if self._first is None:
+            self._start(piece)
+        first = self._first
+        if first is None or (piece.kernel, piece.grid, piece.block_threads) != (
+            first.kernel,
+            first.grid,
+            first.block_threads,
+        ):
+            raise InputError(
+                "pieces of different launches", place=f"kernel {piece.kernel}", remedy="analyse each launch by itself"
+            )
+        self._is_complete &= piece.is_complete
+        self._blocks += len(piece.traced_blocks)
+        for part in (
+            self._accesses, self._banks, self._branches, self._elements, self._lines, self._warps, self._waves, self._repeats,
+        ):  # fmt: skip
+            part.add(piece)
+
+    def finish(self) -> TraceAnalyses:
+        """What all pieces show.
+
+        Raises:
+            InputError: there was no piece.
+        """
+        first = self._first
+        if first is None:
+            raise InputError("there is no trace to analyse", remedy="trace at least one block")
+        references = self._waves.finish()
+        loads = list_line_loads(references, evicts_on_store=self._settings.evicts_on_store)
+        warp_lines = self._warps.finish()
+        analyses = TraceAnalyses(
+            kernel=first.kernel,
+            grid=first.grid,
+            block_threads=first.block_threads,
+            origin=first.origin,
+            is_complete=self._is_complete,
+            traced_blocks=self._blocks,
+            instructions=first.instructions,
+            buffers=first.buffers,
+            context=self._context,
+            accesses=self._accesses.finish(),
+            banks=self._banks.finish(),
+            branches=self._branches.finish(),
+            block_elements=self._elements.finish(),
+            block_lines=self._lines.finish(),
+            warp_lines=warp_lines,
+            sm_lines=self._sum_sm_lines(first, references, loads),
+            caches=predict_hits(references, loads, self._context),
+            bypassing=advise_bypassing(warp_lines, self._context, _count_warps(first)),
+            repeats=self._repeats.finish(),
+        )
+        self._first = None
+        return analyses
+
+    def _start(self, piece: Trace) -> None:
+        settings, buffers = self._settings, piece.buffers
+        self._first = piece
+        self._accesses = AccessAccumulator(buffers, footprint_sectors=settings.footprint_sectors)
+        self._banks = BankAccumulator()
+        self._branches = BranchAccumulator()
+        self._elements, self._lines, self._warps = (
+            ReuseAccumulator(
+                buffers,
+                scope=scope,
+                granularity=granularity,
+                stores=settings.stores,
+                most_references=settings.block_references,
+            )
+            for scope, granularity in (
+                (Scope.BLOCK, Granularity.ELEMENT),
+                (Scope.BLOCK, Granularity.LINE),
+                (Scope.WARP, Granularity.LINE),
+            )
+        )
+        self._waves = WaveCollector(self._context, most_references=settings.wave_references)
+        self._repeats = RepeatAccumulator(buffers, most_rows=settings.value_rows)
+
+    def _sum_sm_lines(self, first: Trace, references: WaveReferences, loads: LineLoads) -> ReuseDistances:
+        sums = ReuseSums(first.buffers)
+        sums.add(references.instruction[loads.reference], loads.line << LINE_SHIFT, loads.distances)
+        groups = sums.finish()
+        return ReuseDistances(
+            scope=Scope.SM,
+            granularity=Granularity.LINE,
+            stores=StoreEffect.RESTART if self._settings.evicts_on_store else StoreEffect.IGNORED,
+            total=add_histograms([group.histogram for group in groups]),
+            groups=groups,
+            sequences=references.groups,
+            is_whole=references.is_whole and references.kept_ratio == 1.0,
+        )
+
+
+def analyse_trace(
+    trace: Trace | Iterable[Trace], *, context: TraceContext, settings: AnalysisSettings = _DEFAULTS
+) -> TraceAnalyses:
+    """All analyses of one launch.
+
+    Args:
+        trace: a trace, or pieces of one that hold whole blocks.
+        context: the GPU it is thought to run on.
+        settings: what is asked, and how much is looked at.
+
+    Raises:
+        InputError: the trace is empty of pieces, of several launches, or its rows do not lead anywhere.
+    """
+    analyser = TraceAnalyser(context, settings)
+    for piece in (trace,) if isinstance(trace, Trace) else trace:
+        analyser.add(piece)
+    return analyser.finish()
+
+
+def _count_warps(trace: Trace) -> int:
+    return -(-int(np.prod(trace.block_threads)) // 32)

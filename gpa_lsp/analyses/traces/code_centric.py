@@ -1,0 +1,137 @@
+"""Code-centric view: accesses and branches by source line, and by the call path that leads to them.
+
+A *call path* is the inline chain of an instruction, outermost frame first: kernel line, then the lines of the functions inlined into it. Calls
+that were not inlined are functions of their own; their instructions' paths begin in them.
+"""
+
+from dataclasses import dataclass
+
+from gpa_lsp.analyses.traces.access_sums import AccessGroup
+from gpa_lsp.analyses.traces.model import AccessGroupKind, AccessTotals, add_totals
+from gpa_lsp.analyses.traces.results import GLOBAL_SPACES, TraceAnalyses
+from gpa_lsp.emulator.trace import StaticInstruction
+from gpa_lsp.locations import Frame, InlineChain, SourceLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodePlace:
+    """Where instructions come from.
+
+    Attributes:
+        function: mangled name of the function that was compiled.
+        path: frames, outermost first; empty for code without lines.
+    """
+
+    function: str
+    path: tuple[Frame, ...]
+
+    @property
+    def line(self) -> SourceLine | None:
+        """The innermost line; None without lines."""
+        return self.path[-1].source_line if self.path else None
+
+    def __str__(self) -> str:
+        return " → ".join(str(frame.source_line) for frame in self.path) if self.path else self.function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathAccesses:
+    """The requests to global memory and textures of one kind at one place.
+
+    Attributes:
+        place: its call path.
+        kind: of the requests.
+        totals: their sums.
+        share_ratio: of all sectors of the kernel's requests to global memory, 0..1.
+        arrays: names, most sectors first.
+        instructions: indexes.
+    """
+
+    place: CodePlace
+    kind: AccessGroupKind
+    totals: AccessTotals
+    share_ratio: float
+    arrays: tuple[str, ...]
+    instructions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathBranches:
+    """The executions of conditional branches at one place.
+
+    Attributes:
+        place: its call path.
+        executions: by warps.
+        divergent: that went both ways.
+        active_lanes: over all executions.
+    """
+
+    place: CodePlace
+    executions: int
+    divergent: int
+    active_lanes: int
+
+
+def find_place(instruction: StaticInstruction) -> CodePlace:
+    """The call path of an instruction; a chain that begins with line 0 has no lines."""
+    chain: InlineChain = instruction.chain or ()
+    if chain and chain[0].line == 0:
+        chain = ()
+    return CodePlace(function=instruction.function, path=tuple(reversed(chain)))
+
+
+def find_line_place(instruction: StaticInstruction) -> CodePlace:
+    """Its innermost line alone."""
+    place = find_place(instruction)
+    return CodePlace(function="" if place.path else place.function, path=place.path[-1:])
+
+
+def name_arrays(analyses: TraceAnalyses, instructions: set[int]) -> tuple[str, ...]:
+    """The arrays some instructions access, most sectors first."""
+    sectors: dict[str, int] = {}
+    for group in analyses.accesses.arrays:
+        if group.instruction in instructions and group.array is not None:
+            name = analyses.buffers[group.array].name if group.array >= 0 else "outside of all arrays"
+            sectors[name] = sectors.get(name, 0) + group.totals.sectors
+    return tuple(sorted(sectors, key=lambda name: (-sectors[name], name)))
+
+
+def list_path_accesses(analyses: TraceAnalyses, *, by_line: bool = False) -> tuple[PathAccesses, ...]:
+    """Requests to global memory by call path, or by innermost line; most excess sectors first, then most sectors."""
+    find = find_line_place if by_line else find_place
+    groups: dict[tuple[CodePlace, AccessGroupKind], list[AccessGroup]] = {}
+    for group in analyses.accesses.instructions:
+        if group.space in GLOBAL_SPACES:
+            key = (find(analyses.instructions[group.instruction]), analyses.find_kind(group.instruction))
+            groups.setdefault(key, []).append(group)
+    whole = max(1, analyses.count_global_sectors())
+    found = []
+    for (place, kind), members in groups.items():
+        totals = add_totals([one.totals for one in members])
+        instructions = {one.instruction for one in members}
+        found.append(
+            PathAccesses(
+                place=place,
+                kind=kind,
+                totals=totals,
+                share_ratio=totals.sectors / whole,
+                arrays=name_arrays(analyses, instructions),
+                instructions=tuple(sorted(instructions)),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.totals.excess_sectors, -one.totals.sectors, str(one.place))))
+
+
+def list_path_branches(analyses: TraceAnalyses, *, by_line: bool = False) -> tuple[PathBranches, ...]:
+    """Conditional branches by call path, or by innermost line; most divergent executions first."""
+    find = find_line_place if by_line else find_place
+    sums: dict[CodePlace, list[int]] = {}
+    for branch in analyses.branches.branches:
+        row = sums.setdefault(find(analyses.instructions[branch.instruction]), [0, 0, 0])
+        for column, value in enumerate((branch.executions, branch.divergent, branch.active_lanes)):
+            row[column] += value
+    found = [
+        PathBranches(place=place, executions=executions, divergent=divergent, active_lanes=lanes)
+        for place, (executions, divergent, lanes) in sums.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.divergent, -one.executions, str(one.place))))
