@@ -1,0 +1,84 @@
+"""What traced blocks did, counted: for accesses without an expression (:func:`sample_instruction`), and shared memory."""
+
+from math import prod
+
+import numpy as np
+
+from gpa_lsp.analyses.volumes.block_volumes import LINE_BYTES, WARP_THREADS
+from gpa_lsp.analyses.volumes.dimensions import SECTOR_BYTES
+from gpa_lsp.analyses.volumes.expressions import SampledAccess
+from gpa_lsp.analyses.volumes.groups import Integers
+from gpa_lsp.analyses.volumes.l1_cycles import count_bank_conflicts, count_request_cycles
+from gpa_lsp.analyses.volumes.lane_rows import LaneRows, expand_lanes
+from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.emulator.trace import AccessKind, StaticInstruction, Trace
+
+_MOST_SHARED_ROWS = 1 << 14
+"""Warp-level accesses of shared memory that conflicts are counted in; of more, every n-th is taken."""
+
+
+def sample_instruction(
+    trace: Trace, instruction: StaticInstruction, lanes: LaneRows, array: int | None, why: str
+) -> SampledAccess:
+    """What the traced blocks did with one instruction."""
+    blocks = len(trace.traced_blocks)
+    threads = prod(trace.block_threads)
+    warps = -(-threads // WARP_THREADS) * blocks
+    width = max(1, instruction.bytes_per_lane)
+    requests = int(lanes.request[-1]) + 1
+    sectors = lanes.addresses // SECTOR_BYTES
+    block = lanes.thread // threads
+    return SampledAccess(
+        array=array,
+        kind=instruction.kind or AccessKind.LOAD,
+        element_bytes=width,
+        executions=len(lanes.addresses) / (threads * blocks),
+        sectors_per_request=_count_pairs(lanes.request, sectors) / requests,
+        cycles_per_request=float(count_request_cycles(_fill_rows(lanes), width).mean()),
+        requests_per_warp=requests / warps,
+        block_sectors=_count_pairs(block, sectors) / blocks,
+        block_lines=_count_pairs(block, lanes.addresses // LINE_BYTES) / blocks,
+        distinct_ratio=len(np.unique(sectors)) / _count_pairs(block, sectors),
+        instruction=instruction.index,
+        why=why,
+    )
+
+
+def count_shared_cycles(trace: Trace) -> float:
+    """Cycles of L1's data pipe for one warp's accesses of shared memory, mean of the traced warps.
+
+    Approximation: an access of 8 or 16 bytes per lane takes at least 2 or 4 cycles, and conflicts count by its own width.
+    """
+    rows = np.flatnonzero(trace.accesses.space == int(Space.SHARED))
+    if not len(rows):
+        return 0.0
+    taken = rows[:: -(-len(rows) // _MOST_SHARED_ROWS)]
+    total = 0.0
+    widths = trace.accesses.bytes[taken]
+    for width in np.unique(widths).tolist():
+        lanes = expand_lanes(trace, taken[widths == width])
+        total += float(_count_shared(lanes, max(1, width)))
+    warps = -(-prod(trace.block_threads) // WARP_THREADS) * len(trace.traced_blocks)
+    return total * len(rows) / len(taken) / warps
+
+
+def _count_shared(lanes: LaneRows, width: int) -> int:
+    unit = max(4, width)
+    conflicts = count_bank_conflicts(_fill_rows(lanes) // unit, max(1, LINE_BYTES // unit))
+    return int(np.maximum(conflicts, 1).sum())
+
+
+def _fill_rows(lanes: LaneRows) -> Integers:
+    """Addresses int64[requests, 32]; lanes that were not there repeat the first one's."""
+    requests = int(lanes.request[-1]) + 1
+    starts = np.searchsorted(lanes.request, np.arange(requests))
+    filled = np.repeat(lanes.addresses[starts][:, np.newaxis], WARP_THREADS, axis=1)
+    filled[lanes.request, np.arange(len(lanes.request)) - starts[lanes.request]] = lanes.addresses
+    return filled
+
+
+def _count_pairs(of_whom: Integers, values: Integers) -> int:
+    """Distinct pairs."""
+    order = np.lexsort((values, of_whom))
+    first, second = of_whom[order], values[order]
+    return 1 + int(np.count_nonzero((first[1:] != first[:-1]) | (second[1:] != second[:-1])))
