@@ -2,13 +2,21 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from gpa_lsp.compiler.device_part import HOST_LEFT_OUT, compile_device_part
+from gpa_lsp.compiler.host_code import find_host_code
+from gpa_lsp.compiler.included_files import read_project_headers
 from gpa_lsp.compiler.job import CompileJob
+from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missing_header
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
-from gpa_lsp.compiler.nvrtc import compile_with_nvrtc
-from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.compiler.nvcc import compile_with_nvcc
+from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL, find_nvcc
+from gpa_lsp.compiler.nvrtc_processes import has_nvrtc
+from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompilerChoice, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
+from gpa_lsp.errors import MissingToolError, ProblemSeverity
 
 
 def compile_source(
@@ -54,4 +62,32 @@ def compile_source(
         settings=settings,
         is_cancelled=is_cancelled,
     )
-    return compile_with_nvrtc(job)
+    return explain_missing_headers(_compile(job), flags)
+
+
+def _compile(job: CompileJob) -> CompiledUnit:
+    """Choose the compiler."""
+    choice = job.settings.choice
+    nvcc = find_nvcc(job.path, job.settings.workspace) if choice is not CompilerChoice.NVRTC else None
+    if choice is CompilerChoice.NVCC:
+        return compile_with_nvcc(job, nvcc) if nvcc is not None else _miss_nvcc()
+    host = find_host_code(job.content, read_project_headers(job))
+    if nvcc is not None and (host is None or host.has_host or not has_nvrtc()):
+        return compile_with_nvcc(job, nvcc)
+    unit = compile_device_part(job, host)
+    if nvcc is not None and unit.has_failed and _is_about_headers(job, unit):
+        return compile_with_nvcc(job, nvcc)
+    if unit.is_host_left_out and choice is CompilerChoice.AUTOMATIC:
+        reason = f"{HOST_LEFT_OUT}: nvcc or the host compiler that it needs is not installed"
+        return replace(unit, notes=(reason, *(one for one in unit.notes if not one.startswith(HOST_LEFT_OUT))))
+    return unit
+
+
+def _is_about_headers(job: CompileJob, unit: CompiledUnit) -> bool:
+    """What failed is not in the source itself: headers that are not there for NVRTC, or that it cannot read."""
+    errors = [one for one in unit.messages if one.severity is ProblemSeverity.ERROR]
+    return any(find_missing_header(one.text) is not None or one.path not in (None, job.path) for one in errors)
+
+
+def _miss_nvcc() -> CompiledUnit:
+    raise MissingToolError(TOOL, needed_for="compiling sources with host code", install=INSTALL)

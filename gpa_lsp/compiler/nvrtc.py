@@ -1,6 +1,7 @@
 """Device code by NVRTC: in a process that is kept warm, 25 to 60 ms for a kernel."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
@@ -17,25 +18,42 @@ from gpa_lsp.errors import ProblemSeverity, UnsupportedInputError
 _KNOWN_SWITCHES = ("--use_fast_math", "-maxrregcount", "--fmad", "--ftz", "--prec-div", "--prec-sqrt", "--restrict",
                    "--extra-device-vectorization", "-Xptxas", "-rdc", "--extensible-whole-program")  # fmt: skip
 _UNANNOTATED = "-default-device"
-"""Functions that say neither host nor device are device functions; without it NVRTC refuses them."""
+"""Functions that say neither host nor device are compiled for the device; without it NVRTC refuses members of classes and ``constexpr`` functions."""
+
+NAME_MAP = "__nv_name_map"
+"""The file NVRTC names in errors about instantiations that it was asked for."""
 
 
-def compile_with_nvrtc(
-    job: CompileJob, *, content: bytes | None = None, expressions: Sequence[str] = (), is_host_left_out: bool = False
-) -> CompiledUnit:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceText:
+    """What of a source is compiled.
+
+    Attributes:
+        content: stands in place of the source's text, with the same lines and columns.
+        expressions: kernel templates to instantiate.
+        empty_headers: headers to take as empty.
+        is_host_left_out: ``content`` has blanks where the source has host code.
+    """
+
+    content: bytes
+    expressions: tuple[str, ...] = ()
+    empty_headers: tuple[str, ...] = ()
+    is_host_left_out: bool = False
+
+
+def compile_with_nvrtc(job: CompileJob, text: DeviceText | None = None) -> CompiledUnit:
     """Compile the device code of a source.
 
     Args:
         job: what.
-        content: what stands in place of the source's text, with the same lines and columns; None for the text itself.
-        expressions: kernel templates to instantiate.
-        is_host_left_out: ``content`` has blanks where the source has host code.
+        text: the part of it that is compiled; None for all of it.
 
     Raises:
         MissingToolError: NVRTC is not installed.
         ToolError: it crashed, did not end in time, or was cancelled.
         UnsupportedInputError: this NVRTC does not know the architecture.
     """
+    text = text or DeviceText(content=job.content)
     greeting = PROCESSES.greet()
     number = job.compute_capability[0] * 10 + job.compute_capability[1]
     if number not in greeting.architectures:
@@ -48,19 +66,19 @@ def compile_with_nvrtc(
         )
     answer = PROCESSES.compile(
         NvrtcJob(
-            source=job.content if content is None else content,
+            source=text.content,
             name=str(job.path),
-            options=tuple(_list_options(job, takes_unannotated=is_host_left_out)),
-            headers=read_device_headers(),
-            expressions=tuple(expressions),
+            options=tuple(_list_options(job)),
+            headers=(*read_device_headers(), *((name, "") for name in text.empty_headers)),
+            expressions=text.expressions,
             limit_s=job.settings.limit_s,
         ),
         is_cancelled=job.is_cancelled,
     )
-    return _build_unit(job, answer, f"NVRTC {'.'.join(map(str, greeting.version or ()))}", is_host_left_out)
+    return _build_unit(job, answer, f"NVRTC {'.'.join(map(str, greeting.version or ()))}", text.is_host_left_out)
 
 
-def _list_options(job: CompileJob, *, takes_unannotated: bool) -> Iterator[str]:
+def _list_options(job: CompileJob) -> Iterator[str]:
     flags = job.flags
     yield f"--gpu-architecture={job.target}"
     yield "-lineinfo"
@@ -76,8 +94,7 @@ def _list_options(job: CompileJob, *, takes_unannotated: bool) -> Iterator[str]:
     for switch in (*flags.optimisation, *flags.language):
         if switch.partition("=")[0] in _KNOWN_SWITCHES:
             yield switch
-    if takes_unannotated or "--expt-relaxed-constexpr" in flags.language:
-        yield _UNANNOTATED
+    yield _UNANNOTATED
 
 
 def _build_unit(job: CompileJob, answer: NvrtcAnswer, compiler: str, is_host_left_out: bool) -> CompiledUnit:

@@ -205,6 +205,16 @@ class _Guard:
 PROCESSES = NvrtcProcesses()
 """Those of this process."""
 
+
+def has_nvrtc() -> bool:
+    """NVRTC is installed and works."""
+    try:
+        PROCESSES.greet()
+    except (MissingToolError, ToolError):
+        return False
+    return True
+
+
 atexit.register(PROCESSES.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=PROCESSES.forget)

@@ -1,0 +1,203 @@
+"""Which parts of a CUDA C++ text are host code: so that a compiler of device code can read the rest.
+
+What is left out is overwritten with blanks, so every line and column stays where it was. Functions count as the host's that no mark says
+otherwise of; members of classes and ``constexpr`` functions are left in place, because device code may use them, and are compiled as device code.
+
+Approximation: the text is read before the preprocessor has been over it. Macros that stand for marks are found where they are defined in the text
+or in a header that was given; of others the name decides.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes
+from gpa_lsp.sources.trees import SourceTree, list_ancestors, read_text, read_tree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_MARK = re.compile(
+    rb"__(?:global|device|constant|shared|managed|tile_global|tile|host__\s+__device)__|\btexture\s*<|\bsurface\s*<"
+)
+_MARK_MACRO = re.compile(
+    rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\([^()\n]*\))?[ \t]+[^\n]*?(?:__(?:global|device|constant|shared)__)",
+    re.MULTILINE,
+)
+_WORD = re.compile(rb"[A-Za-z_]\w*")
+_SPEAKING_NAME = re.compile(rb"[A-Z0-9_]*(?:DEVICE|KERNEL|GLOBAL|CUDA|HD|GPU)[A-Z0-9_]*")
+_CONSTANT = re.compile(rb"\b(?:const|constexpr|consteval|enum|using|typedef|static_assert)\b")
+_CONSTEXPR = re.compile(rb"\b(?:constexpr|consteval)\b")
+_ASCII = bytes(range(128)) + b"_" * 128
+_OTHER = re.compile(rb"[^\r\n]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCode:
+    """The host's part of a text.
+
+    Attributes:
+        content: the text.
+        tree: its syntax tree, in which letters beyond ASCII are underscores; its bytes are those of ``content``.
+        spans: (first byte, byte behind) of what is left out, ascending.
+        has_host: there is something of the host's: functions, their declarations, or variables.
+        mark_names: macros that stand for marks.
+    """
+
+    content: bytes = field(repr=False)
+    tree: SourceTree = field(repr=False)
+    spans: tuple[tuple[int, int], ...]
+    has_host: bool
+    mark_names: frozenset[bytes]
+
+
+def find_host_code(content: bytes, headers: Iterable[bytes] = ()) -> HostCode | None:
+    r"""Find the host's part of a text.
+
+    Args:
+        content: the text.
+        headers: texts of headers that may define macros for marks.
+
+    Returns:
+        None for a text that is too large or too hard to parse.
+
+    >>> found = find_host_code(b"__global__ void k() {}\nint main() {\n  k<<<1, 1>>>();\n}\n")
+    >>> blank_out(found.content, found.spans)
+    b'__global__ void k() {}\n            \n                \n \n'
+    """
+    tree = read_tree("source.cu", content.translate(_ASCII).decode("ascii"))
+    if tree is None:
+        return None
+    names = frozenset(found[1] for text in (content, *headers) for found in _MARK_MACRO.finditer(text))
+    spans = sorted(_find_spans(tree, names))
+    return HostCode(content=content, tree=tree, spans=_merge(spans), has_host=bool(spans), mark_names=names)
+
+
+def blank_out(content: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
+    """A text with blanks in place of some of its bytes; line ends stay."""
+    parts, position = [], 0
+    for start, end in spans:
+        parts += [content[position:start], _OTHER.sub(b" ", content[start:end])]
+        position = end
+    return b"".join([*parts, content[position:]])
+
+
+def is_marked(text: bytes, mark_names: frozenset[bytes]) -> bool:
+    """The head of a definition or declaration says that it is the device's.
+
+    >>> is_marked(b"__device__ float", frozenset()), is_marked(b"HD float", frozenset({b"HD"})), is_marked(b"static float", frozenset())
+    (True, True, False)
+    """
+    if _MARK.search(text):
+        return True
+    return any(word in mark_names or _SPEAKING_NAME.fullmatch(word) for word in _WORD.findall(text))
+
+
+def find_removable(host: HostCode, line: int) -> tuple[int, int] | None:
+    """What can be left out, besides, when a compiler of device code complains of a line.
+
+    Args:
+        host: the text.
+        line: 1-based.
+
+    Returns:
+        The body of an unmarked member function or of a ``constexpr`` function, or a declaration without a mark, that stands on the line; None
+        where it is device code, or nothing that can be left out alone.
+    """
+    node = _find_node_on(host.tree, line)
+    if node is None:
+        return None
+    for around in (node, *list_ancestors(node)):
+        if around.type == "function_definition":
+            return _find_removable_body(host, around)
+        if around.type in (
+            "declaration",
+            "using_declaration",
+            "alias_declaration",
+            "type_definition",
+            "field_declaration",
+        ):
+            is_ours = is_marked(host.content[around.start_byte : around.end_byte], host.mark_names)
+            inside = any(outer.type == "function_definition" for outer in list_ancestors(around))
+            if not inside:
+                return None if is_ours else (around.start_byte, around.end_byte)
+    return None
+
+
+def _find_removable_body(host: HostCode, function: "Node") -> tuple[int, int] | None:
+    body = function.child_by_field_name("body")
+    if body is None or is_marked(host.content[function.start_byte : body.start_byte], host.mark_names):
+        return None
+    return body.start_byte + 1, max(body.start_byte + 1, body.end_byte - 1)
+
+
+def _find_node_on(tree: SourceTree, line: int) -> "Node | None":
+    """The smallest node that holds what is written on a line."""
+    lines = tree.content.split(b"\n", line)
+    if line < 1 or line > len(lines):
+        return None
+    text = lines[line - 1]
+    start = sum(len(one) + 1 for one in lines[: line - 1]) + len(text) - len(text.lstrip())
+    return tree.root.descendant_for_byte_range(start, max(start, start + len(text.strip()) - 1))
+
+
+def _find_spans(tree: SourceTree, names: frozenset[bytes]) -> Iterator[tuple[int, int]]:
+    for node in list_file_nodes(tree):
+        if node.type == "function_definition":
+            if _is_host_function(tree, node, names):
+                yield _widen(node)
+        elif node.type == "declaration" and _is_host_declaration(tree, node, names):
+            yield _widen(node)
+
+
+def _is_host_function(tree: SourceTree, node: "Node", names: frozenset[bytes]) -> bool:
+    body = node.child_by_field_name("body")
+    outer = _widen(node)[0]
+    head = tree.content[outer : body.start_byte if body is not None else node.end_byte]
+    if is_marked(head, names) or _CONSTEXPR.search(head):
+        return False
+    declarator = find_function_declarator(node)
+    # A macro that is not known may stand for a mark, when what follows it does not parse with it.
+    is_doubtful = any(child.type == "ERROR" for child in node.children) and (_starts_with_capitals(head))
+    return declarator is not None and not is_doubtful
+
+
+def _starts_with_capitals(head: bytes) -> bool:
+    word = _WORD.search(head)
+    return word is not None and word.group().isupper() and len(word.group()) > 1
+
+
+def _is_host_declaration(tree: SourceTree, node: "Node", names: frozenset[bytes]) -> bool:
+    text = tree.content[_widen(node)[0] : node.end_byte]
+    if is_marked(text, names):
+        return False
+    if find_function_declarator(node) is not None:
+        return not _CONSTEXPR.search(text)
+    declarator = node.child_by_field_name("declarator")
+    kind = node.child_by_field_name("type")
+    is_type = kind is not None and kind.type.endswith("_specifier") and kind.child_by_field_name("body") is not None
+    return declarator is not None and not is_type and not _CONSTANT.search(text) and read_text(declarator) != ""
+
+
+def _widen(node: "Node") -> tuple[int, int]:
+    """A definition with the ``template <…>`` and ``extern "C"`` in front of it."""
+    whole = node
+    parent = node.parent
+    while parent is not None and parent.type in ("template_declaration", "linkage_specification"):
+        if parent.type == "linkage_specification" and any(
+            child.type == "declaration_list" for child in parent.children
+        ):
+            break
+        whole, parent = parent, parent.parent
+    return whole.start_byte, whole.end_byte
+
+
+def _merge(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    merged: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)

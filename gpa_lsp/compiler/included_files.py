@@ -1,0 +1,114 @@
+"""Which files a source includes, as far as can be told without a preprocessor: more rather than fewer.
+
+Conditions are not evaluated, so a header counts although it may be skipped; what is named through a macro cannot be followed.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpa_lsp.compiler.header_folders import find_cuda_headers
+from gpa_lsp.compiler.job import CompileJob
+
+_INCLUDE = re.compile(
+    rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"([^"\n]{1,1000})"|<([^>\n]{1,1000})>|([^\s"<][^\n]{0,200}))',
+    re.MULTILINE,
+)
+_MOST_FILES = 2000
+_LARGEST_HEADER_BYTES = 4 << 20
+_MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncludedFiles:
+    """What a source includes.
+
+    Attributes:
+        headers: path → text of each header of the project's that was found.
+        absent: paths that were looked at and are not there; a header that appears at one of them would be taken.
+        is_whole: everything could be followed; False where a macro names a header, or where there is too much.
+    """
+
+    headers: dict[Path, bytes]
+    absent: tuple[Path, ...]
+    is_whole: bool
+
+
+def find_included_files(job: CompileJob) -> IncludedFiles:
+    """Follow the ``#include`` lines of a source; CUDA's own headers and those of the system are not followed.
+
+    Args:
+        job: the source and its flags.
+    """
+    walk = _Walk(job)
+    walk.follow(job.content, job.path.parent)
+    for header in job.flags.forced_includes:
+        walk.enter(header)
+    while walk.pending:
+        path = walk.pending.pop()
+        walk.follow(walk.headers[path], path.parent)
+    return IncludedFiles(headers=walk.headers, absent=tuple(walk.absent), is_whole=walk.is_whole)
+
+
+def read_project_headers(job: CompileJob) -> Iterator[bytes]:
+    """The texts of the project's headers that a source includes."""
+    yield from find_included_files(job).headers.values()
+
+
+class _Walk:
+    """One walk over the headers of a source."""
+
+    def __init__(self, job: CompileJob) -> None:
+        self.headers: dict[Path, bytes] = {}
+        self.absent: dict[Path, None] = {}
+        self.pending: list[Path] = []
+        self.is_whole = True
+        self._folders = tuple(dict.fromkeys((*job.flags.includes, *job.flags.system_includes)))
+        self._own_source = job.path
+        self._cuda = find_cuda_headers()
+        self._known: dict[Path, bool] = {}
+        self._bytes = 0
+
+    def follow(self, text: bytes, folder: Path) -> None:
+        for found in _INCLUDE.finditer(text):
+            quoted, bracketed, computed = found.groups()
+            if computed is not None:
+                self.is_whole = self.is_whole and computed.lstrip().startswith(b"//")
+                continue
+            name = os.fsdecode(quoted or bracketed)
+            folders = (folder, *self._folders) if quoted is not None else self._folders
+            for one in folders:
+                if self.enter(Path(os.path.normpath(one / name))):
+                    break
+
+    def enter(self, path: Path) -> bool:
+        """Take a header up; False when it is not there."""
+        if path in self._known or path == self._own_source:
+            return self._known.get(path, True)
+        if len(self._known) >= _MOST_FILES or self._bytes > _MOST_BYTES:
+            self.is_whole = False
+            return False
+        text = self._read(path)
+        self._known[path] = text is not None
+        if text is None:
+            self.absent[path] = None
+            return False
+        if not any(path.is_relative_to(folder) for folder in self._cuda):
+            self.headers[path] = text
+            self.pending.append(path)
+            self._bytes += len(text)
+        return True
+
+    def _read(self, path: Path) -> bytes | None:
+        try:
+            if not path.is_file():
+                return None
+            with path.open("rb") as stream:
+                text = stream.read(_LARGEST_HEADER_BYTES + 1)
+        except (OSError, ValueError):
+            return None
+        if len(text) > _LARGEST_HEADER_BYTES:
+            self.is_whole = False
+        return text
