@@ -1,0 +1,103 @@
+"""Writes the arrays of ``sources/data`` that no generator of a launch description makes: ``python -m tests.emulator.kernels.make_data``."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+FOLDER = Path(__file__).parent / "sources" / "data"
+
+
+def main() -> None:
+    """Write all of them; the same bytes every time."""
+    random = np.random.Generator(np.random.PCG64(20260101))
+    FOLDER.mkdir(exist_ok=True)
+    _save("left", np.sort(random.integers(-500, 500, 300)).astype(np.int32))
+    _save("right", np.sort(random.integers(-500, 500, 200)).astype(np.int32))
+    _save("longs_a", _make_longs(random, 512))
+    _save("longs_b", _make_longs(random, 512) | np.uint64(1))
+    _save("floats", _make_floats(random))
+    _save("doubles", _make_doubles(random))
+    _make_text(random)
+    _make_sparse(random)
+    _make_graph(random)
+    _make_boxes(random)
+
+
+def _save(name: str, values: npt.NDArray[np.generic]) -> None:
+    np.save(FOLDER / f"{name}.npy", values, allow_pickle=False)
+
+
+def _make_longs(random: np.random.Generator, count: int) -> npt.NDArray[np.uint64]:
+    # Of all lengths, from a few bits to 64, and the ends of the signed and unsigned ranges among them.
+    values = random.integers(0, 2**64, count, dtype=np.uint64) >> random.integers(0, 64, count).astype(np.uint64)
+    values[:6] = [0, 1, 2**63 - 1, 2**63, 2**64 - 1, 2**32]
+    return values
+
+
+def _make_floats(random: np.random.Generator) -> npt.NDArray[np.float32]:
+    values = (random.uniform(-1, 1, 256) * 2.0 ** random.integers(-10, 40, 256)).astype(np.float32)
+    values[:16] = [
+        0,
+        -0.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -2.5,
+        1e30,
+        -1e30,
+        np.inf,
+        -np.inf,
+        2**31,
+        -(2**31),
+        4294967295,
+        1e-40,
+        255.5,
+    ]
+    return values
+
+
+def _make_doubles(random: np.random.Generator) -> npt.NDArray[np.float64]:
+    values = random.uniform(-1, 1, 256) * 2.0 ** random.integers(-10, 70, 256)
+    values[:12] = [0, -0.0, 0.5, -1.5, 2.5, 1e300, -1e300, np.inf, -np.inf, 2.0**63, 1 + 2.0**-24, 1 - 2.0**-25]
+    return values
+
+
+def _make_text(random: np.random.Generator) -> None:
+    words = ["warp", "lane", "sector", "block", "a", "needle", "barrier", "tile", "of", "queue"]
+    lines = [" ".join(random.choice(words, random.integers(0, 9))) for _ in range(64)]
+    text = b"".join(line.encode() + b"\0" for line in lines)
+    _save("text", np.frombuffer(text, dtype=np.uint8))
+    _save("starts", np.cumsum([0] + [len(line) + 1 for line in lines[:-1]]).astype(np.int32))
+    _save("pattern", np.frombuffer(b"needle", dtype=np.uint8))
+
+
+def _make_sparse(random: np.random.Generator) -> None:
+    lengths = random.integers(0, 12, 96)
+    lengths[7] = 70
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    _save("row_starts", starts)
+    _save("row_columns", random.integers(0, 128, starts[-1]).astype(np.int32))
+
+
+def _make_graph(random: np.random.Generator) -> None:
+    degrees = random.integers(0, 9, 300)
+    first = np.concatenate([[0], np.cumsum(degrees)[:-1]])
+    _save("nodes", np.stack([first, degrees], axis=1).astype(np.int32).ravel())
+    _save("edges", random.integers(0, 300, degrees.sum()).astype(np.int32))
+    _save("frontier", (random.random(300) < 0.1).astype(np.uint8))
+    _save("visited", (random.random(300) < 0.4).astype(np.uint8))
+    _save("costs", np.full(300, 3, dtype=np.int32))
+
+
+def _make_boxes(random: np.random.Generator) -> None:
+    rows = [
+        [16 * box, count, *random.permutation(8)[:count], *([0] * (4 - count))]
+        for box, count in enumerate([4, 0, 2, 3, 1, 4, 2, 3])
+    ]
+    _save("boxes", np.array(rows, dtype=np.int32).ravel())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The emulator against truth: every kernel gives what numpy says, integers to the bit and floats within the rounding that PTX prescribes."""
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.emulator.kernels.compiling import SOURCES, read_source
+from tests.emulator.kernels.running import Case, list_differences, read_cases, run
+
+for _family in (
+    "reductions",
+    "sorting",
+    "stencils",
+    "matrices",
+    "warps",
+    "control",
+    "numbers",
+    "functions",
+    "memory",
+    "fixtures",
+):
+    import_module(f"tests.emulator.kernels.references.{_family}")
+
+_FIXTURES = Path(__file__).parents[3] / "fixtures" / "kernels"
+_FIXTURE_LAUNCHES = Path(__file__).parent / "fixtures"
+
+_EVERYWHERE = {
+    "reduce_shuffle",
+    "sort_bitonic",
+    "hotspot",
+    "matmul_tiled",
+    "atomics_loops",
+    "warp_votes",
+    "nested_ifs",
+    "half_arithmetic",
+    "divisions",
+}
+"""Sources that are compiled for every architecture; the others for compute capability 8.0 alone."""
+
+
+def _list_own_cases() -> list[Case]:
+    cases = []
+    for path in sorted(SOURCES.glob("*.cu")):
+        source = read_source(path)
+        architectures = (75, 80, 90, 120) if path.stem in _EVERYWHERE else (max(80, source.least),)
+        cases += read_cases(path.with_suffix(".launch.toml"), path, source.flags, *architectures)
+    return cases
+
+
+def _list_fixture_cases() -> list[Case]:
+    cases = []
+    for description in sorted(_FIXTURE_LAUNCHES.glob("*.launch.toml")):
+        folder = _FIXTURES / description.name.removesuffix(".launch.toml")
+        flags = ("-fmad=false", *(("--jump-table-density=50",) if folder.name == "jump_table" else ()))
+        for title in ("original", "improved"):
+            cases += [
+                case
+                for case in read_cases(description, folder / f"{title}.cu", flags, 80)
+                if case.launch.title == title
+            ]
+    return cases
+
+
+OWN = _list_own_cases()
+FIXTURES = _list_fixture_cases()
+
+
+@pytest.mark.parametrize("case", OWN, ids=str)
+def test_own_kernels_give_what_their_references_say(case: Case) -> None:
+    emulation = run(case)
+    assert [f"{fault.kind}: {fault.message}" for fault in emulation.faults] == []
+    assert emulation.is_complete
+    assert list_differences(case, emulation) == []
+
+
+@pytest.mark.parametrize("case", FIXTURES, ids=str)
+def test_fixture_kernels_give_what_their_references_say(case: Case) -> None:
+    emulation = run(case)
+    assert [f"{fault.kind}: {fault.message}" for fault in emulation.faults] == []
+    assert emulation.is_complete
+    assert list_differences(case, emulation) == []
+
+
+def test_every_fixture_has_its_launches() -> None:
+    twins = {f"{path.parent.name}/{path.stem}" for path in _FIXTURES.glob("*/*.cu")}
+    assert {f"{case.source.parent.name}/{case.source.stem}" for case in FIXTURES} == twins
+
+
+def test_lists_built_by_exchange_hold_every_thread_once() -> None:
+    (case,) = (case for case in OWN if case.launch.kernel == "atomics_returned")
+    results = run(case).arrays
+    values = results["in"]
+    for head in range(8):
+        found = []
+        at = int(results["heads"][head])
+        while at != -1:
+            found.append(at)
+            at = int(results["next"][at])
+        assert sorted(found) == np.flatnonzero(values & 7 == head).tolist()
+    for key in range(4):
+        winners = np.flatnonzero((values & 3 == key) & (results["winners"] == 1))
+        assert winners.tolist() == [results["heads"][8 + key]]
+
+
+def test_what_kernels_print_is_kept() -> None:
+    (case,) = (case for case in OWN if case.launch.kernel == "printing")
+    emulation = run(case)
+    assert emulation.printed == f"thread 3 of block 0: sum {int(emulation.arrays['out'][3]) * 0.5:.3f} abcdef0123\n"
