@@ -9,6 +9,7 @@ from gpa_lsp.analyses.traces.bank_conflicts import BankAccumulator
 from gpa_lsp.analyses.traces.branch_divergence import BranchAccumulator
 from gpa_lsp.analyses.traces.bypassing import advise_bypassing
 from gpa_lsp.analyses.traces.cache_hits import LineLoads, list_line_loads, predict_hits
+from gpa_lsp.analyses.traces.distance_counting import INFINITE, Distances
 from gpa_lsp.analyses.traces.lane_addresses import check_trace
 from gpa_lsp.analyses.traces.model import AnalysisSettings, Granularity, StoreEffect, TraceContext
 from gpa_lsp.analyses.traces.results import TraceAnalyses
@@ -131,7 +132,9 @@ class TraceAnalyser:
 
     def _sum_sm_lines(self, first: Trace, references: WaveReferences, loads: LineLoads) -> ReuseDistances:
         sums = ReuseSums(first.buffers)
-        sums.add(references.instruction[loads.reference], loads.line << LINE_SHIFT, loads.distances)
+        distance = np.where(loads.is_dropped, INFINITE, loads.distances.distance)
+        found = Distances(distance=distance, is_streaming=loads.distances.is_streaming)
+        sums.add(references.instruction[loads.reference], loads.line << LINE_SHIFT, found)
         groups = sums.finish()
         return ReuseDistances(
             scope=Scope.SM,

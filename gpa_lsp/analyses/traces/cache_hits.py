@@ -4,8 +4,9 @@ Model, all of it assumed and none of it measured:
 
 * L1, one per SM: lines of 128 bytes of four sectors, least recently used first out, empty when a wave begins, shared by the blocks that
   :mod:`gpa_lsp.analyses.traces.waves` puts on the SM. A load finds its line's tag when fewer distinct lines than fit were loaded since the line
-  was; it finds a sector when the sector was loaded since the tag was set. Stores write through and set no tag (from Volta on they leave what is
-  there; with ``evicts_on_store`` they drop it). Strong and ``.cg`` loads, atomics and reductions pass by.
+  was; it finds a sector when the sector was loaded since the tag was set. Stores write through and set no tag. From Volta on they leave what is
+  there; with ``evicts_on_store`` they make it invalid, and its place stays taken until it is the least recently used. Strong and ``.cg`` loads,
+  atomics and reductions pass by.
 * L2, one for all: the same lines, least recently used, empty when the first wave begins. It sees the load sectors that miss L1 or pass by it,
   and all store and atomic sectors, which set tags. Where only a part of the SMs was looked at, it has that part of its size.
 * Fully associative, or with a number of ways in sets chosen by the exclusive-or of the parts of the line's number.
@@ -107,7 +108,8 @@ class LineLoads:
         line: int64[m].
         group: int64[m].
         of_sector: int64[k], for each of the k load references the line reference it belongs to.
-        distances: reuse distances within the group.
+        distances: reuse distances within the group; stores have no part in them.
+        is_dropped: bool[m], the line was made invalid by a store since it was loaded.
     """
 
     reference: Integers = field(repr=False)
@@ -115,6 +117,7 @@ class LineLoads:
     group: Integers = field(repr=False)
     of_sector: Integers = field(repr=False)
     distances: Distances
+    is_dropped: Marks = field(repr=False)
 
 
 def list_line_loads(references: WaveReferences, *, evicts_on_store: bool) -> LineLoads:
@@ -126,18 +129,21 @@ def list_line_loads(references: WaveReferences, *, evicts_on_store: bool) -> Lin
     line, request = references.sector[chosen] >> _SECTOR_BITS, references.request[chosen]
     is_first = np.ones(len(chosen), dtype=np.bool_)
     is_first[1:] = (np.diff(line) != 0) | (np.diff(request) != 0)
-    first = chosen[is_first]
-    group = references.group[first]
-    erases = references.role[first] != LOAD if evicts_on_store else None
-    distances = measure_distances(line[is_first], group, erases)
+    first, line = chosen[is_first], line[is_first]
     is_load = references.role[first] == LOAD
     number = np.cumsum(is_load) - 1
+    group = references.group[first]
+    is_dropped = np.zeros(len(first), dtype=np.bool_)
+    if evicts_on_store and len(first):
+        previous = find_previous(line, group)
+        is_dropped = (previous >= 0) & ~is_load[previous]
     return LineLoads(
         reference=first[is_load],
-        line=line[is_first][is_load],
+        line=line[is_load],
         group=group[is_load],
         of_sector=number[(np.cumsum(is_first) - 1)[references.role[chosen] == LOAD]],
-        distances=Distances(distance=distances.distance[is_load], is_streaming=distances.is_streaming[is_load]),
+        distances=measure_distances(line[is_load], group[is_load]),
+        is_dropped=is_dropped[is_load],
     )
 
 
@@ -157,7 +163,7 @@ def predict_hits(
     is_load = references.role == LOAD
     if context.l1_bytes is not None:
         shape = CacheShape(lines=max(1, context.l1_bytes // LINE_BYTES), ways=ways)
-        tag_hit = _find_tag_hits(loads.line, loads.group, loads.distances, shape)
+        tag_hit = _find_tag_hits(loads.line, loads.group, loads.distances, shape) & ~loads.is_dropped
         sectors = references.sector[is_load]
         l1_hit[is_load] = _find_sector_hits(loads, tag_hit, sectors, references.group[is_load])
     l2_bytes = None if context.l2_bytes is None else int(context.l2_bytes * references.kept_ratio)

@@ -151,7 +151,9 @@ def list_line_facts(analyses: TraceAnalyses) -> tuple[AccessLineFact, ...]:
     for ((source, is_inlined), space, kind), instructions in members.items():
         chosen = [groups[one, space] for one in instructions if (one, space) in groups]
         shared = [banks[one] for one in instructions if space is Space.SHARED]
-        facts.append(_build_fact(analyses, source, is_inlined, space, kind, chosen, shared))
+        facts.append(
+            _build_fact(analyses, source, is_inlined=is_inlined, space=space, kind=kind, groups=chosen, shared=shared)
+        )
     return tuple(sorted(facts, key=lambda one: (one.file, one.line, one.is_inlined, one.space, one.kind)))
 
 
@@ -185,6 +187,7 @@ def list_branch_facts(analyses: TraceAnalyses) -> tuple[BranchLineFact, ...]:
 def _build_fact(
     analyses: TraceAnalyses,
     source: SourceLine,
+    *,
     is_inlined: bool,
     space: Space,
     kind: AccessGroupKind,
