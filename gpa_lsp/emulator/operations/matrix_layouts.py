@@ -1,0 +1,99 @@
+"""Which lane holds which element of the matrices of ``mma`` and ``wmma``: :class:`Fragment`.
+
+Source: PTX ISA 9.0, section 9.7.14.5 (matrix fragments for mma.m8n8k4 … m16n8k256). The layout of ``wmma`` fragments is unspecified there; the one
+here is our own: elements in row-major order, consecutive ones in one lane.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+Indexes = npt.NDArray[np.int64]
+_LANES = np.arange(32)
+_GROUP, _WITHIN = _LANES // 4, _LANES % 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """A matrix spread over a warp.
+
+    Attributes:
+        rows: of the matrix.
+        columns: of the matrix.
+        row: int64[32, e], of each element each lane holds, in register order.
+        column: int64[32, e].
+    """
+
+    rows: int
+    columns: int
+    row: Indexes
+    column: Indexes
+
+    @property
+    def elements(self) -> int:
+        """Per lane."""
+        return self.row.shape[1]
+
+    @property
+    def turned(self) -> "Fragment":
+        """The same lanes, with rows and columns exchanged."""
+        return Fragment(rows=self.columns, columns=self.rows, row=self.column, column=self.row)
+
+    def gather(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """[w, 32, e] values of lanes → [w, rows, columns]."""
+        matrix = np.empty((len(values), self.rows, self.columns), values.dtype)
+        matrix[:, self.row, self.column] = values
+        return matrix
+
+    def scatter(self, matrix: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """[w, rows, columns] → [w, 32, e]."""
+        return matrix[:, self.row, self.column]
+
+
+@cache
+def left_fragment(rows: int, depth: int, per_register: int) -> Fragment:
+    """A of ``mma``: registers of ``per_register`` elements go through the rows g and g + 8, then on along the depth."""
+    halves = rows // 8
+    registers = halves * depth // (4 * per_register)
+    row, column = [], []
+    for register in range(registers):
+        for element in range(per_register):
+            row.append(_GROUP + 8 * (register % halves))
+            column.append(_WITHIN * per_register + element + 4 * per_register * (register // halves))
+    return Fragment(rows=rows, columns=depth, row=np.stack(row, 1), column=np.stack(column, 1))
+
+
+@cache
+def right_fragment(depth: int, columns: int, per_register: int) -> Fragment:
+    """B of ``mma``: columns by groups, registers along the depth."""
+    row = [
+        _WITHIN * per_register + element + 4 * per_register * register
+        for register in range(depth // (4 * per_register))
+        for element in range(per_register)
+    ]
+    stacked = np.stack(row, 1)
+    return Fragment(rows=depth, columns=columns, row=stacked, column=np.broadcast_to(_GROUP[:, None], stacked.shape))
+
+
+@cache
+def sum_fragment(rows: int, columns: int) -> Fragment:
+    """C and D of ``mma``: two neighbours of a row, and of the row eight below."""
+    row = [_GROUP + 8 * half for half in range(rows // 8) for _ in range(2)]
+    column = [_WITHIN * 2 + element for _ in range(rows // 8) for element in range(2)]
+    return Fragment(rows=rows, columns=columns, row=np.stack(row, 1), column=np.stack(column, 1))
+
+
+@cache
+def plain_fragment(rows: int, columns: int, elements: int) -> Fragment:
+    """Of ``wmma``: row-major, consecutive elements in one lane; a lane with more registers than its share holds the same again.
+
+    Args:
+        rows: of the matrix.
+        columns: of the matrix.
+        elements: per lane; a multiple of rows · columns / 32.
+    """
+    share = rows * columns // 32
+    index = _LANES[:, None] * share + np.arange(elements)[None, :] % share
+    return Fragment(rows=rows, columns=columns, row=index // columns, column=index % columns)

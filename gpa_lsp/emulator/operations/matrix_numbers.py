@@ -1,0 +1,74 @@
+"""Elements of matrices: from registers to numbers and back."""
+
+from typing import Any
+
+import numpy as np
+
+from gpa_lsp.emulator.operations.half_formats import decode_table, widen, widen_bfloat
+from gpa_lsp.emulator.operations.halves import narrow_double
+from gpa_lsp.emulator.operations.single import canonicalise
+from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+
+S = ScalarType
+
+BITS = {
+    S.F16: 16,
+    S.BF16: 16,
+    S.TF32: 32,
+    S.F32: 32,
+    S.F64: 64,
+    S.S32: 32,
+    S.U8: 8,
+    S.S8: 8,
+    S.U4: 4,
+    S.S4: 4,
+    S.B1: 1,
+    S.E4M3: 8,
+    S.E5M2: 8,
+}
+"""Width of an element."""
+
+_TF32 = np.uint32(0xFFFF_E000)
+
+
+def register_type(kind: ScalarType) -> ScalarType:
+    """Type of the registers that elements of a type arrive in."""
+    return kind if kind in (S.F32, S.F64) else S.U32
+
+
+def unpack(registers: Any, kind: ScalarType) -> Any:
+    """Registers [w, 32, r] → elements [w, 32, e]: float64 for floating point, int64 for integers, uint8 bits for B1."""
+    if kind is S.F64:
+        return registers
+    if kind is S.F32:
+        return registers.astype(np.float64)
+    if kind is S.S32:
+        return registers.view(np.int32).astype(np.int64)
+    if kind is S.TF32:
+        return np.bitwise_and(registers, _TF32).view(np.float32).astype(np.float64)
+    words = np.ascontiguousarray(registers)
+    if kind is S.F16:
+        return widen(kind)(words.view(np.uint16)).astype(np.float64)
+    if kind is S.BF16:
+        return widen_bfloat(words.view(np.uint16)).astype(np.float64)
+    if kind in (S.E4M3, S.E5M2):
+        return decode_table(kind.value)[words.view(np.uint8)]
+    if kind in (S.U8, S.S8):
+        return words.view(np.int8 if kind is S.S8 else np.uint8).astype(np.int64)
+    if kind is S.B1:
+        return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
+    octets = words.view(np.uint8)
+    nibbles = np.stack([octets & 0xF, octets >> 4], axis=-1).reshape(*octets.shape[:2], -1).astype(np.int64)
+    return np.where(nibbles > 7, nibbles - 16, nibbles) if kind is S.S4 else nibbles
+
+
+def pack(elements: Any, kind: ScalarType) -> Any:
+    """Elements [w, 32, e] of a result → registers [w, 32, r]: uint32, float32 or float64."""
+    if kind is S.F64:
+        return elements
+    if kind is S.F32:
+        return canonicalise(elements.astype(np.float32))
+    if kind is S.S32:
+        return elements.astype(np.int32).view(np.uint32)
+    bits = narrow_double(kind)(np.ascontiguousarray(elements))
+    return np.ascontiguousarray(bits).view(np.uint32)
