@@ -14,6 +14,7 @@ from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
 from gpa_lsp.compiler.nvcc import compile_with_nvcc
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL, find_nvcc
 from gpa_lsp.compiler.nvrtc_processes import has_nvrtc
+from gpa_lsp.compiler.project import search_flags
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompilerChoice, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
 from gpa_lsp.errors import MissingToolError, ProblemSeverity
@@ -48,8 +49,10 @@ def compile_source(
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay: line tables name the file as the editor does
     content = read_source(path, text)
+    notes: tuple[str, ...] = ()
     if flags is None:
-        flags = CompilerFlags(directory=path.parent)
+        search = search_flags(path)
+        flags, notes = search.flags or CompilerFlags(directory=path.parent), search.notes
     if compute_capability is None:
         compute_capability = (
             flags.compute_capabilities[-1] if flags.compute_capabilities else DEFAULT_COMPUTE_CAPABILITY
@@ -62,7 +65,8 @@ def compile_source(
         settings=settings,
         is_cancelled=is_cancelled,
     )
-    return explain_missing_headers(_compile(job), flags)
+    unit = explain_missing_headers(_compile(job), flags)
+    return replace(unit, notes=(*unit.notes, *notes))
 
 
 def _compile(job: CompileJob) -> CompiledUnit:

@@ -33,8 +33,8 @@ def describe_search(flags: CompilerFlags) -> str:
     """Where headers were looked for, and what to do to have them found elsewhere.
 
     >>> from pathlib import Path
-    >>> describe_search(CompilerFlags(directory=Path("/p")))
-    "only the source's own folder was searched, because no compile command of this file was found; add compile_commands.json (for CMake, -DCMAKE_EXPORT_COMPILE_COMMANDS=ON) or the output of make -n -B in compile.log"
+    >>> describe_search(CompilerFlags(directory=Path("/p"), includes=(Path("/p/inc"),), origin="build/compile_commands.json"))[:105]
+    "besides the source's own folder, /p/inc were searched, the include folders of build/compile_commands.json"
     """
     folders = (*flags.includes, *flags.system_includes)
     if not flags.origin and not folders:

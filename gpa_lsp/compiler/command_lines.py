@@ -1,0 +1,87 @@
+"""A line that a shell would run → the compile commands in it."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_OPERATORS = frozenset({"&&", "||", ";", "|", "&", "(", ")", "{", "}"})
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_LAUNCHERS = frozenset(
+    {"ccache", "sccache", "distcc", "icecc", "env", "time", "nice", "exec", "command", "libtool", "buildcache"}
+)
+_CUDA_COMPILER = re.compile(r"nvcc|nvcc_wrapper|.*-nvcc|cuda-?clang.*")
+_COMPILER = re.compile(
+    r"(?:.*-)?(?:g\+\+|gcc|c\+\+|cc|clang|clang\+\+|clang-cl|cl|icpx|icx|nvc\+\+|hipcc|mpicxx|mpic\+\+)(?:-?[\d.]+)?"
+)
+_CUDA_SOURCE = (".cu", ".cuh")
+_MOST_SEGMENTS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCommand:
+    """A compiler with its words.
+
+    Attributes:
+        directory: it runs in.
+        words: without the compiler and what stands in front of it.
+        is_cuda: it compiles CUDA C++.
+    """
+
+    directory: Path
+    words: tuple[str, ...]
+    is_cuda: bool
+
+
+def find_compile_commands(words: Sequence[str], directory: Path, *, takes_any: bool = False) -> Iterator[FoundCommand]:
+    """The compile commands in a line.
+
+    Args:
+        words: of the line, with operators such as ``&&`` as words of their own.
+        directory: it runs in; ``cd`` changes it for what follows.
+        takes_any: a command of one part counts whatever its program is called; for records that hold nothing but compile commands.
+
+    >>> line = "cd sub && CUDA=1 ccache /usr/local/cuda/bin/nvcc -c k.cu ; echo done"
+    >>> [(str(one.directory), one.words, one.is_cuda) for one in find_compile_commands(line.split(), Path("/b"))]
+    [('/b/sub', ('-c', 'k.cu'), True)]
+    """
+    segments = _split(words)
+    for segment in segments:
+        program = next(
+            (
+                index
+                for index, word in enumerate(segment)
+                if not _ASSIGNMENT.fullmatch(word) and _name(word) not in _LAUNCHERS
+            ),
+            None,
+        )
+        if program is None:
+            continue
+        name = _name(segment[program])
+        if name == "cd" and program + 1 < len(segment):
+            directory = directory / segment[program + 1]
+            continue
+        rest = tuple(segment[program + 1 :])
+        is_cuda = _CUDA_COMPILER.fullmatch(name) is not None or any(word.endswith(_CUDA_SOURCE) for word in rest)
+        if is_cuda or _COMPILER.fullmatch(name) or (takes_any and len(segments) == 1):
+            yield FoundCommand(directory=directory, words=rest, is_cuda=is_cuda)
+
+
+def _split(words: Sequence[str]) -> list[list[str]]:
+    segments: list[list[str]] = [[]]
+    for word in words:
+        if word in _OPERATORS:
+            segments.append([])
+        elif word.endswith(";"):
+            segments[-1].append(word[:-1])
+            segments.append([])
+        else:
+            segments[-1].append(word)
+        if len(segments) > _MOST_SEGMENTS:
+            break
+    return [segment for segment in segments if segment]
+
+
+def _name(word: str) -> str:
+    """A program's name without folders and suffix."""
+    return word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")

@@ -1,0 +1,69 @@
+"""Where compile commands are found: a catalogue, one file per kind of record a build leaves behind.
+
+Each member defines ``COMMAND_SOURCE``. Records are only read: no build tool, and no program that a record names, is ever run.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpa_lsp.errors import InputError
+
+LARGEST_RECORD_BYTES = 64 << 20
+MOST_COMMANDS = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileCommand:
+    """One command of a build.
+
+    Attributes:
+        directory: it runs in, absolute.
+        words: of the command, without the compiler; empty while ``line`` is not split.
+        file: the source it compiles, absolute; None for flags that hold for every source below ``directory``.
+        is_cuda: the compiler is one of CUDA C++.
+        line: as a shell would get it; None when ``words`` has it all. Split only when it is needed, because a database may have 100,000.
+    """
+
+    directory: Path
+    words: tuple[str, ...]
+    file: Path | None
+    is_cuda: bool = True
+    line: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandSource:
+    """One kind of record.
+
+    Attributes:
+        names: of the files, patterns as in :func:`fnmatch.fnmatchcase`; the first that is there is taken.
+        read: gives the commands in such a file. Raises InputError for one that cannot be used.
+        rank: where one folder has several records, the lowest is asked first.
+    """
+
+    names: tuple[str, ...]
+    read: Callable[[Path], Iterator[CompileCommand]]
+    rank: int
+
+
+def read_record(path: Path) -> str:
+    """The text of a record.
+
+    Raises:
+        InputError: it cannot be read, or is too large.
+    """
+    try:
+        if not path.is_file():
+            raise InputError("this is not a regular file", path=path)
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST_RECORD_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise InputError(f"it cannot be read ({error})", path=path, remedy="check the permissions") from error
+    if len(content) > LARGEST_RECORD_BYTES:
+        raise InputError(
+            f"it is larger than {LARGEST_RECORD_BYTES >> 20} MiB",
+            path=path,
+            remedy="remove what is not of this project",
+        )
+    return content.decode("utf-8", "surrogateescape")

@@ -1,0 +1,227 @@
+"""The flags a source is built with, out of what builds leave behind: :func:`find_flags`."""
+
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+import gpa_lsp.compiler.commands as catalogue
+from gpa_lsp.compiler.command_lines import find_compile_commands
+from gpa_lsp.compiler.commands import CommandSource, CompileCommand
+from gpa_lsp.compiler.flags import build_flags
+from gpa_lsp.compiler.model import CompilerFlags
+from gpa_lsp.compiler.project_folder import list_folders_around
+from gpa_lsp.compiler.related_sources import choose_related
+from gpa_lsp.compiler.words import split_words
+from gpa_lsp.errors import InputError
+from gpa_lsp.registry import load_catalogue
+
+logger = logging.getLogger(__name__)
+
+_BUILD_FOLDERS = ("build*", "Build*", "out", "cmake-build-*", "_build", "bin", ".build", "Debug", "Release")
+_MOST_NAMES = 5000
+_MOST_RECORDS = 40
+_KEPT_RECORDS = 16
+_MOST_ALIKE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagsSearch:
+    """What looking for a source's flags gave.
+
+    Attributes:
+        flags: None when no record says anything of the source or one like it.
+        notes: doubts, one sentence each: records that could not be read, flags that are another source's.
+    """
+
+    flags: CompilerFlags | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """What a record holds, by the files that it names.
+
+    Attributes:
+        commands: all of them.
+        by_path: normalised path → commands for it.
+        by_name: file name → commands for files of that name.
+        general: commands that hold for every source below their folder.
+        doubt: why it could not be read; None when it could.
+    """
+
+    commands: tuple[CompileCommand, ...]
+    by_path: Mapping[str, Sequence[CompileCommand]]
+    by_name: Mapping[str, Sequence[CompileCommand]]
+    general: tuple[CompileCommand, ...]
+    doubt: str | None
+
+
+def find_flags(path: Path) -> CompilerFlags | None:
+    """The flags a source is compiled with; None when no record of a build says anything of it.
+
+    Records (``compile_commands.json``, ``build.ninja``, recorded lines, ``compile_flags.txt``) are looked for in the folders around the source
+    and in their build folders, the nearest first. A header, and a source that no command names, get the flags of a source that
+    includes it, else of the nearest one.
+
+    Args:
+        path: the source or header.
+    """
+    return search_flags(path).flags
+
+
+def search_flags(path: Path) -> FlagsSearch:
+    """As :func:`find_flags`, with what a reader should know of the answer."""
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay, as builds name them
+    notes: list[str] = []
+    records: list[tuple[Path, _Record]] = []
+    for record, source in _find_records(path):
+        content = _read_kept(record, source)
+        if content.doubt is not None:
+            notes.append(content.doubt)
+        found = _choose(content, path)
+        if found is not None:
+            flags = _build(found, record, path, None, notes)
+            if flags is not None:
+                return FlagsSearch(flags=flags, notes=tuple(notes))
+        records.append((record, content))
+    for record, content in records:
+        related = choose_related(path, [one for one in content.commands if one.file is not None])
+        if related is not None:
+            flags = _build(related, record, path, related.file, notes)
+            if flags is not None:
+                return FlagsSearch(flags=flags, notes=tuple(notes))
+    return FlagsSearch(flags=None, notes=tuple(notes))
+
+
+def _build(
+    command: CompileCommand, record: Path, path: Path, related: Path | None, notes: list[str]
+) -> CompilerFlags | None:
+    origin = _name_record(record, path)
+    sources = [one for one in (command.file, path) if one is not None]
+    words, directory = command.words, command.directory
+    if command.line is not None:
+        found = next(find_compile_commands(split_words(command.line), directory, takes_any=True), None)
+        words, directory = (found.words, found.directory) if found is not None else ((), directory)
+    try:
+        flags = build_flags(words, directory, sources=sources)
+    except InputError as error:
+        notes.append(f"the compile command in {origin} cannot be used: {error}")
+        return None
+    if related is None:
+        return replace(flags, origin=origin)
+    notes.append(f"no compile command names this file; the flags are those of {related.name} in {origin}")
+    return replace(flags, origin=f"{origin} ({related.name})")
+
+
+def _choose(record: _Record, path: Path) -> CompileCommand | None:
+    """The command for a file; of several, one by a compiler of CUDA."""
+    named = record.by_path.get(_normalise(path), ())
+    if not named:
+        real = os.path.realpath(path)
+        alike = record.by_name.get(path.name, ())[:_MOST_ALIKE]
+        named = [one for one in alike if one.file is not None and os.path.realpath(one.file) == real]
+    named = named or [one for one in record.general if path.is_relative_to(one.directory)]
+    return min(named, key=lambda one: not one.is_cuda, default=None)
+
+
+def _normalise(path: Path) -> str:
+    return os.path.normcase(os.path.normpath(path))
+
+
+def _name_record(record: Path, path: Path) -> str:
+    """The name of a record as a person near the source would say it."""
+    for folder in list_folders_around(path):
+        if record.is_relative_to(folder):
+            return record.relative_to(folder).as_posix()
+    return str(record)
+
+
+def _find_records(path: Path) -> Iterator[tuple[Path, CommandSource]]:
+    count = 0
+    for folder in list_folders_around(path):
+        for place in _list_places(folder):
+            for source in _load_sources():
+                found = _find_in(place, source)
+                if found is not None:
+                    yield found, source
+                    count += 1
+                if count >= _MOST_RECORDS:
+                    return
+
+
+def _find_in(place: Path, source: CommandSource) -> Path | None:
+    for name in source.names:
+        try:
+            if (place / name).is_file():
+                return place / name
+        except OSError:
+            return None
+    return None
+
+
+def _list_places(folder: Path) -> Iterator[Path]:
+    """A folder and the build folders in it."""
+    yield folder
+    found: list[str] = []
+    try:
+        with os.scandir(folder) as listing:
+            for count, item in enumerate(listing):
+                if count > _MOST_NAMES:
+                    break
+                if any(fnmatchcase(item.name, pattern) for pattern in _BUILD_FOLDERS) and item.is_dir():
+                    found.append(item.name)
+    except OSError as error:
+        logger.debug("%s is not searched for records of builds: %s", folder, error)
+    yield from (folder / name for name in sorted(found))
+
+
+@cache
+def _load_sources() -> tuple[CommandSource, ...]:
+    found = load_catalogue(catalogue, "COMMAND_SOURCE", CommandSource)
+    return tuple(sorted(found.values(), key=lambda one: one.rank))
+
+
+def _read_kept(path: Path, source: CommandSource) -> _Record:
+    """A record, kept while it does not change."""
+    try:
+        facts = path.stat()
+    except OSError as error:
+        return _index((), f"compile commands are not read: {path}: {error}")
+    key = (str(path), facts.st_size, facts.st_mtime_ns)
+    with _LOCK:
+        kept = _KEPT.get(key)
+        if kept is not None:
+            _KEPT.move_to_end(key)
+            return kept
+    try:
+        kept = _index(tuple(source.read(path)), None)
+    except InputError as error:
+        kept = _index((), f"compile commands are not read: {error}")
+    except (OSError, ValueError) as error:  # names that no system call takes
+        kept = _index((), f"compile commands are not read: {path}: {error}")
+    with _LOCK:
+        _KEPT[key] = kept
+        while len(_KEPT) > _KEPT_RECORDS:
+            _KEPT.popitem(last=False)
+    return kept
+
+
+def _index(commands: tuple[CompileCommand, ...], doubt: str | None) -> _Record:
+    by_path: dict[str, list[CompileCommand]] = {}
+    by_name: dict[str, list[CompileCommand]] = {}
+    for command in commands:
+        if command.file is not None:
+            by_path.setdefault(_normalise(command.file), []).append(command)
+            by_name.setdefault(command.file.name, []).append(command)
+    general = tuple(one for one in commands if one.file is None)
+    return _Record(commands=commands, by_path=by_path, by_name=by_name, general=general, doubt=doubt)
+
+
+_KEPT: OrderedDict[tuple[str, int, int], _Record] = OrderedDict()
+_LOCK = Lock()
