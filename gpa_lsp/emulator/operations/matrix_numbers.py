@@ -1,5 +1,6 @@
 """Elements of matrices: from registers to numbers and back."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,28 +39,34 @@ def register_type(kind: ScalarType) -> ScalarType:
 
 def unpack(registers: Any, kind: ScalarType) -> Any:
     """Registers [w, 32, r] → elements [w, 32, e]: float64 for floating point, int64 for integers, uint8 bits for B1."""
-    if kind is S.F64:
-        return registers
-    if kind is S.F32:
-        return registers.astype(np.float64)
-    if kind is S.S32:
-        return registers.view(np.int32).astype(np.int64)
-    if kind is S.TF32:
-        return np.bitwise_and(registers, _TF32).view(np.float32).astype(np.float64)
-    words = np.ascontiguousarray(registers)
-    if kind is S.F16:
-        return widen(kind)(words.view(np.uint16)).astype(np.float64)
-    if kind is S.BF16:
-        return widen_bfloat(words.view(np.uint16)).astype(np.float64)
-    if kind in (S.E4M3, S.E5M2):
-        return decode_table(kind.value)[words.view(np.uint8)]
-    if kind in (S.U8, S.S8):
-        return words.view(np.int8 if kind is S.S8 else np.uint8).astype(np.int64)
-    if kind is S.B1:
-        return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
+    return _UNPACKERS[kind](np.ascontiguousarray(registers))
+
+
+def _unpack_nibbles(words: Any) -> Any:
     octets = words.view(np.uint8)
-    nibbles = np.stack([octets & 0xF, octets >> 4], axis=-1).reshape(*octets.shape[:2], -1).astype(np.int64)
-    return np.where(nibbles > 7, nibbles - 16, nibbles) if kind is S.S4 else nibbles
+    return np.stack([octets & 0xF, octets >> 4], axis=-1).reshape(*octets.shape[:2], -1).astype(np.int64)
+
+
+def _unpack_signed_nibbles(words: Any) -> Any:
+    nibbles = _unpack_nibbles(words)
+    return np.where(nibbles > 7, nibbles - 16, nibbles)
+
+
+_UNPACKERS: dict[ScalarType, Callable[[Any], Any]] = {
+    S.F64: lambda registers: registers,
+    S.F32: lambda registers: registers.astype(np.float64),
+    S.TF32: lambda words: np.bitwise_and(words, _TF32).view(np.float32).astype(np.float64),
+    S.F16: lambda words: widen(S.F16)(words.view(np.uint16)).astype(np.float64),
+    S.BF16: lambda words: widen_bfloat(words.view(np.uint16)).astype(np.float64),
+    S.E4M3: lambda words: decode_table("e4m3")[words.view(np.uint8)],
+    S.E5M2: lambda words: decode_table("e5m2")[words.view(np.uint8)],
+    S.S32: lambda words: words.view(np.int32).astype(np.int64),
+    S.U8: lambda words: words.view(np.uint8).astype(np.int64),
+    S.S8: lambda words: words.view(np.int8).astype(np.int64),
+    S.U4: _unpack_nibbles,
+    S.S4: _unpack_signed_nibbles,
+    S.B1: lambda words: np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little"),
+}
 
 
 def pack(elements: Any, kind: ScalarType) -> Any:
