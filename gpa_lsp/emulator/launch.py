@@ -18,9 +18,11 @@ class Generator(StrEnum):
     UNIFORM = "uniform"
     """Between ``low`` (included) and ``high`` (excluded)."""
     NORMAL = "normal"
-    """Mean ``low``, standard deviation ``high``."""
+    """Mean ``low``, standard deviation ``high``; no value is further from the mean than six deviations."""
     PERMUTATION = "permutation"
     """The numbers 0 … count-1, shuffled."""
+    VALUES = "values"
+    """Those that are listed, over and over."""
     FILE = "file"
     """From ``file``: ``.npy``, or raw bytes of the type, little-endian."""
 
@@ -54,6 +56,7 @@ class ArrayArgument:
         high: see :class:`Generator`.
         step: see :class:`Generator`.
         seed: of the random generators.
+        values: for VALUES.
         file: for FILE; resolved against the description's folder and never outside it.
         offset_elements: the pointer points to this element.
         alias_of: name of an earlier array this is the same memory as (in-place updates); then only the offset counts. None otherwise.
@@ -68,6 +71,7 @@ class ArrayArgument:
     high: float = 1.0
     step: float = 1.0
     seed: int = 0
+    values: tuple[int | float, ...] = ()
     file: Path | None = None
     offset_elements: int = 0
     alias_of: str | None = None
