@@ -56,8 +56,14 @@ def _swap_equal(old: Any, compared: Any, new: Any) -> Any:
     return np.where(old == compared, new, old)[()]
 
 
-_BITWISE: dict[str, Function] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
-_NAMES = frozenset({"add", "min", "max", "inc", "dec", "cas", "exch", *_BITWISE})
+_ASSOCIATIVE: dict[str, Function] = {
+    "add": np.add,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+_IN_ORDER: dict[str, Function] = {"exch": lambda _old, new: new, "inc": _increase, "dec": _decrease}
+_NAMES = frozenset({"cas", "min", "max", *_ASSOCIATIVE, *_IN_ORDER})
 
 
 def atomic_function(instruction: PtxInstruction) -> AtomicFunction | None:
@@ -70,24 +76,17 @@ def atomic_function(instruction: PtxInstruction) -> AtomicFunction | None:
         The function; None for a form that is not supported (128 bits among them).
     """
     name = next((word for word in instruction.suffixes if word in _NAMES), None)
-    if name is None or len(instruction.types) != 1:
+    kind = instruction.types[0] if len(instruction.types) == 1 else S.B128
+    if name is None or kind is S.B128 or kind is S.PRED:
         return None
-    kind = instruction.types[0]
-    if kind is S.B128 or kind is S.PRED:
-        return None
-    if name in ("cas", "exch"):
-        bits = as_unsigned(kind)
-        if name == "cas":
-            return AtomicFunction(name=name, evaluate=_swap_equal, type=bits, operands=2)
-        return AtomicFunction(name=name, evaluate=lambda _old, new: new, type=bits)
-    if name in _BITWISE:
-        return AtomicFunction(name=name, evaluate=_BITWISE[name], type=as_unsigned(kind), is_associative=True)
+    if name == "cas":
+        return AtomicFunction(name=name, evaluate=_swap_equal, type=as_unsigned(kind), operands=2)
+    if name in _IN_ORDER and (name == "exch" or not kind.is_float):
+        return AtomicFunction(name=name, evaluate=_IN_ORDER[name], type=as_unsigned(kind))
     if kind.is_float:
         return _find_float(name, kind, instruction.suffixes)
-    if name in ("inc", "dec"):
-        return AtomicFunction(name=name, evaluate=_increase if name == "inc" else _decrease, type=as_unsigned(kind))
-    if name == "add":
-        return AtomicFunction(name=name, evaluate=np.add, type=as_unsigned(kind), is_associative=True)
+    if name in _ASSOCIATIVE:
+        return AtomicFunction(name=name, evaluate=_ASSOCIATIVE[name], type=as_unsigned(kind), is_associative=True)
     ordered = kind if kind.is_signed else as_unsigned(kind)
     return AtomicFunction(
         name=name, evaluate=np.minimum if name == "min" else np.maximum, type=ordered, is_associative=True

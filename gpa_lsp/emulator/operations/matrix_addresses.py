@@ -18,6 +18,7 @@ from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 S = ScalarType
 Indexes = npt.NDArray[np.int64]
 _LANES = np.arange(32, dtype=np.int64)
+_NONE = np.zeros(32, np.int64)
 _SHAPE = re.compile(r"m(\d{1,3})n(\d{1,3})k(\d{1,3})", re.ASCII)
 
 
@@ -80,32 +81,33 @@ def _find_rows(instruction: PtxInstruction) -> MatrixAccess | None:
     if count is None or "m8n8" not in words or instruction.types != (S.B16,):
         return None
     pieces: list[MatrixPiece] = []
-    none = np.zeros(32, np.int64)
     for matrix in range(count):
-        if "trans" not in words:
-            pieces.append(
-                MatrixPiece(
-                    register=matrix,
-                    shift_bits=0,
-                    size_bytes=4,
-                    address_lane=8 * matrix + _LANES // 4,
-                    offset_bytes=4 * (_LANES % 4),
-                    stride_bits=none,
-                )
-            )
+        if "trans" in words:
+            pieces += [_build_turned_piece(matrix, element) for element in range(2)]
             continue
-        for element in range(2):
-            pieces.append(
-                MatrixPiece(
-                    register=matrix,
-                    shift_bits=16 * element,
-                    size_bytes=2,
-                    address_lane=8 * matrix + 2 * (_LANES % 4) + element,
-                    offset_bytes=2 * (_LANES // 4),
-                    stride_bits=none,
-                )
+        pieces.append(
+            MatrixPiece(
+                register=matrix,
+                shift_bits=0,
+                size_bytes=4,
+                address_lane=8 * matrix + _LANES // 4,
+                offset_bytes=4 * (_LANES % 4),
+                stride_bits=_NONE,
             )
+        )
     return MatrixAccess(pieces=tuple(pieces), register_types=(S.U32,) * count, address_lanes=8 * count, row_bytes=16)
+
+
+def _build_turned_piece(matrix: int, element: int) -> MatrixPiece:
+    """``.trans``: a lane's two elements stand in neighbouring rows."""
+    return MatrixPiece(
+        register=matrix,
+        shift_bits=16 * element,
+        size_bytes=2,
+        address_lane=8 * matrix + 2 * (_LANES % 4) + element,
+        offset_bytes=2 * (_LANES // 4),
+        stride_bits=_NONE,
+    )
 
 
 def _find_wmma(instruction: PtxInstruction) -> MatrixAccess | None:
