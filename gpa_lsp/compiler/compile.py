@@ -49,10 +49,9 @@ def compile_source(
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay: line tables name the file as the editor does
     content = read_source(path, text)
-    notes: tuple[str, ...] = ()
     if flags is None:
-        search = search_flags(path)
-        flags, notes = search.flags or CompilerFlags(directory=path.parent), search.notes
+        found, doubts = search_flags(path)
+        flags = found or CompilerFlags(directory=path.parent, doubts=doubts)
     if compute_capability is None:
         compute_capability = (
             flags.compute_capabilities[-1] if flags.compute_capabilities else DEFAULT_COMPUTE_CAPABILITY
@@ -66,7 +65,7 @@ def compile_source(
         is_cancelled=is_cancelled,
     )
     unit = explain_missing_headers(_compile(job), flags)
-    return replace(unit, notes=(*unit.notes, *notes))
+    return replace(unit, notes=(*unit.notes, *flags.doubts))
 
 
 def _compile(job: CompileJob) -> CompiledUnit:

@@ -54,6 +54,7 @@ class CompilerFlags:
         architectures: names among them that say more than a number, e.g. ``sm_90a``.
         dropped: words of the command that were left out because they decide nothing here or are not allowed, for the log.
         origin: where the flags come from, for people, e.g. ``build/compile_commands.json``; empty when somebody gave them.
+        doubts: of these flags, one sentence each ("no compile command names this file; the flags are those of …").
     """
 
     directory: Path
@@ -68,6 +69,7 @@ class CompilerFlags:
     architectures: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     origin: str = ""
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,19 +31,6 @@ _MOST_ALIKE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlagsSearch:
-    """What looking for a source's flags gave.
-
-    Attributes:
-        flags: None when no record says anything of the source or one like it.
-        notes: doubts, one sentence each: records that could not be read, flags that are another source's.
-    """
-
-    flags: CompilerFlags | None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
     """What a record holds, by the files that it names.
 
@@ -72,36 +59,33 @@ def find_flags(path: Path) -> CompilerFlags | None:
     Args:
         path: the source or header.
     """
-    return search_flags(path).flags
+    return search_flags(path)[0]
 
 
-def search_flags(path: Path) -> FlagsSearch:
-    """As :func:`find_flags`, with what a reader should know of the answer."""
+def search_flags(path: Path) -> tuple[CompilerFlags | None, tuple[str, ...]]:
+    """As :func:`find_flags`, and the doubts on the way also where there are no flags to carry them."""
     path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay, as builds name them
-    notes: list[str] = []
+    doubts: list[str] = []
     records: list[tuple[Path, _Record]] = []
     for record, source in _find_records(path):
         content = _read_kept(record, source)
         if content.doubt is not None:
-            notes.append(content.doubt)
+            doubts.append(content.doubt)
         found = _choose(content, path)
-        if found is not None:
-            flags = _build(found, record, path, None, notes)
-            if flags is not None:
-                return FlagsSearch(flags=flags, notes=tuple(notes))
+        flags = _build(found, record, path, doubts) if found is not None else None
+        if flags is not None:
+            return flags, flags.doubts
         records.append((record, content))
     for record, content in records:
         related = choose_related(path, [one for one in content.commands if one.file is not None])
-        if related is not None:
-            flags = _build(related, record, path, related.file, notes)
-            if flags is not None:
-                return FlagsSearch(flags=flags, notes=tuple(notes))
-    return FlagsSearch(flags=None, notes=tuple(notes))
+        flags = _build(related, record, path, doubts) if related is not None else None
+        if flags is not None:
+            return flags, flags.doubts
+    return None, tuple(doubts)
 
 
-def _build(
-    command: CompileCommand, record: Path, path: Path, related: Path | None, notes: list[str]
-) -> CompilerFlags | None:
+def _build(command: CompileCommand, record: Path, path: Path, doubts: list[str]) -> CompilerFlags | None:
+    """The flags of a command; None, and a doubt more, where it cannot be used."""
     origin = _name_record(record, path)
     sources = [one for one in (command.file, path) if one is not None]
     words, directory = command.words, command.directory
@@ -111,12 +95,16 @@ def _build(
     try:
         flags = build_flags(words, directory, sources=sources)
     except InputError as error:
-        notes.append(f"the compile command in {origin} cannot be used: {error}")
+        doubts.append(f"the compile command in {origin} cannot be used: {error}")
         return None
-    if related is None:
-        return replace(flags, origin=origin)
-    notes.append(f"no compile command names this file; the flags are those of {related.name} in {origin}")
-    return replace(flags, origin=f"{origin} ({related.name})")
+    if command.file is None or _is_same(command.file, path):
+        return replace(flags, origin=origin, doubts=tuple(doubts))
+    doubts.append(f"no compile command names this file; the flags are those of {command.file.name} in {origin}")
+    return replace(flags, origin=f"{origin} ({command.file.name})", doubts=tuple(doubts))
+
+
+def _is_same(file: Path, path: Path) -> bool:
+    return _normalise(file) == _normalise(path) or os.path.realpath(file) == os.path.realpath(path)
 
 
 def _choose(record: _Record, path: Path) -> CompileCommand | None:
@@ -183,7 +171,7 @@ def _list_places(folder: Path) -> Iterator[Path]:
 
 @cache
 def _load_sources() -> tuple[CommandSource, ...]:
-    found = load_catalogue(catalogue, "COMMAND_SOURCE", CommandSource)
+    found: dict[str, CommandSource] = load_catalogue(catalogue, "COMMAND_SOURCE", CommandSource)
     return tuple(sorted(found.values(), key=lambda one: one.rank))
 
 
