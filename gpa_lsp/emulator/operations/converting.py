@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.emulator.operations.directed import add_double, round_to_single
-from gpa_lsp.emulator.operations.modifiers import over_lanes
+from gpa_lsp.emulator.operations.modifiers import find_limits, over_lanes
 from gpa_lsp.emulator.operations.single import canonicalise, flush, saturate
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 
@@ -38,13 +38,13 @@ def float_to_integer(rounder: Function, source: ScalarType, result: ScalarType) 
     Source: PTX ISA 9.0, section 9.7.9.22 (cvt), notes on float-to-integer conversion.
     """
     dtype = result.natural_dtype
-    limits = np.iinfo(dtype)
+    least_integer, greatest_integer = find_limits(result)
     high_bit = source is S.F64 or result.bytes == 8
     special = (
         np.array(1 << (8 * dtype.itemsize - 1), f"u{dtype.itemsize}").view(dtype)[()] if high_bit else dtype.type(0)
     )
     # Bounds that the source format holds exactly: the lowest integer, and the power of two above the highest.
-    lowest, above = float(limits.min), float(limits.max + 1)
+    lowest, above = float(least_integer), float(greatest_integer + 1)
     via = np.dtype(np.int64) if dtype.itemsize < 8 else dtype
     truncates = rounder is np.trunc
     direct = dtype == np.int32
@@ -60,8 +60,8 @@ def float_to_integer(rounder: Function, source: ScalarType, result: ScalarType) 
     def clamp(rounded: Any) -> Any:
         inside = np.logical_and(rounded >= lowest, rounded < above)
         converted = np.where(inside, rounded, 0.0).astype(via).astype(dtype)
-        converted = np.where(rounded < lowest, dtype.type(limits.min), converted)
-        converted = np.where(rounded >= above, dtype.type(limits.max), converted)
+        converted = np.where(rounded < lowest, dtype.type(least_integer), converted)
+        converted = np.where(rounded >= above, dtype.type(greatest_integer), converted)
         converted = np.where(np.isnan(rounded), special, converted)
         return converted if converted.ndim else converted[()]
 
@@ -73,9 +73,9 @@ def integer_to_integer(source: ScalarType, result: ScalarType, *, saturates: boo
     dtype = result.natural_dtype
     if not saturates:
         return lambda values: values.astype(dtype)
-    ours, theirs = np.iinfo(source.natural_dtype), np.iinfo(dtype)
-    lowest = source.natural_dtype.type(max(ours.min, theirs.min))
-    highest = source.natural_dtype.type(min(ours.max, theirs.max))
+    ours, theirs = find_limits(source), find_limits(result)
+    lowest = source.natural_dtype.type(max(ours[0], theirs[0]))
+    highest = source.natural_dtype.type(min(ours[1], theirs[1]))
     return lambda values: np.minimum(np.maximum(values, lowest), highest).astype(dtype)
 
 

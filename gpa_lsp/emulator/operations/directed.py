@@ -106,7 +106,7 @@ def step(result: Doubles, rest: Doubles, mode: str) -> Doubles:
 
 def _is_extreme(values: Any, lowest: float = 0.0) -> npt.NDArray[np.bool_]:
     """Finite lanes too large, or too small without being zero, for the transformations."""
-    magnitude = np.abs(values)
+    magnitude: Doubles = np.abs(values)
     return (magnitude > HUGE) | ((magnitude < lowest) & (magnitude != 0))
 
 

@@ -15,7 +15,8 @@ from gpa_lsp.registry import load_catalogue
 def _find_families() -> dict[str, tuple[Family, ...]]:
     """Families by opcode, in alphabetical order of their modules."""
     found: dict[str, tuple[Family, ...]] = {}
-    for family in load_catalogue(catalogue, "FAMILY", Family).values():
+    members: dict[str, Family] = load_catalogue(catalogue, "FAMILY", Family)
+    for family in members.values():
         for opcode in family.opcodes:
             found[opcode] = (*found.get(opcode, ()), family)
     return found

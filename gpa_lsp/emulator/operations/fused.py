@@ -60,7 +60,8 @@ def fuse_double(a: Any, b: Any, c: Any) -> Any:
     if _multiplies_fused():
         result = _fuse_complex(a, b, c, lanes)
     else:
-        result = fuse_exactly(*(np.broadcast_to(np.asarray(part, np.float64), lanes) for part in (a, b, c)))
+        left, right, addend = (np.broadcast_to(np.asarray(part, np.float64), lanes) for part in (a, b, c))
+        result = fuse_exactly(left, right, addend)
     return result[0] if is_scalar else result
 
 

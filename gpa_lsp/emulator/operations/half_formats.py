@@ -29,7 +29,7 @@ def _find_halves(*, flushes: bool) -> npt.NDArray[np.float32]:
     """float32[65536]: the value of every f16; NaNs canonical, subnormal numbers zero when asked for."""
     bits = np.arange(65536, dtype=np.uint16)
     with np.errstate(all="ignore"):
-        values = canonicalise(bits.view(np.float16).astype(np.float32))
+        values: npt.NDArray[np.float32] = canonicalise(bits.view(np.float16).astype(np.float32))
     if flushes:
         subnormal = ((bits & 0x7C00) == 0) & ((bits & 0x03FF) != 0)
         values[subnormal] = np.copysign(np.float32(0), values[subnormal])

@@ -34,7 +34,7 @@ class Fragment:
     @property
     def elements(self) -> int:
         """Per lane."""
-        return self.row.shape[1]
+        return int(self.row.shape[1])
 
     @property
     def turned(self) -> "Fragment":

@@ -34,6 +34,12 @@ def as_wide(kind: ScalarType) -> ScalarType:
     return (_SIGNED if kind in SIGNED else _UNSIGNED)[kind.bytes * 2]
 
 
+def find_limits(kind: ScalarType) -> tuple[int, int]:
+    """The lowest and the highest number of an integer type."""
+    bits = kind.bytes * 8
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if kind.is_signed else (0, (1 << bits) - 1)
+
+
 def find_type(instruction: PtxInstruction) -> ScalarType | None:
     """The one type of an instruction; None when it names none or several."""
     return instruction.types[0] if len(instruction.types) == 1 else None

@@ -79,7 +79,8 @@ def _bind_dot(instruction: PtxInstruction) -> LaneOperation | None:
     if len(instruction.types) != 2 or not set(instruction.types) <= {S.U32, S.S32}:
         return None
     a_signed, b_signed = (kind is S.S32 for kind in instruction.types)
-    bytes_of_b = np.dtype(np.int8 if b_signed else np.uint8)
+    bytes_of_b: np.dtype[Any] = np.dtype(np.int8 if b_signed else np.uint8)
+    parts_of_a: np.dtype[Any]
     if instruction.opcode == "dp4a":
         parts_of_a, first, count = np.dtype(np.int8 if a_signed else np.uint8), 0, 4
     else:

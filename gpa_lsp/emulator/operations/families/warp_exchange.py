@@ -45,8 +45,8 @@ def _bind_shuffle(instruction: PtxInstruction) -> WarpOperation | None:
 
     def evaluate(active: Any, a: Any, b: Any, c: Any, *_members: Any) -> Any:
         a = np.broadcast_to(a, active.shape)
-        if np.ndim(b) == 0 and np.ndim(c) == 0:
-            lanes, inside = find_source_lanes(mode, int(b) & 31, int(c) & 0x1F1F)
+        if _is_uniform(b) and _is_uniform(c):
+            lanes, inside = find_source_lanes(mode, b.item(0) & 31, c.item(0) & 0x1F1F)
             values = a.take(lanes, axis=1)
         else:
             lanes, inside = _find_lanes(mode, np.asarray(b), np.asarray(c))
@@ -59,6 +59,11 @@ def _bind_shuffle(instruction: PtxInstruction) -> WarpOperation | None:
         result_types=(S.U32, S.PRED) if pair else (S.U32,),
         member_mask_source=3 if synchronises else None,
     )
+
+
+def _is_uniform(values: Any) -> bool:
+    """A scalar, or one spread without being copied."""
+    return not np.ndim(values) or (not any(values.strides) and values.size > 0)
 
 
 @cache
