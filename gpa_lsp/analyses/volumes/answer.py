@@ -107,7 +107,6 @@ def _build_volume_table(prediction: VolumePrediction) -> Table:
         ("DRAM → L2", "loads: a wave's footprint", volumes.dram_load_footprint),
         ("DRAM → L2", "of it still in L2 from earlier blocks", -volumes.dram_load_reused),
         ("DRAM → L2", "loads: to complete sectors", volumes.dram_load_partial),
-        ("DRAM → L2", "loads: capacity", volumes.dram_load_capacity),
         ("L2 → DRAM", "stores: compulsory", volumes.dram_store_compulsory),
         ("L2 → DRAM", "stores: sectors written in part", volumes.dram_store_partial),
     )

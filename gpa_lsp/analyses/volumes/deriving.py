@@ -22,12 +22,14 @@ class Derived:
         reuse: of rows and of layers.
         l1_oversubscription: see :class:`~gpa_lsp.analyses.volumes.model.VolumePrediction`.
         l2_oversubscription: see there.
+        l2_capacity_estimate: see there.
     """
 
     volumes: Volumes
     reuse: tuple[LayerReuse, LayerReuse]
     l1_oversubscription: float
     l2_oversubscription: float
+    l2_capacity_estimate: float
 
 
 def derive_volumes(
@@ -58,11 +60,17 @@ def derive_volumes(
         dram_load_footprint=counts.wave_load_bytes / per_wave,
         dram_load_reused=rows.hit + layers.hit,
         dram_load_partial=evicted,
-        dram_load_capacity=0.0,
         dram_store_compulsory=stored,
         dram_store_partial=evicted,
     )
-    return Derived(volumes=volumes, reuse=(rows, layers), l1_oversubscription=l1_over, l2_oversubscription=l2_over)
+    warm = volumes.dram_load_footprint - volumes.dram_load_reused
+    return Derived(
+        volumes=volumes,
+        reuse=(rows, layers),
+        l1_oversubscription=l1_over,
+        l2_oversubscription=l2_over,
+        l2_capacity_estimate=(volumes.l2_load - warm) * fits.l2_miss.at(l2_over),
+    )
 
 
 def _derive_reuse(axis: str, counts: Counts, launch: LaunchShape, device: VolumeDevice, fits: Fits) -> LayerReuse:

@@ -96,11 +96,7 @@ def _refine(strides: list[int], constants: Integers) -> tuple[int, ...]:
         best = stride
         for fold in _FOLDS:
             row = stride // fold
-            if (
-                stride % fold == 0
-                and row > SECTOR_BYTES
-                and _measure_offsets(rest, row, refined, strides) <= _NEAR_RATIO
-            ):
+            if stride % fold == 0 and row > SECTOR_BYTES and _measure_offsets(rest, row) <= _NEAR_RATIO:
                 best = row
                 break
         refined.append(best)
@@ -108,12 +104,9 @@ def _refine(strides: list[int], constants: Integers) -> tuple[int, ...]:
     return tuple(sorted(set(refined)))
 
 
-def _measure_offsets(constants: Integers, row: int, refined: list[int], strides: list[int]) -> float:
-    """Longest offset within a row, as a part of it; what smaller strides explain is left out."""
-    left = _split(constants, row)[1]
-    for smaller in sorted((stride for stride in strides if stride < row), reverse=True):
-        left = _split(left, smaller)[1]
-    return float(np.abs(left).max()) / row
+def _measure_offsets(constants: Integers, row: int) -> float:
+    """Longest offset within a row, as a part of it."""
+    return float(np.abs(_split(constants, row)[1]).max()) / row
 
 
 def _split(values: Integers, stride: int) -> tuple[Integers, Integers]:

@@ -210,13 +210,15 @@ def _find_reach(variables: Sequence[Variable], gap: int) -> _Reach | None:
         size = abs(variable.step_bytes)
         if length == 1:
             step, length = size, variable.count
-        elif (size % step == 0 or gap > 1) and size <= max(gap, step * length):
+        elif size % step == 0 and size <= max(gap, step * (length - 1) + max(step, gap)):
             length = (step * (length - 1) + size * (variable.count - 1)) // step + 1
         elif len(shifts) * variable.count <= _MOST_COPIES:
             added = size * np.arange(variable.count, dtype=np.int64)
             shifts = (shifts[:, np.newaxis] + added).ravel()
         else:
             return None
+        if gap > 1 and step <= gap:
+            step, length = 1, step * (length - 1) + 1
     if gap > 1 and step > gap and length > 1:
         if len(shifts) * length > _MOST_COPIES:
             return None

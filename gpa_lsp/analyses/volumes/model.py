@@ -109,7 +109,6 @@ class Volumes:
         dram_load_footprint: what a wave loads, once.
         dram_load_reused: of it what L2 still holds from earlier blocks.
         dram_load_partial: read to complete sectors that were written in part.
-        dram_load_capacity: loaded again since L2 had dropped it.
         dram_store_compulsory: what a wave stores, once.
         dram_store_partial: stored again since L2 had dropped a sector that was written in part.
     """
@@ -121,7 +120,6 @@ class Volumes:
     dram_load_footprint: float
     dram_load_reused: float
     dram_load_partial: float
-    dram_load_capacity: float
     dram_store_compulsory: float
     dram_store_partial: float
 
@@ -133,7 +131,7 @@ class Volumes:
     @property
     def dram_load(self) -> float:
         """All loads of L2 from DRAM."""
-        return self.dram_load_footprint - self.dram_load_reused + self.dram_load_partial + self.dram_load_capacity
+        return self.dram_load_footprint - self.dram_load_reused + self.dram_load_partial
 
     @property
     def dram_store(self) -> float:
@@ -173,6 +171,8 @@ class VolumePrediction:
         volumes: bytes per update by level and cause.
         l1_oversubscription: lines that share an L1, over its size.
         l2_oversubscription: what a wave touches, over the size of L2.
+        l2_capacity_estimate: bytes per update that SMs load again within a wave and L2 has dropped, by the published model's fourth version; it
+            is in no volume, since the third version without it is nearer to measurements.
         reuse: of rows and of layers.
         bounds: what each limiter would allow, lowest first; limiters without load are left out.
         updates_per_s: expected; in the published model the lowest bound, in the corrected one less, since limiters do not overlap perfectly.
@@ -190,6 +190,7 @@ class VolumePrediction:
     volumes: Volumes
     l1_oversubscription: float
     l2_oversubscription: float
+    l2_capacity_estimate: float
     reuse: tuple[LayerReuse, ...]
     bounds: tuple[Bound, ...]
     updates_per_s: float

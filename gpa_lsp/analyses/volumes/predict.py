@@ -66,6 +66,7 @@ def predict_volumes(
         volumes=derived.volumes,
         l1_oversubscription=derived.l1_oversubscription,
         l2_oversubscription=derived.l2_oversubscription,
+        l2_capacity_estimate=derived.l2_capacity_estimate,
         reuse=derived.reuse,
         bounds=bounds,
         updates_per_s=combine_bounds(bounds, fits),
