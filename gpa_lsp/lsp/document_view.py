@@ -16,6 +16,7 @@ from gpa_lsp.lsp.positions import Positions, UnitCounter
 from gpa_lsp.lsp.session import MeasuredFile, Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.stale_lines import find_stale_lines
+from gpa_lsp.lsp.static_view import PlacedStatics, StaticState, place_statics
 from gpa_lsp.report.line_map import split_lines
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class DocumentView:
         abilities: what the client wants to be sent.
         places: finds measured places, in this document and elsewhere.
         snapshot: where it comes from.
+        statics: what the code of the document says where no profile does; None when it was not compiled.
     """
 
     uri: str
@@ -114,6 +116,7 @@ class DocumentView:
     abilities: Abilities
     places: PlaceFinder
     snapshot: Snapshot
+    statics: PlacedStatics | None = None
 
     def find_costliest_lines(self) -> tuple[tuple[int, CauseLine], ...]:
         """Lines that cause at least the user's threshold, each with the kernel it costs most, costliest first."""
@@ -138,8 +141,9 @@ def build_view(
     abilities: Abilities,
     places: PlaceFinder,
     texts: Sequence[MeasuredText] | None = None,
+    state: StaticState | None = None,
 ) -> DocumentView | None:
-    """The view of a document; None when no profile mentions it.
+    """The view of a document; None when no profile mentions it and nothing is known of its code.
 
     Args:
         snapshot: what is known.
@@ -152,9 +156,10 @@ def build_view(
         abilities: what the client wants to be sent.
         places: finds measured places.
         texts: the index of the snapshot's lines in that file; None to make it.
+        state: what its code says; None when it was not compiled.
     """
     kernels = snapshot.by_file.get(local_path, ())
-    if not kernels:
+    if not kernels and state is None:
         return None
     lines = split_lines(text)
     finder = LineFinder(
@@ -180,7 +185,12 @@ def build_view(
         abilities=abilities,
         places=places,
         snapshot=snapshot,
+        statics=None if state is None else place_statics(state, text, finder, _list_measured(kernels)),
     )
+
+
+def _list_measured(kernels: Sequence[VisibleKernel]) -> frozenset[str]:
+    return frozenset(shown.kernel.report.mangled_name for shown in kernels)
 
 
 def _make_hot_line(entry: HotEntry, is_edited: bool) -> HotLine:

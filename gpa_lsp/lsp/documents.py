@@ -17,6 +17,8 @@ from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import UnitCounter
 from gpa_lsp.lsp.session import MeasuredFile, Snapshot
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.static_results import StaticResult
+from gpa_lsp.lsp.static_view import StaticState, take_result
 from gpa_lsp.lsp.text_changes import apply_changes
 
 logger = logging.getLogger(__name__)
@@ -36,6 +38,7 @@ class _OpenDocument:
     view: DocumentView | None = None
     is_view_current: bool = False
     pushed: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    statics: StaticState | None = None
 
 
 class Documents:
@@ -87,6 +90,7 @@ class Documents:
             pushed={}
             if known is None
             else known.pushed,  # opened twice without a close: what was sent still stands there
+            statics=None if known is None else known.statics,
         )
         self._note_saved(self._open[uri])
         self.push(uri)
@@ -144,8 +148,36 @@ class Documents:
             document.is_view_current = False
             self.push(uri)
 
+    def take_static(self, result: StaticResult) -> None:
+        """A source was compiled."""
+        for uri, document in self._open.items():
+            if document.local_path == str(result.path):
+                document.statics = take_result(document.statics, result)
+                document.is_view_current = False
+                self.push(uri)
+
+    def forget_statics(self) -> None:
+        """Nothing is said of any source's code any more."""
+        for uri, document in self._open.items():
+            if document.statics is not None:
+                document.statics, document.is_view_current = None, False
+                self.push(uri)
+
+    def list_open(self) -> tuple[str, ...]:
+        """The files of the open documents."""
+        return tuple(document.local_path for document in self._open.values())
+
+    def find_local_path(self, uri: str) -> str | None:
+        """The file of an open document, links resolved."""
+        document = self._open.get(uri)
+        return None if document is None else document.local_path
+
+    def read_open(self, local_path: str) -> str | None:
+        """The text of whichever open document is that file."""
+        return next((document.text for document in self._open.values() if document.local_path == local_path), None)
+
     def view(self, uri: str) -> DocumentView | None:
-        """The view of an open document; None for one that is not open, or that no profile mentions."""
+        """The view of an open document; None for one that is not open, or of which nothing is known."""
         document = self._open.get(uri)
         if document is None:
             return None
@@ -161,6 +193,7 @@ class Documents:
                 abilities=self._abilities,
                 places=self.places,
                 texts=self._index(document.local_path),
+                state=document.statics,
             )
             document.is_view_current = True
         return document.view

@@ -41,9 +41,11 @@ from gpa_lsp.lsp.sass.model import SCHEME
 from gpa_lsp.lsp.server_log import start_log
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.static_show import StaticShow
 from gpa_lsp.lsp.status import READING, Status
 from gpa_lsp.lsp.uris import read_path
 from gpa_lsp.lsp.wire import Protocol, PyglsServer, claim_stdout, make_converter
+from gpa_lsp.lsp.workspace_roots import choose_roots
 from gpa_lsp.registry import load_catalogue
 from gpa_lsp.report.names import find_plain_name
 
@@ -51,10 +53,6 @@ logger = logging.getLogger(__name__)
 
 _PUSH_DELAY_S = 0.3
 """After the last keystroke; the client moves what it has by itself until then."""
-
-_FOLDER_DEPTH = 32
-_LONE_FILE_DEPTH = 3
-"""Without a workspace folder profiles are looked for beside the document, but not in all of somebody's home."""
 
 _KERNEL_SUFFIXES = frozenset({".cu", ".cuh", ".cuf"})
 """Files that hold kernels whether a profile mentions them or not: saving one is worth a measurement."""
@@ -144,6 +142,7 @@ class Server:
         self._status = Status(editor.notify if self._abilities.status else None)
         desk = MeasureDesk(editor, self._status, sends_output=self._abilities.output, finished=self._take_measurement)
         self._measuring = Measuring(desk, is_relevant=self._is_worth_measuring)
+        self._static = StaticShow(self._documents, self._refresh)
         return editor
 
     def _amend(self, capabilities: types.ServerCapabilities) -> None:
@@ -169,6 +168,7 @@ class Server:
         if self._loading is not None:
             self._loading.cancel()
         await self._measuring.leave()
+        await self._static.leave()
         self._editor.leave()
 
     # Settings
@@ -199,20 +199,17 @@ class Server:
         self.take_snapshot(self._snapshot)
 
     def _configure_loader(self) -> None:
-        folders = [read_path(folder.uri) for folder in self.pygls.workspace.folders.values()]
-        roots = tuple(Path(folder) for folder in folders if folder is not None)
-        if not roots and self._lone_root is not None:
-            roots = (self._lone_root,)
-        max_depth = _FOLDER_DEPTH if roots else _LONE_FILE_DEPTH
-        if not roots and self._lone_folder is not None:
-            roots = (self._lone_folder,)
+        folders = (folder.uri for folder in self.pygls.workspace.folders.values())
+        roots, max_depth = choose_roots(folders, self._lone_root, self._lone_folder)
         self._loader.configure(roots, watch_measured(self._held.current, roots), max_depth=max_depth)
         self._measuring.configure(choose_options(self._held.current), roots, is_trusted=self._held.is_trusted)
+        self._static.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
 
     # Measuring
 
     def _save(self, params: types.DidSaveTextDocumentParams) -> None:
         self._documents.save(params.text_document.uri)
+        self._static.opened(params.text_document.uri)
         path = read_path(params.text_document.uri)
         if path is not None:
             self._measuring.saved(Path(path), self._choose_kernel(path))
@@ -242,6 +239,7 @@ class Server:
             return
         self._documents.open(document.uri, path, document.text, document.version)
         self._doubts.tell(self._documents, self._held.current)
+        self._static.opened(document.uri)
         if self._lone_folder is None:
             self._lone_folder = Path(path).parent
             if not self.pygls.workspace.folders and self._lone_root is None:
@@ -254,6 +252,7 @@ class Server:
             return
         if not self._documents.change(uri, params.content_changes, params.text_document.version):
             return
+        self._static.changed(uri)
         if (waiting := self._pushes.pop(uri, None)) is not None:
             waiting.cancel()
         self._pushes[uri] = asyncio.get_running_loop().call_later(_PUSH_DELAY_S, self._documents.push, uri)
@@ -265,6 +264,7 @@ class Server:
             return
         if (waiting := self._pushes.pop(uri, None)) is not None:
             waiting.cancel()
+        self._static.closed(uri)
         self._documents.close(uri)
 
     def _lose(self, uri: str) -> None:
@@ -287,6 +287,10 @@ class Server:
         for uri in self._sass.take(snapshot.visible, self._held.current, self._documents.places):
             self._editor.say_changed(uri)
         self._doubts.tell(self._documents, self._held.current)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Let the client ask again for what it shows."""
         asking = [feature for feature in self._features.values() if isinstance(feature, RequestFeature)]
         self._editor.refresh(
             [(feature.refresh_method, feature.refresh_capability) for feature in asking if feature.refresh_method]

@@ -12,6 +12,7 @@ from gpa_lsp.lsp.line_names import name_place
 from gpa_lsp.lsp.roofline_hover import describe_roofs_of, draw_roofline_of
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.stall_table import describe_line
+from gpa_lsp.lsp.static_words import describe_statics
 from gpa_lsp.lsp.thresholds import find_least_share
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
@@ -30,7 +31,7 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
     elif cause is not None:
         head, shown = summarise_cause(cause, partial(name_place, view, cause.shown)), cause.shown
     else:
-        return _STALE if line in view.stale else None
+        return describe_statics(view, line) or (_STALE if line in view.stale else None)
     summary, _, details = head.partition("\n\n")
     parts = [  # what is said in a glance comes first: a hover may be taller than its window
         summary,
@@ -40,6 +41,7 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
         describe_marks(lines),
         describe_causes(cause, partial(name_place, view, shown)) if cause is not None else "",
         draw_roofline_of(shown) if view.abilities.images else "",
+        describe_statics(view, line) or "",
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -38,7 +38,23 @@ def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[t
         start = view.positions.find_start(line)
         span = types.Range(start=start, end=start)
         lenses.extend(types.CodeLens(range=span, command=command) for command in _list_remedies(tuple(remedies)))
+    lenses.extend(_list_static(view))
     return lenses
+
+
+def _list_static(view: DocumentView) -> Iterator[types.CodeLens]:
+    """What the code of kernels says that no profile measured."""
+    if view.statics is None:
+        return
+    for line, group in groupby(view.statics.anchors, key=lambda anchor: anchor.line):
+        anchors = tuple(group)
+        start = view.positions.find_start(line)
+        span = types.Range(start=start, end=start)
+        for anchor in anchors[:_MAX_PER_LINE]:
+            title = f"{anchor.kernel.words} · static" + (_EDITED if anchor.is_edited else "")
+            arguments = [view.uri, anchor.kernel.mangled_name]
+            command = types.Command(title=title, command="gpaLsp.showStatics", arguments=arguments)
+            yield types.CodeLens(range=span, command=command)
 
 
 def _list_remedies(anchors: Sequence[RemedyAnchor]) -> Iterator[types.Command]:

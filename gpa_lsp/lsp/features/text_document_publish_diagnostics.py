@@ -15,6 +15,7 @@ from gpa_lsp.lsp.features import PushFeature
 from gpa_lsp.lsp.line_names import locate_from, name_place
 from gpa_lsp.lsp.settings import Severity
 from gpa_lsp.lsp.stall_table import find_top_reason, summarise_line
+from gpa_lsp.lsp.static_diagnostics import list_compiler_diagnostics, list_static_diagnostics
 from gpa_lsp.render.numbers import format_count
 
 _SEVERITIES = {
@@ -26,9 +27,15 @@ _MAX_RELATED = 8
 
 
 def list_diagnostics(view: DocumentView) -> tuple[types.Diagnostic, ...]:
-    """A diagnostic for each line above the user's threshold, the costliest first, as many as the user allows."""
-    if not view.settings.show_diagnostics:
-        return ()
+    """A diagnostic for each line above the user's threshold, the costliest first, as many as the user allows; then what was not measured: what the
+    code says by itself, and the compiler.
+    """
+    measured = _list_measured(view) if view.settings.show_diagnostics else ()
+    room = view.settings.max_diagnostics_per_file - len(measured) if view.settings.show_diagnostics else 0
+    return (*measured, *list_static_diagnostics(view, room), *list_compiler_diagnostics(view))
+
+
+def _list_measured(view: DocumentView) -> tuple[types.Diagnostic, ...]:
     found: dict[int, HotLine | CauseLine] = {
         line: hot for line, hot in view.find_hottest_lines() if hot.unexplained_ratio >= view.settings.min_share_ratio
     }

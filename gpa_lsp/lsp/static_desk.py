@@ -1,0 +1,209 @@
+"""When sources are compiled and looked at: when they are opened and saved, and while they are edited if the user wants that; the latest text counts.
+
+Knows nothing of the protocol; the server is its :class:`StaticHost`.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from gpa_lsp.errors import ToolError
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.static_process import StaticProcess
+from gpa_lsp.lsp.static_results import StaticJob, StaticResult
+
+logger = logging.getLogger(__name__)
+
+SUFFIXES = frozenset({".cu"})
+"""Sources that can be compiled by themselves; headers are compiled with the sources that include them."""
+
+_PATIENCE_S = 1.0
+"""A job whose text is out of date may still end by itself within this time: that costs less than a process that starts cold."""
+
+
+class StaticHost(Protocol):
+    """What this needs of the server. All of it is called on the event loop."""
+
+    def read_open(self, local_path: str) -> str | None:
+        """What the editor holds of a file; None when it is not open."""
+        ...
+
+    def take_static(self, result: StaticResult) -> None:
+        """There is a new result: show it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticOptions:
+    """What the settings say.
+
+    Attributes:
+        is_enabled: compile at all.
+        on_change: also while editing.
+        pause_s: without an edit before that.
+        architecture: to compile for; None for that of the compile command.
+        limit_s: for the compiler.
+    """
+
+    is_enabled: bool = True
+    on_change: bool = False
+    pause_s: float = 0.5
+    architecture: tuple[int, int] | None = None
+    limit_s: float = 60.0
+
+
+def choose_static_options(settings: Settings) -> StaticOptions:
+    """The settings that are about this."""
+    return StaticOptions(
+        is_enabled=settings.compiles_sources,
+        on_change=settings.compiles_on_change,
+        pause_s=settings.static_pause_s,
+        architecture=settings.static_architecture,
+        limit_s=settings.static_timeout_s,
+    )
+
+
+class StaticDesk:
+    """Keeps what is said of open sources in step with their text.
+
+    A source is compiled only where the user trusts the workspace and only below its folders. What runs is our own compiler, with flags from a list.
+
+    Args:
+        host: the server.
+        process: does the work; None for a process of its own.
+    """
+
+    def __init__(self, host: StaticHost, process: StaticProcess | None = None) -> None:
+        self._host = host
+        self._process = process
+        self._options = StaticOptions()
+        self._roots: tuple[Path, ...] = ()
+        self._is_trusted = False
+        self._wanted: dict[str, None] = {}
+        self._pauses: dict[str, asyncio.TimerHandle] = {}
+        self._done: dict[str, tuple[str, StaticOptions]] = {}
+        self._work: asyncio.Task[None] | None = None
+        self._current: tuple[str, asyncio.Task[StaticResult]] | None = None
+        self._has_left = False
+
+    def configure(
+        self, options: StaticOptions, roots: Sequence[Path], open_paths: Sequence[str], *, is_trusted: bool
+    ) -> None:
+        """Take settings, workspace folders, open files, and whether the user trusts them; where nothing may be compiled (any more) work ends."""
+        before = (self._options, self._roots, self._is_trusted)
+        self._options, self._roots, self._is_trusted = options, tuple(roots), is_trusted
+        if not self._may_run:
+            self._stop()
+        elif before != (options, self._roots, is_trusted):
+            for path in open_paths:
+                self.opened(path)
+
+    @property
+    def _may_run(self) -> bool:
+        return self._is_trusted and self._options.is_enabled and not self._has_left
+
+    def opened(self, local_path: str) -> None:
+        """A file was opened, or saved: compile it now, unless that text was compiled last."""
+        self._cancel_pause(local_path)
+        if self._is_relevant(local_path):
+            self._request(local_path)
+
+    def changed(self, local_path: str) -> None:
+        """A file was edited: compile it after a pause, where the user wants that."""
+        if not self._options.on_change or not self._is_relevant(local_path):
+            return
+        self._cancel_pause(local_path)
+        loop = asyncio.get_running_loop()
+        self._pauses[local_path] = loop.call_later(self._options.pause_s, self.opened, local_path)
+
+    def closed(self, local_path: str) -> None:
+        """A file was closed: nothing more is to be said of it."""
+        self._cancel_pause(local_path)
+        self._wanted.pop(local_path, None)
+        self._done.pop(local_path, None)
+        if self._current is not None and self._current[0] == local_path:
+            self._current[1].cancel()
+
+    async def leave(self) -> None:
+        """End everything."""
+        self._has_left = True
+        self._stop()
+        if self._work is not None:
+            self._work.cancel()
+        if self._process is not None:
+            await self._process.leave()
+
+    def _is_relevant(self, local_path: str) -> bool:
+        path = Path(local_path)
+        if not self._may_run or path.suffix.lower() not in SUFFIXES:
+            return False
+        return any(path.is_relative_to(os.path.realpath(root)) for root in self._roots)
+
+    def _request(self, local_path: str) -> None:
+        self._wanted.pop(local_path, None)
+        self._wanted[local_path] = None  # the latest one comes first
+        if self._current is not None and self._current[0] == local_path:
+            task = self._current[1]
+            asyncio.get_running_loop().call_later(_PATIENCE_S, task.cancel)
+        if self._work is None or self._work.done():
+            self._work = asyncio.get_running_loop().create_task(self._work_off())
+
+    async def _work_off(self) -> None:
+        while self._wanted and self._may_run:
+            local_path, _ = self._wanted.popitem()
+            text = self._host.read_open(local_path)
+            options = self._options
+            if text is None or self._done.get(local_path) == (text, options):
+                continue
+            result = await self._examine(local_path, text, options)
+            if result is None or not self._may_run or self._host.read_open(local_path) is None:
+                continue
+            self._done[local_path] = (text, options)
+            for remark in (*result.remarks, result.failure):
+                if remark:
+                    logger.info("%s: %s", local_path, remark)
+            self._host.take_static(result)
+
+    async def _examine(self, local_path: str, text: str, options: StaticOptions) -> StaticResult | None:
+        """The result of one text; None when that was given up or failed."""
+        job = StaticJob(
+            path=Path(local_path),
+            text=text,
+            roots=tuple(Path(os.path.realpath(root)) for root in self._roots),
+            architecture=options.architecture,
+            limit_s=options.limit_s,
+        )
+        if self._process is None:
+            self._process = StaticProcess()
+        task = asyncio.get_running_loop().create_task(self._process.examine(job))
+        self._current = (local_path, task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                task.cancel()
+                raise  # it is this loop that ends
+            return None
+        except (ToolError, OSError) as error:
+            logger.warning("%s: %s", local_path, error)
+            return None
+        finally:
+            self._current = None
+
+    def _cancel_pause(self, local_path: str) -> None:
+        pause = self._pauses.pop(local_path, None)
+        if pause is not None:
+            pause.cancel()
+
+    def _stop(self) -> None:
+        for pause in self._pauses.values():
+            pause.cancel()
+        self._pauses.clear()
+        self._wanted.clear()
+        self._done.clear()
+        if self._current is not None:
+            self._current[1].cancel()

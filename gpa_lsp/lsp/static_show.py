@@ -1,0 +1,62 @@
+"""What the code of open documents says, from the editor's events to what is shown of it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gpa_lsp.lsp.documents import Documents
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.static_desk import StaticDesk, choose_static_options
+from gpa_lsp.lsp.static_results import StaticResult
+
+
+class StaticShow:
+    """The host of the static desk.
+
+    Args:
+        documents: what is open.
+        refresh: lets the client ask again for what it shows.
+    """
+
+    def __init__(self, documents: Documents, refresh: Callable[[], None]) -> None:
+        self._documents = documents
+        self._refresh = refresh
+        self._desk = StaticDesk(self)
+
+    def configure(self, settings: Settings, roots: Sequence[Path], *, is_trusted: bool) -> None:
+        """Take settings, workspace folders, and whether the user trusts them; without trust nothing is compiled and nothing is said."""
+        options = choose_static_options(settings)
+        if not options.is_enabled or not is_trusted:
+            self._documents.forget_statics()
+        self._desk.configure(options, roots, self._documents.list_open(), is_trusted=is_trusted)
+
+    def opened(self, uri: str) -> None:
+        """A document was opened, or saved."""
+        self._tell(uri, self._desk.opened)
+
+    def changed(self, uri: str) -> None:
+        """A document was edited."""
+        self._tell(uri, self._desk.changed)
+
+    def closed(self, uri: str) -> None:
+        """A document is about to be closed."""
+        self._tell(uri, self._desk.closed)
+
+    async def leave(self) -> None:
+        """End everything."""
+        await self._desk.leave()
+
+    def _tell(self, uri: str, tell: Callable[[str], None]) -> None:
+        local_path = self._documents.find_local_path(uri)
+        if local_path is not None:
+            tell(local_path)
+
+    # What the desk asks and tells
+
+    def read_open(self, local_path: str) -> str | None:
+        """The text of an open file."""
+        return self._documents.read_open(local_path)
+
+    def take_static(self, result: StaticResult) -> None:
+        """A source was compiled: show what its code says."""
+        self._documents.take_static(result)
+        self._refresh()
