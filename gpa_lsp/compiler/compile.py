@@ -7,16 +7,17 @@ from pathlib import Path
 
 from gpa_lsp.compiler.device_part import HOST_LEFT_OUT, compile_device_part
 from gpa_lsp.compiler.host_code import find_host_code
-from gpa_lsp.compiler.included_files import read_project_headers
+from gpa_lsp.compiler.included_files import find_included_files
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missing_header
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
 from gpa_lsp.compiler.nvcc import compile_with_nvcc
-from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL, find_nvcc
-from gpa_lsp.compiler.nvrtc_processes import has_nvrtc
+from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL, NvccInstallation, find_nvcc
+from gpa_lsp.compiler.nvrtc_processes import identify_nvrtc
 from gpa_lsp.compiler.project import search_flags
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompilerChoice, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
+from gpa_lsp.compiler.unit_cache import UNITS, make_key
 from gpa_lsp.errors import MissingToolError, ProblemSeverity
 
 
@@ -64,18 +65,25 @@ def compile_source(
         settings=settings,
         is_cancelled=is_cancelled,
     )
-    unit = explain_missing_headers(_compile(job), flags)
+    included = find_included_files(job)
+    job = replace(job, headers=tuple(included.headers.values()))
+    nvcc = find_nvcc(path, settings.workspace) if settings.choice is not CompilerChoice.NVRTC else None
+    key = make_key(job, (nvcc and nvcc.identify(), identify_nvrtc())) if settings.keeps_units else ""
+    unit = UNITS.find(key) if key else None
+    if unit is None:
+        unit = explain_missing_headers(_compile(job, nvcc), flags)
+        if key:
+            UNITS.keep(key, unit, included)
     return replace(unit, notes=(*unit.notes, *flags.doubts))
 
 
-def _compile(job: CompileJob) -> CompiledUnit:
+def _compile(job: CompileJob, nvcc: NvccInstallation | None) -> CompiledUnit:
     """Choose the compiler."""
     choice = job.settings.choice
-    nvcc = find_nvcc(job.path, job.settings.workspace) if choice is not CompilerChoice.NVRTC else None
     if choice is CompilerChoice.NVCC:
         return compile_with_nvcc(job, nvcc) if nvcc is not None else _miss_nvcc()
-    host = find_host_code(job.content, read_project_headers(job))
-    if nvcc is not None and (host is None or host.has_host or not has_nvrtc()):
+    host = find_host_code(job.content, job.headers)
+    if nvcc is not None and (host is None or host.has_host or identify_nvrtc() is None):
         return compile_with_nvcc(job, nvcc)
     unit = compile_device_part(job, host)
     if nvcc is not None and unit.has_failed and _is_about_headers(job, unit):

@@ -28,11 +28,13 @@ class RunLimits:
         limit_s: seconds.
         memory_limit_bytes: address space of each process.
         is_cancelled: asked again and again; True ends the run.
+        largest_file_bytes: of each file it writes.
     """
 
     limit_s: float
     memory_limit_bytes: int
     is_cancelled: Callable[[], bool] | None = None
+    largest_file_bytes: int = _LARGEST_FILE_BYTES
 
 
 def run_compiler(
@@ -53,7 +55,7 @@ def run_compiler(
     Raises:
         ToolError: it could not be started, did not end in time, was cancelled, or was killed (as for want of memory).
     """
-    words = [str(limits.limit_s), str(limits.memory_limit_bytes), str(_LARGEST_FILE_BYTES), *command]
+    words = [str(limits.limit_s), str(limits.memory_limit_bytes), str(limits.largest_file_bytes), *command]
     try:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_LEASH), *words],

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from gpa_lsp.compiler.host_code import HostCode, blank_out, find_host_code, find_removable
-from gpa_lsp.compiler.included_files import read_project_headers
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.launches import Instantiations, find_instantiations
 from gpa_lsp.compiler.missing_headers import find_missing_header
@@ -47,8 +46,7 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
         ToolError: it crashed, did not end in time, or was cancelled.
         UnsupportedInputError: this NVRTC does not know the architecture.
     """
-    headers = tuple(read_project_headers(job))
-    host = host or find_host_code(job.content, headers)
+    host = host or find_host_code(job.content, job.headers)
     if host is None:
         unit = compile_with_nvrtc(job)
         return replace(
@@ -63,7 +61,7 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
     first = unit = _compile(job, host, attempt)
     seconds = unit.seconds
     for _ in range(_MOST_ROUNDS):
-        if not unit.has_failed or not _leave_out_more(job, host, headers, attempt, unit):
+        if not unit.has_failed or not _leave_out_more(job, host, attempt, unit):
             break
         unit = _compile(job, host, attempt)
         seconds += unit.seconds
@@ -92,9 +90,7 @@ def _merge(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _leave_out_more(
-    job: CompileJob, host: HostCode, headers: Sequence[bytes], attempt: _Attempt, unit: CompiledUnit
-) -> bool:
+def _leave_out_more(job: CompileJob, host: HostCode, attempt: _Attempt, unit: CompiledUnit) -> bool:
     """Leave out what the errors of an attempt are about, where it is no device code; False when there is nothing of that kind."""
     has_changed = False
     for message in unit.messages:
@@ -104,7 +100,7 @@ def _leave_out_more(
             has_changed |= _drop_expression(attempt, message.text, message.line)
             continue
         header = find_missing_header(message.text)
-        if header is not None and header not in attempt.empty_headers and not _is_own(host, headers, header):
+        if header is not None and header not in attempt.empty_headers and not _is_own(job, header):
             attempt.empty_headers.append(header)
             has_changed = True
             continue
@@ -116,10 +112,10 @@ def _leave_out_more(
     return has_changed
 
 
-def _is_own(host: HostCode, headers: Sequence[bytes], name: str) -> bool:
+def _is_own(job: CompileJob, name: str) -> bool:
     """A header is included in quotes: it is the project's own, and missing it is an error and no matter of the host's libraries."""
     quoted = f'"{name}"'.encode()
-    return any(quoted in text for text in (host.content, *headers))
+    return any(quoted in text for text in (job.content, *job.headers))
 
 
 def _drop_expression(attempt: _Attempt, text: str, line: int | None) -> bool:

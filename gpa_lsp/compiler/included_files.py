@@ -5,7 +5,6 @@ Conditions are not evaluated, so a header counts although it may be skipped; wha
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,11 +49,6 @@ def find_included_files(job: CompileJob) -> IncludedFiles:
         path = walk.pending.pop()
         walk.follow(walk.headers[path], path.parent)
     return IncludedFiles(headers=walk.headers, absent=tuple(walk.absent), is_whole=walk.is_whole)
-
-
-def read_project_headers(job: CompileJob) -> Iterator[bytes]:
-    """The texts of the project's headers that a source includes."""
-    yield from find_included_files(job).headers.values()
 
 
 class _Walk:

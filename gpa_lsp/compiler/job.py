@@ -20,6 +20,7 @@ class CompileJob:
         flags: that decide what the text means.
         settings: limits.
         is_cancelled: asked again and again; True ends the compiler.
+        headers: texts of the project's headers that the source includes, as far as can be told.
     """
 
     path: Path
@@ -28,6 +29,7 @@ class CompileJob:
     flags: CompilerFlags
     settings: CompileSettings
     is_cancelled: Callable[[], bool] | None = None
+    headers: tuple[bytes, ...] = field(default=(), repr=False)
 
     @property
     def target(self) -> str:

@@ -32,6 +32,14 @@ class NvccInstallation:
     program: Path
     search_path: str
 
+    def identify(self) -> tuple[str, int, int]:
+        """What tells this nvcc from another, or from another release in its place."""
+        try:
+            facts = self.program.stat()
+        except OSError:
+            return str(self.program), 0, 0
+        return str(self.program), facts.st_size, facts.st_mtime_ns
+
 
 def find_nvcc(source: Path, workspace: Path | None = None) -> NvccInstallation | None:
     """Find nvcc and see that there is a host compiler for it.

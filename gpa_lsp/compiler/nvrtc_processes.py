@@ -22,6 +22,8 @@ MEMORY_LIMIT_BYTES = 6 << 30
 _START_LIMIT_S = 60.0
 _POLL_S = 0.02
 _MOST_IDLE = 2
+_MISSING_S = 60.0
+"""For so long it is not looked for again when it was not there."""
 
 IsCancelled = Callable[[], bool]
 
@@ -38,6 +40,7 @@ class NvrtcProcesses:
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
         self._greeting: NvrtcGreeting | None = None
+        self._missing_until_s = 0.0
 
     def greet(self) -> NvrtcGreeting:
         """What NVRTC there is; starts a process the first time, which is then warm.
@@ -90,9 +93,12 @@ class NvrtcProcesses:
                 if process.is_alive():
                     return process
                 process.end()
+        if time.monotonic() < self._missing_until_s:
+            raise MissingToolError(TOOL, needed_for="compiling device code", install=INSTALL)
         process = _Process(self._memory_limit_bytes)
         if process.greeting.version is None:
             process.end()
+            self._missing_until_s = time.monotonic() + _MISSING_S
             raise MissingToolError(TOOL, needed_for="compiling device code", install=INSTALL)
         self._greeting = process.greeting
         return process
@@ -206,13 +212,12 @@ PROCESSES = NvrtcProcesses()
 """Those of this process."""
 
 
-def has_nvrtc() -> bool:
-    """NVRTC is installed and works."""
+def identify_nvrtc() -> tuple[int, int] | None:
+    """The version of NVRTC; None when it is not installed, or does not work."""
     try:
-        PROCESSES.greet()
+        return PROCESSES.greet().version
     except (MissingToolError, ToolError):
-        return False
-    return True
+        return None
 
 
 atexit.register(PROCESSES.close)

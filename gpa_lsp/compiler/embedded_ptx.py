@@ -1,0 +1,96 @@
+"""The PTX that ``-lineinfo`` keeps in a device image, made whole again.
+
+The compiler keeps the text line by line, but empties the lines with ``.loc`` and leaves out the names of inlined functions. Both are written anew
+from the image's line tables: a PTX line gets the place of the first instruction that came from it.
+
+Approximation: PTX that became no instruction has the place of what is in front of it.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gpa_lsp.binary.cubin import PTX_TEXT_PREFIX
+from gpa_lsp.binary.elf import read_elf
+from gpa_lsp.binary.line_table import read_line_table
+from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin
+from gpa_lsp.binary.ptx_lines import read_ptx_line_table, read_ptx_text
+from gpa_lsp.locations import InlineChain
+
+_STRINGS = ".section"
+_STRING_LABEL = "$L__info_string"
+_ESCAPED = {'"': '\\"', "\\": "\\\\"}
+
+
+def read_embedded_ptx(cubin: Cubin) -> tuple[str, ...]:
+    """The PTX texts in an image, one per unit it was linked from; empty when there is none.
+
+    Raises:
+        InputError: the image is damaged.
+    """
+    if not cubin.has_ptx_lines:
+        return ()
+    names = read_elf(cubin.image, path=cubin.path).section_names
+    places = _find_places(cubin)
+    sections = dict.fromkeys(name for name in names if name.startswith(PTX_TEXT_PREFIX))
+    texts = (_restore(read_ptx_text(cubin, section), places.get(section, {})) for section in sections)
+    return tuple(text for text in texts if text is not None)
+
+
+def _find_places(cubin: Cubin) -> dict[str, dict[int, InlineChain]]:
+    """Section → PTX line → chain of source places of the first instruction that came from it."""
+    found: dict[str, dict[int, InlineChain]] = {}
+    for name, function in cubin.functions.items():
+        lines, sources = read_ptx_line_table(cubin, name), read_line_table(cubin, name)
+        offsets = np.arange(0, function.size_bytes, INSTRUCTION_BYTES, dtype=np.int64)
+        pairs = np.stack([lines.chain_index(offsets), sources.chain_index(offsets)], axis=1)
+        _, first = np.unique(pairs, axis=0, return_index=True)
+        for ptx, source in pairs[np.sort(first)].tolist():
+            if ptx >= 0 and source >= 0:
+                place = lines.chains[ptx][0]
+                found.setdefault(place.file, {}).setdefault(place.line, sources.chains[source])
+    return found
+
+
+def _restore(lines: tuple[str, ...], places: Mapping[int, InlineChain]) -> str | None:
+    files: dict[str, int] = {}
+    functions: dict[str, int] = {}
+    written: list[str] = []
+    before: InlineChain | None = None
+    for number, line in enumerate(lines, 1):
+        if line.startswith(_STRINGS):  # of debugging information, whose content was not kept
+            break
+        chain = places.get(number)
+        if chain is not None and chain != before:
+            written += _write_locations(chain, files, functions)
+        before = chain if chain is not None else None if line.startswith("}") else before
+        written.append(line)
+    if not any(line.startswith(".version") for line in written):
+        return None
+    written += [f'\t.file\t{number} "{_escape(file)}"' for file, number in files.items()]
+    if functions:
+        written += ["\t.section\t.debug_str", "\t{"]
+        for name, number in functions.items():
+            written.append(f"{_STRING_LABEL}{number}:")
+            written.append(f".b8 {','.join(map(str, (*name.encode(), 0)))}")
+        written.append("\t}")
+    return "\n".join(written) + "\n"
+
+
+def _write_locations(chain: InlineChain, files: dict[str, int], functions: dict[str, int]) -> list[str]:
+    """The ``.loc`` lines for a chain, outermost first, as each names the place it was inlined at."""
+    written = []
+    outer: str | None = None
+    for frame in reversed(chain):
+        place = f"{files.setdefault(frame.file, len(files) + 1)} {frame.line} 0"
+        if outer is None or frame.function is None:
+            written.append(f"\t.loc\t{place}")
+        else:
+            label = f"{_STRING_LABEL}{functions.setdefault(frame.function, len(functions))}"
+            written.append(f"\t.loc\t{place}, function_name {label}, inlined_at {outer}")
+        outer = place
+    return written
+
+
+def _escape(file: str) -> str:
+    return "".join(_ESCAPED.get(letter, letter) for letter in file if letter.isprintable())
