@@ -147,8 +147,10 @@ class BranchAccumulator:
         if len(entries):
             is_partial = entries.lane_mask != find_whole_masks(entries.warp, piece.block_threads)
             ones = np.ones(len(entries), dtype=np.int64)
-            columns = (ones, is_partial, count_lanes(entries.lane_mask))
-            self._blocks.add(entries.basic_block.astype(np.int64), np.stack(columns, axis=1).astype(np.int64))
+            lanes = count_lanes(entries.lane_mask)
+            self._blocks.add(
+                entries.basic_block.astype(np.int64), np.stack([ones, is_partial, lanes], axis=1).astype(np.int64)
+            )
 
     def finish(self) -> BranchDivergence:
         """The sums of all pieces."""

@@ -207,7 +207,8 @@ def _find_tag_hits(line: Integers, group: Integers, distances: Distances, shape:
     inner = measure_distances(line[order], place[order]).distance
     hits = np.zeros(len(line), dtype=np.bool_)
     hits[order] = (inner != INFINITE) & (inner < shape.ways)
-    return hits & (distances.distance != INFINITE)
+    hits &= distances.distance != INFINITE
+    return hits
 
 
 def _number_stays(line: Integers, group: Integers, tag_hit: Marks) -> Integers:

@@ -6,7 +6,7 @@ that were not inlined are functions of their own; their instructions' paths begi
 
 from dataclasses import dataclass
 
-from gpa_lsp.analyses.traces.access_sums import AccessGroup
+from gpa_lsp.analyses.traces.group_sums import AccessGroup
 from gpa_lsp.analyses.traces.model import AccessGroupKind, AccessTotals, add_totals
 from gpa_lsp.analyses.traces.results import GLOBAL_SPACES, TraceAnalyses
 from gpa_lsp.emulator.trace import StaticInstruction

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from gpa_lsp.analyses.traces.access_sums import AccessGroup
+from gpa_lsp.analyses.traces.group_sums import AccessGroup
 from gpa_lsp.analyses.traces.model import OUTSIDE, AccessGroupKind, AccessTotals, add_totals
 from gpa_lsp.analyses.traces.patterns import PATTERN_WORDS, LanePattern
 from gpa_lsp.analyses.traces.results import TraceAnalyses

@@ -6,10 +6,10 @@ of the kernel's file sees what the functions it calls do.
 
 from dataclasses import dataclass
 
-from gpa_lsp.analyses.traces.access_sums import AccessGroup
 from gpa_lsp.analyses.traces.bank_conflicts import BankConflicts
 from gpa_lsp.analyses.traces.code_centric import name_arrays
 from gpa_lsp.analyses.traces.data_centric import PatternShare, describe_pattern, share_patterns, sum_strides
+from gpa_lsp.analyses.traces.group_sums import AccessGroup
 from gpa_lsp.analyses.traces.model import AccessGroupKind, AccessTotals, add_totals, build_empty_totals
 from gpa_lsp.analyses.traces.results import TraceAnalyses
 from gpa_lsp.analyses.traces.reuse_distance import ReuseHistogram, add_histograms

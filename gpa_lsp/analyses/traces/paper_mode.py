@@ -7,7 +7,8 @@
   asked for). A load finds the distinct addresses loaded since the last load of its address. A store erases its address, which then counts in no
   distance, and is noted as -2. A first load is -1, rewritten to 1 before anything is summed up. Two means are made: over all entries, -2 of the
   stores included, and the mean over addresses of their loads' means. Bins are 0 and powers of two; what the figures call ∞ is the number of
-  *streaming* intervals, in which an address was loaded once until it was stored to or the sequence ended.
+  *streaming* intervals: those from a first load to a store, however often the address was loaded in between, and those of an address that was
+  loaded once until the sequence ended.
 * *Branch divergence* (:func:`measure_paper_branches`): per warp and basic block, all thread entries over the whole kernel are added up; the
   block is "divergent" for that warp when the sum is no multiple of 32.
 
@@ -23,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.analyses.traces.bypassing import BypassingAdvice, count_caching_warps
-from gpa_lsp.analyses.traces.distance_counting import INFINITE, NOT_COUNTED, measure_distances
+from gpa_lsp.analyses.traces.distance_counting import INFINITE, NOT_COUNTED, find_previous, measure_distances
 from gpa_lsp.analyses.traces.lane_addresses import WARP_LANES, Integers, count_lanes, list_lanes, split_rows
 from gpa_lsp.analyses.traces.references import name_warps, number_turns
 from gpa_lsp.analyses.traces.reuse_distance import Scope
@@ -32,6 +33,9 @@ from gpa_lsp.emulator.trace import AccessKind, Trace
 
 KEPLER_LINE_BYTES = 128
 PASCAL_LINE_BYTES = 32
+
+_SHARED_BIT = 1 << 61
+"""Shared memory lies apart from all virtual addresses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +152,7 @@ def measure_paper_reuse(
     bins = np.bincount(np.frexp(loads.astype(np.float64))[1], minlength=65).astype(np.int64)
     return PaperReuse(
         bins=bins,
-        streaming=int(np.count_nonzero(found.is_streaming)),
+        streaming=_count_streaming(address, sequence, is_store),
         entries=len(distance),
         mean_distance=float(np.where(distance == NOT_COUNTED, -2, distance).mean()) if len(distance) else 0.0,
         mean_of_addresses=_average_addresses(sequence[~is_store], address[~is_store], loads),
@@ -216,16 +220,28 @@ def _list_entries(trace: Trace, spaces: tuple[Space, ...], *, loads_only: bool) 
     chunks = [list_lanes(accesses, chunk) for chunk in split_rows(rows)]
     none = np.empty(0, dtype=np.int64)
     row = np.concatenate([none, *(chunk.row for chunk in chunks)])
+    address = np.concatenate([none, *(chunk.address.view(np.int64) for chunk in chunks)])
+    address[accesses.space[row] == Space.SHARED] |= _SHARED_BIT
     return _Entries(
         warp=name_warps(accesses)[row],
         turn=number_turns(accesses)[row],
         lane=np.concatenate([none, *(chunk.lane for chunk in chunks)]),
         instruction=accesses.instruction[row].astype(np.int64),
-        # shared memory lies apart from all virtual addresses
-        address=np.concatenate([none, *(chunk.address.view(np.int64) for chunk in chunks)])
-        | np.where(accesses.space[row] == Space.SHARED, np.int64(1) << 61, 0),
+        address=address,
         is_store=(kind == AccessKind.STORE)[row],
     )
+
+
+def _count_streaming(address: Integers, sequence: Integers, is_store: npt.NDArray[np.bool_]) -> int:
+    """Intervals that a store ends, and addresses loaded once at the end."""
+    if len(address) == 0:
+        return 0
+    previous = find_previous(address, sequence)
+    follows_load = (previous >= 0) & ~is_store[previous]
+    ended = np.count_nonzero(is_store & follows_load)
+    is_last = np.ones(len(address), dtype=np.bool_)
+    is_last[previous[previous >= 0]] = False
+    return int(ended + np.count_nonzero(is_last & ~is_store & ~follows_load))
 
 
 def _average_addresses(sequence: Integers, address: Integers, distance: Integers) -> float:

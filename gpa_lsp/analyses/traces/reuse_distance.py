@@ -254,10 +254,10 @@ class ReuseAccumulator:
     def _order(self, accesses: Accesses, rows: Integers) -> Integers:
         """Rows by sequence, and round robin within one."""
         turns = number_turns(accesses)[rows]
-        keys = (accesses.warp[rows], turns, accesses.block[rows])
+        block, warp = accesses.block[rows].astype(np.int64), accesses.warp[rows].astype(np.int64)
         if self._scope is Scope.WARP:
-            keys = (turns, accesses.warp[rows], accesses.block[rows])
-        return rows[np.lexsort(keys)]
+            return rows[np.lexsort((turns, warp, block))]
+        return rows[np.lexsort((warp, turns, block))]
 
     def _cut(
         self, accesses: Accesses, rows: Integers, row_count: int, position: Integers, unit: Integers

@@ -149,7 +149,7 @@ def _count_before(owner: Integers, marks: npt.NDArray[np.bool_]) -> Integers:
     ordered = owner[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
     lengths = np.diff(starts, append=len(ordered))
-    before_owner = np.repeat((running - marks[order])[starts], lengths)
+    before_owner: Integers = np.repeat((running - marks[order])[starts], lengths)
     counts = np.empty(len(owner), dtype=np.int64)
     counts[order] = running - marks[order] - before_owner
     return counts
