@@ -1,5 +1,6 @@
 """Diagnostics of what was not measured: findings about the code, marked *static*, and what the compiler said."""
 
+import re
 from collections.abc import Iterator
 
 from lsprotocol import types
@@ -18,6 +19,8 @@ _SEVERITIES = {
     ProblemSeverity.NOTE: types.DiagnosticSeverity.Information,
 }
 _MOST_MESSAGES = 100
+_MISSING_HEADER = re.compile(r"No such file or directory|cannot open (?:source )?file", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
 
 
 def list_static_diagnostics(view: DocumentView, most: int) -> Iterator[types.Diagnostic]:
@@ -71,12 +74,11 @@ def _relate(view: DocumentView, diagnostic: types.Diagnostic, line: int, note: S
 def _make_message(
     view: DocumentView, statics: PlacedStatics, line: int | None, message: StaticMessage
 ) -> types.Diagnostic:
-    """Without the project's own flags an error may be the flags' fault, and the code may be sound: it is a warning then, and says so."""
+    """A header that is missing where nobody knows the project's flags may be the flags' fault, and the code sound: then it is a warning."""
     severity = _SEVERITIES[message.severity]
-    doubt = ""
-    if message.severity is ProblemSeverity.ERROR and not statics.has_flags:
+    is_doubtful = not statics.has_flags and _MISSING_HEADER.search(message.text) is not None
+    if message.severity is ProblemSeverity.ERROR and is_doubtful:
         severity = types.DiagnosticSeverity.Warning
-        doubt = " (compiled without the project's flags: no compile command of this file is known)"
     place = f"{message.place}: " if message.place else ""
     number = f" {message.number}" if message.number else ""
     return types.Diagnostic(
@@ -84,16 +86,18 @@ def _make_message(
         severity=severity,
         source=SOURCE,
         code=f"{statics.compiler or 'compiler'}{number}",
-        message=f"{place}{message.text}{doubt}",
+        message=f"{place}{message.text}",
     )
 
 
 def _find_range(view: DocumentView, line: int | None, column: int | None) -> types.Range:
-    """From the column to the end of its line; the whole line without one, the first line without a line."""
+    """The word at the column, or what follows it on its line; the whole line without a column, the first line without a line."""
     whole = view.positions.find_text(1 if line is None else line)
     if line is None or column is None:
         return whole
-    start = view.positions.find_place(line, max(column - 1, 0))
-    if start.character >= whole.end.character:
-        return whole
-    return types.Range(start=start, end=whole.end)
+    first = max(column - 1, 0)
+    word = _WORD.match(view.positions.lines[line - 1], first)
+    if word is not None:
+        return view.positions.find_span(line, first, word.end())
+    start = view.positions.find_place(line, first)
+    return whole if start.character >= whole.end.character else types.Range(start=start, end=whole.end)

@@ -1,11 +1,15 @@
 """Where a function of a CUDA C++ text declares an array of its own."""
 
+import re
+
 from gpa_lsp.sources.cuda_declarations import Declaration, read_names
 from gpa_lsp.sources.cuda_functions import find_functions_on_lines
 from gpa_lsp.sources.trees import read_tree
 
 _ELSEWHERE = frozenset({"__shared__", "__constant__", "static", "extern"})
 """Arrays of these are not a thread's own."""
+
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
 def find_array_declaration(file: str, text: str, line: int, name: str) -> int | None:
@@ -37,6 +41,25 @@ def find_array_declaration(file: str, text: str, line: int, name: str) -> int | 
             )
             return None if is_elsewhere else found[0].node.start_point[0] + 1
     return None
+
+
+def list_line_arrays(file: str, text: str, line: int) -> tuple[tuple[int, str], ...]:
+    """The arrays of its own that a function names on a line: the line of each one's declaration, and its name, in the order they stand there.
+
+    Args:
+        file: the text's name, for the language.
+        text: of the whole file.
+        line: 1-based.
+
+    >>> list_line_arrays("k.cu", "__global__ void k(int* x) {\\n  int a[16], b[8];\\n  fill(a, b, x); // c\\n}", 3)
+    ((2, 'a'), (2, 'b'))
+    """
+    lines = text.split("\n")
+    if not 0 < line <= len(lines):
+        return ()
+    names = dict.fromkeys(_NAME.findall(lines[line - 1].partition("//")[0]))
+    found = ((find_array_declaration(file, text, line, name), name) for name in names)
+    return tuple((declared, name) for declared, name in found if declared is not None)
 
 
 def _is_in_sight(declaration: Declaration, line: int) -> bool:

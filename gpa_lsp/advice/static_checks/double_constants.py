@@ -31,8 +31,9 @@ def find_double_constants(facts: StaticFacts) -> Iterator[StaticFinding]:
         flow = build_flow(facts.subject, index)
         if flow is not None:
             compared.update(_find_compared(flow, known))
-    for firsts in facts.group_by_line(compared):
-        finding = _report_compared(facts, firsts, [compared[first] for first in firsts])
+    members = {row for chain in compared.values() for row in chain}
+    for rows in facts.group_by_line(sorted(members)):
+        finding = _report_compared(facts, rows)
         if finding is not None:
             yield finding
 
@@ -88,22 +89,19 @@ def _is_move(flow: FunctionFlow, row: int) -> bool:
     return load_patterns().holds(Chain.MOVES, flow.mnemonic(row))
 
 
-def _report_compared(
-    facts: StaticFacts, firsts: Sequence[int], chains: Sequence[tuple[int, ...]]
-) -> StaticFinding | None:
-    """None where the line has no double literal: then the author may well mean doubles."""
-    parts = read_parts(facts.subject, firsts[0])
+def _report_compared(facts: StaticFacts, rows: Sequence[int]) -> StaticFinding | None:
+    """About the part of such chains on one line; None where it has no double literal: then the author may well mean doubles."""
+    parts = read_parts(facts.subject, rows[0])
     if parts is None or not parts.doubles:
         return None
-    what = f"Single precision values {locate(facts.subject, firsts[0])} are widened to FP64 to be compared"
+    what = f"Single precision values {locate(facts.subject, rows[0])} are widened to FP64 to be compared"
     fixed = quote([f"{literal}f" for literal in parts.doubles])
     return facts.make_finding(
         NAME,
-        [row for chain in chains for row in chain],
+        rows,
         message=f"{what}: {quote(parts.doubles)} {'is' if len(parts.doubles) == 1 else 'are'} of type double.",
         remedy=f"Write {fixed}.",
         certainty=Certainty.LIKELY,
-        anchor=firsts[0],
     )
 
 

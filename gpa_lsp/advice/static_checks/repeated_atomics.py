@@ -5,14 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from gpa_lsp.advice.accesses import find_address, mark_accesses
-from gpa_lsp.advice.hint_words import begin_sentence
-from gpa_lsp.advice.register_writers import RegisterWriters
-from gpa_lsp.advice.source_words import describe_place
+from gpa_lsp.advice.loop_invariance import is_invariant_address
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.value_flow import build_flow
 from gpa_lsp.binary.opcodes import Access, MemorySpace
-from gpa_lsp.binary.operands import parse_operand
 
 NAME = "repeated-atomics"
 
@@ -25,7 +23,7 @@ def find_repeated_atomics(facts: StaticFacts) -> Iterator[StaticFinding]:
         yield facts.make_finding(
             NAME,
             rows,
-            message=f"{begin_sentence(describe_place(facts.subject, rows[0]))} goes to the same address in every turn of its loop.",
+            message="An atomic operation whose result nobody reads goes to the same address in every turn of its loop.",
             remedy="Gather in a register, and make one atomic operation after the loop.",
         )
 
@@ -39,14 +37,17 @@ def _find_rows(subject: Subject) -> list[int]:
             continue
         first = int(subject.first_rows[number])
         rows = np.flatnonzero(marks[first : first + len(instructions)])
-        loops = graph.innermost_loop[graph.block_of_instruction[rows]]
-        writers = RegisterWriters(instructions)
-        for loop in np.unique(loops[loops >= 0]).tolist():
-            inside = np.isin(graph.block_of_instruction, graph.blocks_of_loop(loop))
-            for row in rows[loops == loop].tolist():
-                address = find_address(instructions.texts[row])
-                if address is not None and not writers.is_written_in(parse_operand(address[0]).expand(2), inside):
-                    found.append(first + row)
+        flow = build_flow(subject, number) if len(rows) else None
+        for row in rows.tolist() if flow is not None else ():
+            loop = int(graph.innermost_loop[graph.block_of_instruction[row]])
+            address = find_address(instructions.texts[row])
+            if (
+                flow is not None
+                and loop >= 0
+                and address is not None
+                and is_invariant_address(flow, row, address[0], loop)
+            ):
+                found.append(first + row)
     return found
 
 
