@@ -1,0 +1,194 @@
+"""PTX + launch → what happened: :func:`emulate`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.emulator.engine.batches import Runner
+from gpa_lsp.emulator.engine.counting import count_executions
+from gpa_lsp.emulator.engine.faults import FaultLog
+from gpa_lsp.emulator.engine.geometry import Batch
+from gpa_lsp.emulator.engine.launching import build_machine, collect_arrays, list_buffers
+from gpa_lsp.emulator.engine.limits import check_launch
+from gpa_lsp.emulator.engine.machine import Machine, lay_out_shared
+from gpa_lsp.emulator.engine.meter import BudgetReached, Meter
+from gpa_lsp.emulator.engine.tracing import Tracer, join_pieces
+from gpa_lsp.emulator.find_kernel import find_kernel
+from gpa_lsp.emulator.inputs.build import build_inputs
+from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.emulator.model import (
+    Budget,
+    Counts,
+    Emulation,
+    FaultKind,
+    Sampling,
+    TraceSettings,
+    TraceSink,
+)
+from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule
+from gpa_lsp.emulator.ptx.reachable import list_reachable
+from gpa_lsp.emulator.ptx.static import list_static_instructions
+from gpa_lsp.emulator.sampling import choose_blocks
+from gpa_lsp.emulator.trace import Buffer, StaticInstruction, Trace
+
+
+def emulate(
+    module: PtxModule,
+    launch: LaunchDescription,
+    *,
+    budget: Budget = Budget(),  # noqa: B008  (frozen)
+    sampling: Sampling = Sampling(),  # noqa: B008  (frozen)
+    trace: TraceSettings | None = None,
+    sink: TraceSink | None = None,
+    check_races: bool = True,
+    arrays: Mapping[str, npt.NDArray[Any]] | None = None,
+) -> Emulation:
+    """Run a kernel without a GPU.
+
+    Whatever the kernel does wrong is a finding (:class:`.model.Fault`) and no exception; lanes go on where they can: loads out of bounds read
+    zero, stores out of bounds do nothing. Blocks run in batches, in ascending order; blocks of one batch see each other's writes. Of lanes that
+    store to one address with one instruction, the highest one wins; atomic operations happen in the order of blocks, warps and lanes.
+
+    Args:
+        module: the PTX.
+        launch: kernel, shape and arguments.
+        budget: what it may use.
+        sampling: which blocks are executed.
+        trace: what is recorded; None for nothing.
+        sink: takes the trace piece by piece; then nothing is kept.
+        check_races: watch shared memory for races and for reads of what nobody wrote.
+        arrays: contents of arrays by name, in place of those described; not written to.
+
+    Raises:
+        InputError: there is no such kernel, or the arguments do not fit it.
+    """
+    kernel = find_kernel(module, launch.kernel)
+    instructions = list_static_instructions(module, kernel.name)
+    run = _Emulation(module, kernel, launch, budget=budget, instructions=instructions)
+    _, static_bytes = lay_out_shared(module, list(list_reachable(module, kernel.name)), kernel)
+    problem = check_launch(kernel, launch, static_bytes)
+    if problem is not None:
+        run.faults.add(FaultKind.BAD_LAUNCH, problem, is_fatal=True)
+        return run.finish()
+    run.prepare(trace, sink, arrays or {}, is_checked=check_races)
+    run.run(sampling)
+    return run.finish()
+
+
+class _Emulation:
+    """One call of :func:`emulate`."""
+
+    def __init__(
+        self,
+        module: PtxModule,
+        kernel: PtxFunction,
+        launch: LaunchDescription,
+        *,
+        budget: Budget,
+        instructions: tuple[StaticInstruction, ...],
+    ) -> None:
+        self._module = module
+        self._kernel = kernel
+        self._launch = launch
+        self._instructions = instructions
+        self._meter = Meter(budget)
+        self._machine: Machine | None = None
+        self._runner: Runner | None = None
+        self._tracer: Tracer | None = None
+        self._sink: TraceSink | None = None
+        self._pieces: list[Trace] = []
+        self._buffers: tuple[Buffer, ...] = ()
+        self._kept_bytes = 0
+        self._chosen: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
+        self._finished = 0
+        self.faults = FaultLog(instructions)
+
+    def prepare(
+        self,
+        trace: TraceSettings | None,
+        sink: TraceSink | None,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        *,
+        is_checked: bool,
+    ) -> None:
+        """Lay out memory; what is too much of it is noted."""
+        budget = self._meter.budget
+        inputs = build_inputs(
+            self._module, self._kernel, self._launch, memory_limit_bytes=max(budget.memory_bytes // 2, 1)
+        )
+        self._sink = sink
+        if trace is not None:
+            self._tracer = Tracer(trace, budget.trace_bytes)
+        try:
+            self._machine = build_machine(
+                self._module,
+                self._kernel,
+                self._launch,
+                inputs,
+                meter=self._meter,
+                faults=self.faults,
+                instructions=self._instructions,
+                tracer=self._tracer,
+                arrays=arrays,
+            )
+        except BudgetReached as reached:
+            self.faults.add(reached.kind, str(reached), is_fatal=True)
+            return
+        self._buffers = list_buffers(self._machine, inputs)
+        trace_bytes = None if trace is None else budget.trace_bytes
+        self._runner = Runner(self._machine, checks_races=is_checked, trace_bytes=trace_bytes)
+
+    def run(self, sampling: Sampling) -> None:
+        """Run the blocks that are chosen."""
+        if self._runner is None or self._machine is None:
+            return
+        self._chosen = choose_blocks(self._machine.geometry.block_count, sampling)
+        self._finished = self._runner.run(self._chosen, self._take_batch)
+
+    def _take_batch(self, batch: Batch) -> None:
+        """Keep, or hand on, the trace of a batch."""
+        tracer = self._tracer
+        if tracer is None:
+            return
+        piece = tracer.take(batch, kernel=self._kernel.name, instructions=self._instructions, buffers=self._buffers)
+        if not piece.is_complete:
+            self.faults.add(FaultKind.TRACE_BUDGET, "the trace is cut: it is larger than its budget allows")
+        if self._sink is not None:
+            self._sink.add(piece)
+            return
+        self._pieces.append(piece)
+        self._kept_bytes += _count_bytes(piece)
+        tracer.limit_bytes = max(self._meter.budget.trace_bytes - self._kept_bytes, 0)
+
+    def finish(self) -> Emulation:
+        """Everything found."""
+        machine = self._machine
+        counts = count_executions(len(self._instructions), machine)
+        is_complete = machine is not None and self._finished == len(self._chosen)
+        trace = None
+        if self._tracer is not None and self._sink is None and self._pieces:
+            trace = replace(join_pieces(self._pieces), instructions=self._instructions)
+        return Emulation(
+            kernel=self._kernel.name,
+            grid=self._launch.grid,
+            block_threads=self._launch.block,
+            instructions=self._instructions,
+            counts=Counts(warp_executions=counts[0], lane_executions=counts[1]),
+            executed_blocks=self._chosen[: self._finished],
+            is_complete=is_complete,
+            faults=self.faults.list_faults(),
+            trace=trace,
+            arrays={} if machine is None else collect_arrays(machine),
+            warp_instructions=self._meter.warp_instructions,
+            seconds=self._meter.seconds,
+            peak_bytes=self._meter.peak_bytes,
+            printed="" if machine is None else machine.printed,
+        )
+
+
+def _count_bytes(piece: Trace) -> int:
+    columns = (piece.accesses, piece.branches, piece.entries)
+    return sum(getattr(one, name).nbytes for one in columns for name in one.__slots__)

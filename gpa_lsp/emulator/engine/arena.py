@@ -1,0 +1,245 @@
+"""Global memory: one array of bytes with fixed virtual addresses, :class:`Arena`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.emulator.engine.accesses import Access, Place
+from gpa_lsp.emulator.engine.faults import FaultLog
+from gpa_lsp.emulator.engine.geometry import WarpSet
+from gpa_lsp.emulator.engine.meter import Meter
+from gpa_lsp.emulator.engine.values import I64, Value
+from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.emulator.trace import AccessKind
+
+ARENA_BASE = 0x7_0000_0000
+"""Virtual address of the first byte; what is below is nobody's, so null pointers are found."""
+_ALIGNMENT_BYTES = 512
+_GAP_BYTES = 512
+_ZERO = np.uint64(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """One buffer.
+
+    Attributes:
+        name: of the argument or variable.
+        space: GLOBAL, CONST or PARAM.
+        base: virtual address.
+        size_bytes: of it.
+        element_bytes: of one element.
+        argument: index of the parameter; None for variables.
+        dtype: of the elements, as the arrays are given back.
+        is_array: given back at the end.
+    """
+
+    name: str
+    space: Space
+    base: int
+    size_bytes: int
+    element_bytes: int = 1
+    argument: int | None = None
+    dtype: "np.dtype[Any]" = np.dtype(np.uint8)  # noqa: RUF009  (dtypes are immutable)
+    is_array: bool = True
+
+
+class Arena:
+    """Buffers, laid out one after the other with gaps that belong to nobody.
+
+    Args:
+        meter: counts its bytes.
+        faults: where bad accesses are noted.
+    """
+
+    def __init__(self, meter: Meter, faults: FaultLog) -> None:
+        self._meter = meter
+        self._faults = faults
+        self._end = 0
+        self.regions: list[Region] = []
+        self._data: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._bases: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
+        self._lasts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._is_fixed: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._views: dict[tuple[int, Any, int], tuple[Value, ...]] = {}
+
+    def add(self, name: str, space: Space, size_bytes: int, **details: Any) -> Region:
+        """Lay out a region, before :meth:`allocate`; the details are those of :class:`Region`."""
+        base = ARENA_BASE + self._end
+        region = Region(name=name, space=space, base=base, size_bytes=size_bytes, **details)
+        self.regions.append(region)
+        self._end += -(-(size_bytes + _GAP_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        return region
+
+    def allocate(self) -> None:
+        """Take the memory, all zeros.
+
+        Raises:
+            BudgetReached: it is more than allowed.
+        """
+        self._end = max(self._end, _ALIGNMENT_BYTES)
+        self._meter.hold(self._end, "memory of the arrays")
+        self._data = np.zeros(self._end, np.uint8)
+        self._bases = np.array([region.base for region in self.regions], np.uint64)
+        self._lasts = np.array([region.size_bytes for region in self.regions], np.int64)
+        self._is_fixed = np.array([region.space is not Space.GLOBAL for region in self.regions], np.bool_)
+
+    def bytes_of(self, region: Region) -> npt.NDArray[np.uint8]:
+        """The region's bytes; written to by whoever fills it."""
+        start = region.base - ARENA_BASE
+        return self._data[start : start + region.size_bytes]
+
+    def read_bytes(self, address: int, limit: int) -> bytes:
+        """Bytes from an address to the end of its region, at most so many; none outside all regions."""
+        for region in self.regions:
+            if region.base <= address < region.base + region.size_bytes:
+                start = address - region.base
+                return self.bytes_of(region)[start : start + limit].tobytes()
+        return b""
+
+    def resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
+        """Find what lanes access.
+
+        Args:
+            access: the instruction.
+            warps: of the lanes.
+            address: uint64, over the lanes or uniform, without the instruction's offset.
+            mask: lanes that access; None for all.
+        """
+        offset = address - access.guess_base
+        if not offset.ndim:
+            single = int(offset)
+            if single <= access.guess_last and not single & access.align_mask:
+                return access.guess_views, single >> access.shift, mask, None
+            return self._resolve_uniform(access, warps, int(address), mask)
+        if mask is not None:
+            offset = np.where(mask, offset, _ZERO)
+        bits = int(np.bitwise_or.reduce(offset))
+        last = access.guess_last
+        if last < 0 or bits & access.align_mask or (bits > last and int(offset.max()) > last):
+            return self._resolve_any(access, warps, address, mask)
+        return access.guess_views, (offset >> np.uint64(access.shift)).view(I64), mask, None
+
+    def is_within(self, address: Value, *, fixed: bool) -> Value:
+        """Which addresses lie in a region of constants and parameters (``fixed``), or in one that can be written."""
+        region = np.searchsorted(self._bases, address, side="right") - 1
+        if len(self._bases) == 0:
+            return np.zeros(np.shape(address), np.bool_)
+        inside = (address - self._bases[region]).view(I64) < self._lasts[region]
+        return (region >= 0) & inside & (self._is_fixed[region] == fixed)
+
+    def _resolve_uniform(self, access: Access, warps: WarpSet, address: int, mask: Value) -> Place:
+        found = self._find_regions(access, np.array([address], np.uint64) + access.wide_offset)
+        if found[1][0]:
+            self._guess(access, int(found[0][0]))
+            return access.guess_views, (address - int(access.guess_base)) % (1 << 64) >> access.shift, mask, None
+        lanes = np.arange(warps.lanes) if mask is None else np.flatnonzero(mask)
+        addresses = np.full(len(lanes), address % (1 << 64), np.uint64) + access.wide_offset
+        self._report(access, warps, lanes, addresses, np.repeat(found[0], len(lanes)))
+        everyone = np.zeros(warps.lanes, np.bool_)
+        everyone[lanes] = True
+        return self._all_views(access), 0, np.zeros(warps.lanes, np.bool_), everyone
+
+    def _resolve_any(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
+        lanes = np.arange(warps.lanes) if mask is None else np.flatnonzero(mask)
+        if len(lanes) == 0:
+            return self._all_views(access), 0, np.zeros(warps.lanes, np.bool_), None
+        addresses = address[lanes] + access.wide_offset
+        region, good = self._find_regions(access, addresses)
+        bad = None
+        if not good.all():
+            wrong = ~good
+            self._report(access, warps, lanes[wrong], addresses[wrong], region[wrong])
+            bad = np.zeros(warps.lanes, np.bool_)
+            bad[lanes[wrong]] = True
+        elif (region == region[0]).all():
+            self._guess(access, int(region[0]))
+        index = np.zeros(warps.lanes, np.int64)
+        index[lanes[good]] = (addresses[good] - np.uint64(ARENA_BASE)).view(I64) >> access.shift
+        allowed = mask
+        if bad is not None:
+            allowed = np.zeros(warps.lanes, np.bool_)
+            allowed[lanes[good]] = True
+        return self._all_views(access), index, allowed, bad
+
+    def _find_regions(self, access: Access, addresses: Value) -> tuple[Value, Value]:
+        """Index of the region below each address (-1 for none), and whether the access is allowed there."""
+        region = np.searchsorted(self._bases, addresses, side="right") - 1
+        if len(self._bases) == 0:
+            return region, np.zeros(len(addresses), np.bool_)
+        offset = (addresses - self._bases[region]).view(I64)
+        good = (region >= 0) & (offset >= 0) & (offset <= self._lasts[region] - access.bytes)
+        good &= (addresses & np.uint64(access.align_mask)) == 0
+        if access.kind is not AccessKind.LOAD:
+            good &= ~self._is_fixed[region]
+        return region, good
+
+    def _guess(self, access: Access, number: int) -> None:
+        region = self.regions[number]
+        access.guess_base = np.uint64((region.base - access.offset_bytes) % (1 << 64))
+        access.guess_last = region.size_bytes - access.bytes
+        access.guess_views = self._views_of(access, number, region.base - ARENA_BASE, region.size_bytes)
+
+    def _all_views(self, access: Access) -> tuple[Value, ...]:
+        return self._views_of(access, -1, 0, len(self._data))
+
+    def _views_of(self, access: Access, number: int, start: int, size: int) -> tuple[Value, ...]:
+        key = (number, access.dtype, access.elements)
+        found = self._views.get(key)
+        if found is None:
+            item = access.dtype.itemsize
+            view = self._data[start : start + size // item * item].view(access.dtype)
+            found = self._views[key] = tuple(view[k:] for k in range(access.elements))
+        return found
+
+    def _report(self, access: Access, warps: WarpSet, lanes: Value, addresses: Value, region: Value) -> None:
+        misaligned = (addresses & np.uint64(access.align_mask)) != 0
+        fixed = np.zeros(len(lanes), np.bool_)
+        if access.kind is not AccessKind.LOAD and len(self._bases):
+            inside = (addresses - self._bases[region]).view(I64) <= self._lasts[region] - access.bytes
+            fixed = ~misaligned & (region >= 0) & inside & self._is_fixed[region]
+        for kind, chosen in (
+            (FaultKind.MISALIGNED, misaligned),
+            (FaultKind.WRITE_TO_CONSTANT, fixed),
+            (FaultKind.OUT_OF_BOUNDS, ~misaligned & ~fixed),
+        ):
+            places = np.flatnonzero(chosen)
+            if len(places):
+                message = self._describe(kind, access, int(addresses[places[0]]), int(region[places[0]]))
+                self._faults.add_lanes(kind, message, warps, lanes[places], instruction=access.instruction)
+
+    def _describe(self, kind: FaultKind, access: Access, address: int, number: int) -> str:
+        what = f"{ACCESS_WORDS[access.kind]} of {access.bytes} bytes at 0x{address:x}"
+        if kind is FaultKind.MISALIGNED:
+            return f"{what}: not a multiple of {access.bytes}"
+        near = self._find_nearest(address, number)
+        if near is None:
+            return f"{what}: no array is near"
+        offset = address - near.base
+        if kind is FaultKind.WRITE_TO_CONSTANT:
+            return f"{what}: byte {offset:,} of {near.name}, which is constant"
+        where = f"{-offset:,} bytes before" if offset < 0 else f"byte {offset:,} of"
+        element = f", element {offset // near.element_bytes:,}" if offset >= 0 and near.element_bytes > 1 else ""
+        return f"{what}: {where} {near.name}, which has {near.size_bytes:,} bytes{element}"
+
+    def _find_nearest(self, address: int, number: int) -> Region | None:
+        """The region an address most likely meant: the one below it, or one that starts right behind it."""
+        below = self.regions[number] if 0 <= number < len(self.regions) else None
+        above = self.regions[number + 1] if number + 1 < len(self.regions) else None
+        if above is not None and above.base - address <= _GAP_BYTES // 2:
+            return above
+        if below is not None and address - below.base - below.size_bytes <= 1 << 30:
+            return below
+        return None
+
+
+ACCESS_WORDS = {
+    AccessKind.LOAD: "load",
+    AccessKind.STORE: "store",
+    AccessKind.ATOMIC: "atomic access",
+    AccessKind.REDUCTION: "atomic access",
+}
+"""What kinds of access are called in messages."""

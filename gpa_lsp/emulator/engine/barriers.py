@@ -1,0 +1,421 @@
+"""Where lanes wait for others: barriers of blocks, and of lanes of a warp."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.emulator.engine.faults import FaultLog
+from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.geometry import Batch
+from gpa_lsp.emulator.engine.merging import merge_fragments
+from gpa_lsp.emulator.engine.segments import Segment
+from gpa_lsp.emulator.engine.values import U32, Value, find_active_rows, pack_lanes
+from gpa_lsp.emulator.model import FaultKind
+
+if TYPE_CHECKING:
+    from gpa_lsp.emulator.engine.scheduler import Scheduler
+
+_BARRIERS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockBarrier:
+    """A ``bar`` or ``barrier`` instruction.
+
+    Attributes:
+        static: number of the instruction.
+        following: where lanes go on.
+        number: slot of the barrier's number, 32 bits.
+        threads: slot of the number of threads it waits for; None for all of the block.
+        reduction: ``popc``, ``and``, ``or``; empty for others.
+        predicate: slot of what is reduced; None likewise.
+        result: slot of the result; None likewise.
+        waits: False for ``bar.arrive``.
+        is_aligned: all threads of a warp must come to the same instruction.
+    """
+
+    static: int
+    following: Segment
+    number: int
+    threads: int | None
+    reduction: str = ""
+    predicate: int | None = None
+    result: int | None = None
+    waits: bool = True
+    is_aligned: bool = True
+
+    def arrive(self, scheduler: "Scheduler", fragment: Fragment) -> None:
+        """What ends the segment before the barrier."""
+        barriers = scheduler.barriers
+        number, threads = self._read(fragment)
+        batch = fragment.batch
+        if number is not None and self.threads is None and self.waits and not self.reduction:
+            if fragment.count == batch.live_count and not barriers.has_arrived(number):
+                barriers.note_passing(self, fragment)
+                scheduler.go(fragment, self.following)
+                return
+        if number is None:
+            self._part(scheduler, fragment)
+            return
+        if not self.waits:
+            barriers.add_arrivals(number, fragment)
+            scheduler.go(fragment, self.following)
+            return
+        fragment.segment = self.following
+        barriers.park(self, fragment, number, threads)
+
+    def _read(self, fragment: Fragment) -> tuple[int | None, int | None]:
+        number = fragment.registers[self.number]
+        if number.ndim:
+            seen = number[fragment.active()]
+            if (seen != seen[0]).any():
+                return None, None
+            number = seen[0]
+        threads = None
+        if self.threads is not None:
+            wanted = fragment.registers[self.threads]
+            threads = int(wanted[fragment.active()].max() if wanted.ndim else wanted)
+        return int(number) % _BARRIERS, threads
+
+    def _part(self, scheduler: "Scheduler", fragment: Fragment) -> None:
+        """Lanes that come to different barriers with one instruction."""
+        numbers = fragment.registers[self.number]
+        active = fragment.active()
+        for number in np.unique(numbers[active]):
+            where = active & (numbers == number)
+            part = fragment.narrow(where, int(np.count_nonzero(where)))
+            part.registers[self.number] = number
+            self.arrive(scheduler, part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpBarrier:
+    """A gate before ``bar.warp.sync`` and other instructions with a member mask: lanes named in it wait for each other.
+
+    Attributes:
+        static: number of the instruction.
+        following: where lanes go on.
+        members: slot of the mask, 32 bits.
+        guard: slot of the instruction's guard; only lanes where it is true take part. None without one.
+        is_sync: ``bar.warp.sync``: lanes may come to different instructions.
+    """
+
+    static: int
+    following: Segment
+    members: int
+    guard: int | None
+    is_sync: bool
+
+    def arrive(self, scheduler: "Scheduler", fragment: Fragment) -> None:
+        """What ends the segment before the gate."""
+        fragment.segment = self.following
+        if self.guard is None and fragment.mask is None:
+            scheduler.barriers.note_warps(fragment)
+            scheduler.go(fragment, self.following)
+            return
+        have = pack_lanes(fragment.active())
+        if not self.find_missing(fragment, have).any():
+            scheduler.barriers.note_warps(fragment)
+            scheduler.go(fragment, self.following)
+            return
+        scheduler.barriers.park_at_gate(self, fragment)
+
+    def find_missing(self, fragment: Fragment, have: Value) -> Value:
+        """Lanes each warp still waits for: uint32[w]; those that exited are not waited for.
+
+        Args:
+            fragment: who waits.
+            have: uint32[w], lanes of its warps that are here.
+        """
+        active = fragment.active()
+        if self.guard is not None:
+            active = active & fragment.registers[self.guard]
+        members = fragment.registers[self.members]
+        if not members.ndim and self.guard is None:
+            needed: Any = np.uint32(members)
+        else:
+            wanted = np.where(active, members.view(U32), np.uint32(0))
+            needed = np.bitwise_or.reduce(wanted.reshape(-1, 32), axis=1)
+        batch = fragment.batch
+        live = pack_lanes(batch.live.reshape(-1, 32)[fragment.warps.ids].reshape(-1))
+        here = find_active_rows(np.ascontiguousarray(active))
+        return np.where(here, needed & live & ~have, np.uint32(0))
+
+
+@dataclass(slots=True)
+class _Parked:
+    barrier: BlockBarrier
+    fragment: Fragment
+    number: int
+    threads: int | None
+
+
+class Barriers:
+    """Who waits where, in one batch.
+
+    Args:
+        batch: the batch.
+        faults: where wrong use is noted.
+    """
+
+    def __init__(self, batch: Batch, faults: FaultLog) -> None:
+        self._batch = batch
+        self._faults = faults
+        self._parked: list[_Parked] = []
+        self._gates: list[tuple[WarpBarrier, Fragment]] = []
+        self._arrived: dict[int, npt.NDArray[np.int64]] = {}
+
+    def has_arrived(self, number: int) -> bool:
+        """Whether anybody came to a barrier without waiting."""
+        return number in self._arrived
+
+    def note_passing(self, barrier: BlockBarrier, fragment: Fragment) -> None:
+        """All live lanes of the batch came to a barrier together."""
+        batch = self._batch
+        if batch.live_count != batch.geometry.threads * len(batch.blocks) and barrier.is_aligned:
+            counts = batch.count_live()
+            short = (counts > 0) & (counts < batch.geometry.threads)
+            self._report_exited(barrier, np.flatnonzero(short))
+        if batch.checks is not None:
+            batch.checks.pass_barrier(None)
+
+    def note_warps(self, fragment: Fragment) -> None:
+        """Lanes of warps met."""
+        if self._batch.checks is not None:
+            self._batch.checks.pass_warp_barrier(fragment)
+
+    def add_arrivals(self, number: int, fragment: Fragment) -> None:
+        """Lanes came to a barrier and do not wait (``bar.arrive``)."""
+        arrived = self._arrived.setdefault(number, np.zeros(len(self._batch.blocks), np.int64))
+        np.add.at(arrived, fragment.warps.slots(), _count_threads(fragment))
+
+    def park(self, barrier: BlockBarrier, fragment: Fragment, number: int, threads: int | None) -> None:
+        """Lanes wait at a barrier."""
+        self._parked.append(_Parked(barrier, fragment, number, threads))
+
+    def park_at_gate(self, gate: WarpBarrier, fragment: Fragment) -> None:
+        """Lanes wait for others of their warps."""
+        self._gates.append((gate, fragment))
+
+    def release(self, scheduler: "Scheduler", *, force: bool = True) -> bool:
+        """Let those go on who need wait no more.
+
+        Args:
+            scheduler: takes them.
+            force: nobody else can run: when nobody may go on, it is a deadlock, noted, and all go on.
+
+        Returns:
+            Whether anybody can run now; False when nobody waits.
+        """
+        if not self._parked and not self._gates:
+            return False
+        if self._release_gates(scheduler) or self._release_blocks(scheduler):
+            return True
+        if force:
+            self._break_deadlock(scheduler)
+            return True
+        return False
+
+    def _release_gates(self, scheduler: "Scheduler") -> bool:
+        if not self._gates:
+            return False
+        waiting: dict[tuple[int, int], tuple[WarpBarrier, list[Fragment]]] = {}
+        for gate, fragment in self._gates:
+            waiting.setdefault((id(gate), id(fragment.frame)), (gate, []))[1].append(fragment)
+        merged = [(gate, merge_fragments(fragments)) for gate, fragments in waiting.values()]
+        present = np.zeros(len(self._batch.root.ids), np.uint32)
+        for gate, fragment in merged:
+            if gate.is_sync:
+                present[fragment.warps.ids] |= pack_lanes(fragment.active())
+        self._gates = []
+        released = False
+        for gate, fragment in merged:
+            have = pack_lanes(fragment.active())
+            if gate.is_sync:
+                have = have | present[fragment.warps.ids]
+            missing = gate.find_missing(fragment, have) != 0
+            mask = fragment.active() & np.repeat(~missing, 32)
+            count = int(np.count_nonzero(mask))
+            released |= count > 0
+            free, left = _part(fragment, mask, count)
+            if free is not None:
+                self.note_warps(free)
+                scheduler.go(free, gate.following)
+            if left is not None:
+                self._gates.append((gate, left))
+        return released
+
+    def _release_blocks(self, scheduler: "Scheduler") -> bool:
+        batch = self._batch
+        slots = len(batch.blocks)
+        live = batch.count_live()
+        ready_of: dict[int, npt.NDArray[np.bool_]] = {}
+        for number in {parked.number for parked in self._parked}:
+            here = [parked for parked in self._parked if parked.number == number]
+            arrived = self._arrived.get(number, np.zeros(slots, np.int64)).copy()
+            wanted = np.zeros(slots, np.int64)
+            counted = np.zeros(slots, np.bool_)
+            lanes = np.zeros(slots, np.int64)
+            for parked in here:
+                of_warp = parked.fragment.warps.slots()
+                np.add.at(arrived, of_warp, _count_threads(parked.fragment))
+                np.add.at(lanes, of_warp, _count_lanes(parked.fragment))
+                present = np.unique(of_warp[find_active_rows(parked.fragment.active())])
+                if parked.threads is not None:
+                    counted[present] = True
+                    wanted[present] = np.maximum(wanted[present], parked.threads)
+            ready = (lanes > 0) & np.where(counted, arrived >= wanted, lanes >= live)
+            if not ready.any():
+                continue
+            ready_of[number] = ready
+            self._check_release(here, ready & ~counted, lanes)
+            if number in self._arrived:
+                self._arrived[number] = np.where(ready, 0, self._arrived[number])
+        if not ready_of:
+            return False
+        self._send(scheduler, ready_of)
+        return True
+
+    def _send(self, scheduler: "Scheduler", ready_of: dict[int, npt.NDArray[np.bool_]]) -> None:
+        parked, self._parked = self._parked, []
+        for number, ready in ready_of.items():
+            self._reduce([one for one in parked if one.number == number], ready)
+        if self._batch.checks is not None:
+            everyone = np.zeros(len(self._batch.blocks), np.bool_)
+            for ready in ready_of.values():
+                everyone |= ready
+            self._batch.checks.pass_barrier(everyone)
+        for one in parked:
+            allowed = ready_of.get(one.number)
+            if allowed is None:
+                self._parked.append(one)
+                continue
+            mask = one.fragment.active() & np.repeat(allowed[one.fragment.warps.slots()], 32)
+            free, left = _part(one.fragment, mask, int(np.count_nonzero(mask)))
+            if free is not None:
+                scheduler.go(free, one.barrier.following)
+            if left is not None:
+                self._parked.append(_Parked(one.barrier, left, one.number, one.threads))
+
+    def _reduce(self, parked: list[_Parked], ready: npt.NDArray[np.bool_]) -> None:
+        """Give lanes the result of ``bar.red``, over all lanes of their block that waited."""
+        reducing = [one for one in parked if one.barrier.reduction]
+        if not reducing:
+            return
+        true = np.zeros(len(ready), np.int64)
+        total = np.zeros(len(ready), np.int64)
+        for one in reducing:
+            fragment = one.fragment
+            active = fragment.active()
+            assert one.barrier.predicate is not None
+            holds = active & fragment.registers[one.barrier.predicate]
+            of_warp = fragment.warps.slots()
+            np.add.at(true, of_warp, np.count_nonzero(holds.reshape(-1, 32), axis=1))
+            np.add.at(total, of_warp, np.count_nonzero(active.reshape(-1, 32), axis=1))
+        for one in reducing:
+            of_lane = np.repeat(one.fragment.warps.slots(), 32)
+            results: dict[str, Any] = {
+                "popc": true[of_lane].astype(np.uint32),
+                "and": (true == total)[of_lane],
+                "or": (true > 0)[of_lane],
+            }
+            assert one.barrier.result is not None
+            one.fragment.registers[one.barrier.result] = results[one.barrier.reduction]
+
+    def _check_release(self, parked: list[_Parked], ready: npt.NDArray[np.bool_], lanes: npt.NDArray[np.int64]) -> None:
+        """Note blocks of which only a part came, or whose threads came to different instructions."""
+        aligned = [one for one in parked if one.barrier.is_aligned]
+        if not aligned:
+            return
+        short = ready & (lanes < self._batch.geometry.threads)
+        present = np.zeros(len(ready), np.int64)
+        statics = sorted({one.barrier.static for one in aligned})
+        for static in statics:
+            here = np.zeros(len(ready), np.bool_)
+            for one in aligned:
+                if one.barrier.static == static:
+                    here[one.fragment.warps.slots()[find_active_rows(one.fragment.active())]] = True
+            present += here
+        mixed = np.flatnonzero(ready & (present > 1))
+        if len(mixed):
+            self._faults.add(
+                FaultKind.DIVERGENT_BARRIER,
+                "threads of one block wait at different barriers",
+                instruction=statics[0],
+                other=statics[-1],
+                count=len(mixed),
+                block=int(self._batch.blocks[mixed[0]]),
+            )
+            return
+        self._report_exited(aligned[0].barrier, np.flatnonzero(short))
+
+    def _report_exited(self, barrier: BlockBarrier, slots: npt.NDArray[np.int64]) -> None:
+        if len(slots):
+            batch = self._batch
+            threads, live = batch.geometry.threads, int(batch.count_live()[slots[0]])
+            self._faults.add(
+                FaultKind.DIVERGENT_BARRIER,
+                f"{threads - live} of {threads} threads of the block have ended and never come to the barrier",
+                instruction=barrier.static,
+                count=len(slots),
+                block=int(batch.blocks[slots[0]]),
+            )
+
+    def _break_deadlock(self, scheduler: "Scheduler") -> None:
+        """Nobody can run: say so, and let all go on."""
+        places = sorted({one.barrier.static for one in self._parked} | {gate.static for gate, _ in self._gates})
+        for one in self._parked:
+            slot = int(one.fragment.warps.slots()[find_active_rows(one.fragment.active())][0])
+            other = next((place for place in places if place != one.barrier.static), None)
+            kind = FaultKind.DEADLOCK if one.threads is not None or other is None else FaultKind.DIVERGENT_BARRIER
+            what = "the block's other threads wait elsewhere" if other is not None else "too few threads ever come"
+            self._faults.add(
+                kind,
+                f"threads wait at the barrier for ever: {what}",
+                instruction=one.barrier.static,
+                other=other,
+                count=one.fragment.count,
+                block=int(self._batch.blocks[slot]),
+            )
+        for gate, fragment in self._gates:
+            missing = gate.find_missing(fragment, pack_lanes(fragment.active()))
+            lanes = np.flatnonzero(fragment.active() & np.repeat(missing != 0, 32))
+            message = (
+                f"lanes 0x{int(missing[missing != 0][0]) if missing.any() else 0:08x} of the warp never come to it"
+            )
+            self._faults.add_lanes(FaultKind.DEADLOCK, message, fragment.warps, lanes, instruction=gate.static)
+        parked, self._parked = self._parked, []
+        gates, self._gates = self._gates, []
+        everyone = np.ones(len(self._batch.blocks), np.bool_)
+        self._reduce(parked, everyone)
+        self._arrived.clear()
+        if self._batch.checks is not None:
+            self._batch.checks.pass_barrier(everyone)
+        for one in parked:
+            scheduler.go(one.fragment, one.barrier.following)
+        for gate, fragment in gates:
+            scheduler.go(fragment, gate.following)
+
+
+def _part(fragment: Fragment, mask: Value, count: int) -> tuple[Fragment | None, Fragment | None]:
+    """The lanes of a mask, and the others; None for no lanes."""
+    if count == fragment.count:
+        return fragment, None
+    if count == 0:
+        return None, fragment
+    others = fragment.active() & ~mask
+    return fragment.narrow(mask, count), fragment.narrow(others, fragment.count - count)
+
+
+def _count_lanes(fragment: Fragment) -> npt.NDArray[np.int64]:
+    """int64[w], active lanes of each warp."""
+    return np.count_nonzero(fragment.active().reshape(-1, 32), axis=1)
+
+
+def _count_threads(fragment: Fragment) -> npt.NDArray[np.int64]:
+    """int64[w], threads that count as arrived with each warp: lanes that exited, or never were, come with those that did."""
+    live = fragment.batch.live.reshape(-1, 32)[fragment.warps.ids]
+    lanes = _count_lanes(fragment)
+    return np.where(lanes > 0, lanes + np.count_nonzero(~live, axis=1), 0)

@@ -1,0 +1,129 @@
+"""All blocks of a launch, batch by batch: :class:`Runner`."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.emulator.engine.geometry import Batch
+from gpa_lsp.emulator.engine.machine import Machine
+from gpa_lsp.emulator.engine.meter import BudgetReached
+from gpa_lsp.emulator.engine.private_memory import BatchMemory
+from gpa_lsp.emulator.engine.scheduler import Scheduler
+from gpa_lsp.emulator.engine.segments import Frame
+from gpa_lsp.emulator.engine.shared_checks import SharedChecks
+from gpa_lsp.emulator.model import FaultKind
+
+_BEST_LANES = 32768
+"""Lanes of a batch: enough that numpy's fixed costs vanish, few enough that arrays stay in the cache."""
+_FIRST_TRACED_LANES = 4096
+_BYTES_PER_SLOT = 8
+_SHADOW_BYTES = 24
+
+BatchDone = Callable[[Batch], None]
+
+
+class Runner:
+    """Runs the chosen blocks of a launch.
+
+    Args:
+        machine: the launch.
+        checks_races: whether shared memory is shadowed.
+        trace_bytes: of the trace of one batch, aimed at; None when nothing is recorded.
+    """
+
+    def __init__(self, machine: Machine, *, checks_races: bool, trace_bytes: int | None) -> None:
+        self._machine = machine
+        self._unit_bytes = find_unit_bytes(machine) if checks_races else None
+        self._trace_bytes = trace_bytes
+        self._traced_per_block: float | None = None
+
+    def run(self, blocks: npt.NDArray[np.uint32], done: BatchDone) -> int:
+        """Run blocks in order.
+
+        Args:
+            blocks: linear indexes, ascending.
+            done: called behind each batch.
+
+        Returns:
+            How many blocks ran to their end; all, unless the budget was reached, which is noted.
+        """
+        machine = self._machine
+        finished = 0
+        try:
+            kernel = Frame(machine.get_function(machine.kernel.name))
+            while finished < len(blocks):
+                count = self._choose_count(kernel)
+                chosen = blocks[finished : finished + count]
+                self._run_batch(kernel, chosen, done)
+                finished += len(chosen)
+        except BudgetReached as reached:
+            machine.faults.add(reached.kind, str(reached), is_fatal=True)
+        except MemoryError:
+            machine.faults.add(FaultKind.MEMORY_BUDGET, "this computer has no more memory", is_fatal=True)
+        return finished
+
+    def _choose_count(self, kernel: Frame) -> int:
+        """Blocks of the next batch."""
+        geometry, meter = self._machine.geometry, self._machine.meter
+        lanes = geometry.lanes_per_block
+        count = max(1, _BEST_LANES // lanes)
+        if self._trace_bytes is not None:
+            if self._traced_per_block is None:
+                count = max(1, _FIRST_TRACED_LANES // lanes)
+            else:
+                count = min(count, max(1, int(self._trace_bytes / 2 / max(self._traced_per_block, 1.0))))
+        size = self._estimate_bytes(kernel)
+        return max(1, min(count, int(meter.left_bytes * 0.8 / size)))
+
+    def _estimate_bytes(self, kernel: Frame) -> int:
+        """What a block needs: registers, shared and local memory."""
+        geometry = self._machine.geometry
+        registers = len(kernel.function.dtypes) * _BYTES_PER_SLOT * geometry.lanes_per_block
+        shadow = 0 if self._unit_bytes is None else _SHADOW_BYTES * geometry.shared_stride_bytes // self._unit_bytes
+        local = kernel.function.local_bytes * geometry.lanes_per_block
+        return max(1, registers + geometry.shared_stride_bytes + shadow + local)
+
+    def _run_batch(self, kernel: Frame, blocks: npt.NDArray[np.uint32], done: BatchDone) -> None:
+        machine = self._machine
+        meter, geometry, tracer = machine.meter, machine.geometry, machine.tracer
+        held = self._estimate_bytes(kernel) * len(blocks) - geometry.shared_stride_bytes * len(blocks)
+        meter.hold(held, f"registers of {len(blocks)} blocks")
+        memory = BatchMemory(geometry, len(blocks), meter, machine.faults)
+        batch = Batch(geometry, blocks, memory)
+        batch.clock = meter.warp_instructions
+        if self._unit_bytes is not None and geometry.shared_bytes:
+            batch.checks = SharedChecks(batch, self._unit_bytes, machine.faults)
+        if tracer is not None:
+            tracer.begin(batch)
+        if kernel.function.local_bytes:
+            memory.reserve_local(kernel.function.local_bytes)
+        scheduler = Scheduler(batch, meter, machine.faults, tracer)
+        try:
+            with np.errstate(all="ignore"):
+                scheduler.run(kernel)
+        finally:
+            if tracer is not None:
+                self._traced_per_block = max(tracer.held_bytes / len(blocks), 1.0)
+            done(batch)
+            memory.close()
+            meter.release(held)
+
+
+def find_unit_bytes(machine: Machine) -> int | None:
+    """The unit in which shared memory is watched: 1 byte in kernels with accesses of less than a word, else 4.
+
+    None for kernels that synchronise by ``mbarrier`` objects or by arriving at barriers, which the checks know nothing of.
+    """
+    unit = 4
+    for name in machine.first_statics:
+        for instruction in machine.module.functions[name].instructions:
+            if instruction.opcode == "mbarrier" or (
+                instruction.opcode in ("bar", "barrier") and "arrive" in instruction.suffixes
+            ):
+                return None
+            if instruction.opcode in ("ld", "st", "atom", "red") and instruction.types:
+                is_shared = any(word.startswith("shared") for word in instruction.suffixes)
+                if is_shared and instruction.types[-1].bytes < 4:
+                    unit = 1
+    return unit

@@ -1,0 +1,140 @@
+"""Calls and returns of device functions: parameters are handed over in parts, as registers."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpa_lsp.emulator.engine.fragments import Fragment, Registers
+from gpa_lsp.emulator.engine.layout import Piece
+from gpa_lsp.emulator.engine.segments import BoundFunction, End, Segment
+from gpa_lsp.emulator.engine.values import Value
+from gpa_lsp.emulator.model import FaultKind
+
+if TYPE_CHECKING:
+    from gpa_lsp.emulator.engine.machine import Machine
+    from gpa_lsp.emulator.engine.scheduler import Scheduler
+
+Parts = dict[Piece, int]
+Builtin = Callable[[Fragment, list[Value], int], Value]
+"""Takes the lanes, the arguments (uint64) and the static number of the call; gives uint64, or None when the lanes end."""
+
+
+def assemble(registers: Registers, parts: Parts, offset_bytes: int, size_bytes: int) -> Value:
+    """A part of a parameter from the parts that were written, whatever their sizes; what nobody wrote is zero."""
+    exact = parts.get((offset_bytes, size_bytes))
+    dtype = np.dtype(f"u{size_bytes}")
+    if exact is not None:
+        value = registers[exact]
+        return value if value.dtype is dtype else value.view(dtype)
+    result: Value = np.uint64(0)
+    for (start, size), slot in parts.items():
+        if start + size <= offset_bytes or start >= offset_bytes + size_bytes:
+            continue
+        value = registers[slot]
+        bits = value.view(np.dtype(f"u{size}")).astype(np.uint64)
+        distance = 8 * (start - offset_bytes)
+        moved = bits << np.uint64(distance) if distance >= 0 else bits >> np.uint64(-distance)
+        result = result | moved
+    return result.astype(dtype)
+
+
+def enter(
+    scheduler: "Scheduler",
+    fragment: Fragment,
+    callee: BoundFunction,
+    arguments: list[Parts],
+    return_to: Segment,
+    machine: "Machine",
+    static: int,
+) -> None:
+    """Send lanes into a function. Calls nested too deeply end the lanes."""
+    frame = fragment.frame.call(callee, fragment.segment, return_to)
+    if frame.depth > machine.meter.budget.call_depth:
+        message = f"calls of {callee.name} nested more than {machine.meter.budget.call_depth} deep"
+        lanes = np.flatnonzero(fragment.active())
+        scheduler.faults.add_lanes(
+            FaultKind.CALL_DEPTH, message, fragment.warps, lanes, instruction=static, is_fatal=True
+        )
+        scheduler.retire(fragment)
+        return
+    if callee.local_bytes:
+        fragment.batch.memory.reserve_local(frame.local_base + callee.local_bytes)
+    registers = callee.template.copy()
+    for given, wanted in zip(arguments, callee.parameters, strict=False):
+        for (offset, size), slot in wanted.items():
+            registers[slot] = assemble(fragment.registers, given, offset, size)
+    fragment.callers = (*fragment.callers, fragment.registers)
+    fragment.registers = registers
+    fragment.frame = frame
+    scheduler.go(fragment, callee.segments[0])
+
+
+def leave(scheduler: "Scheduler", fragment: Fragment) -> None:
+    """Take lanes back to their caller, with what the function returns."""
+    frame = fragment.frame
+    assert frame.parent is not None and frame.return_to is not None
+    registers = fragment.callers[-1].copy()
+    wanted = frame.return_to.returned
+    for given, parts in zip(frame.function.returns, wanted, strict=False):
+        for (offset, size), slot in parts.items():
+            registers[slot] = assemble(fragment.registers, given, offset, size)
+    fragment.callers = fragment.callers[:-1]
+    fragment.registers = registers
+    fragment.frame = frame.parent
+    scheduler.go(fragment, frame.return_to)
+
+
+def end_with_call(name: str, arguments: list[Parts], return_to: Segment, machine: "Machine", static: int) -> End:
+    """A call whose callee is known; it is bound when it is first called."""
+
+    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+        enter(scheduler, fragment, machine.get_function(name), arguments, return_to, machine, static)
+
+    return end
+
+
+def end_with_indirect_call(
+    pointer: int, arguments: list[Parts], return_to: Segment, machine: "Machine", static: int
+) -> End:
+    """A call through a pointer: lanes part by the function they call. A pointer to nothing ends the lane."""
+
+    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+        addresses = np.broadcast_to(fragment.registers[pointer].view(np.uint64), (fragment.warps.lanes,))
+        active = fragment.active()
+        for address in np.unique(addresses[active]).tolist():
+            where = active & (addresses == address)
+            count = int(np.count_nonzero(where))
+            part = fragment if count == fragment.count else fragment.narrow(where, count)
+            callee = machine.find_function(address)
+            if callee is None:
+                message = f"call of 0x{address:x}, which is no function"
+                lanes = np.flatnonzero(part.active())
+                scheduler.faults.add_lanes(
+                    FaultKind.OUT_OF_BOUNDS, message, part.warps, lanes, instruction=static, is_fatal=True
+                )
+                scheduler.retire(part)
+                continue
+            enter(scheduler, part, callee, arguments, return_to, machine, static)
+
+    return end
+
+
+def end_with_builtin(
+    builtin: Builtin, arguments: list[Parts], results: list[Parts], return_to: Segment, static: int
+) -> End:
+    """A call of a function the system brings: ``vprintf``, ``malloc`` …"""
+
+    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+        values = [assemble(fragment.registers, parts, 0, 8) for parts in arguments]
+        result = builtin(fragment, values, static)
+        if result is None:
+            scheduler.retire(fragment)
+            return
+        registers = fragment.registers
+        for parts in results:
+            for (_, size), slot in parts.items():
+                registers[slot] = result.astype(np.dtype(f"u{size}"))
+        scheduler.go(fragment, return_to)
+
+    return end

@@ -1,0 +1,153 @@
+"""What ends segments: branches, returns, traps."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.lane_steps import guarded_mask
+from gpa_lsp.emulator.engine.segments import End, Segment
+from gpa_lsp.emulator.engine.values import Value
+from gpa_lsp.emulator.model import FaultKind
+
+if TYPE_CHECKING:
+    from gpa_lsp.emulator.engine.scheduler import Scheduler
+    from gpa_lsp.emulator.engine.tracing import Tracer
+
+
+def end_with_jump(target: Segment) -> End:
+    """All lanes go to one segment."""
+
+    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+        scheduler.go(fragment, target)
+
+    return end
+
+
+def end_with_branch(
+    taken: Segment, fallen: Segment, guard: int, *, static: int, tracer: "Tracer | None", is_negated: bool
+) -> End:
+    """Lanes with a true guard jump, the others fall through.
+
+    Args:
+        taken: where they jump to.
+        fallen: what follows.
+        guard: slot of the predicate.
+        static: number of the instruction.
+        tracer: records the branch; None when nobody wants it.
+        is_negated: lanes jump where it is false.
+    """
+    first, second = (fallen, taken) if is_negated else (taken, fallen)
+
+    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+        chosen = fragment.registers[guard]
+        if not chosen.ndim:
+            if tracer is not None:
+                tracer.record_uniform_branch(fragment, static, is_taken=bool(chosen) != is_negated)
+            scheduler.go(fragment, first if chosen else second)
+            return
+        mask = fragment.mask
+        mine = chosen if mask is None else chosen & mask
+        count = int(np.count_nonzero(mine))
+        if tracer is not None:
+            jumped = mine if not is_negated else (~chosen if mask is None else mask & ~chosen)
+            tracer.record_branch(fragment, static, jumped)
+        if count == fragment.count:
+            scheduler.go(fragment, first)
+        elif count == 0:
+            scheduler.go(fragment, second)
+        else:
+            others = ~chosen if mask is None else mask & ~chosen
+            left = fragment.count - count
+            scheduler.go(fragment.narrow(mine, count, first), first)
+            scheduler.go(fragment.narrow(others, left, second), second)
+
+    return end
+
+
+def end_with_table(
+    targets: list[Segment], index: int, fallen: Segment | None, guard: int | None, static: int, machine: Any
+) -> End:
+    """``brx.idx``: each lane jumps to the target its index names; an index beyond the table ends the lane.
+
+    Args:
+        targets: in the order of the table.
+        index: slot of the index, 32 bits.
+        fallen: where lanes with a false guard go; None without a guard.
+        guard: slot of the guard.
+        static: number of the instruction.
+        machine: for its tracer and faults.
+    """
+
+    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+        chosen = np.broadcast_to(fragment.registers[index].view(np.uint32), (fragment.warps.lanes,))
+        mask = guarded_mask(fragment, guard)
+        numbers, counts = np.unique(chosen[mask], return_counts=True)
+        if machine.tracer is not None and len(numbers):
+            common = numbers[counts.argmax()]
+            machine.tracer.record_branch(fragment, static, mask & (chosen != common))
+        if guard is not None and fallen is not None:
+            _send(scheduler, fragment, fragment.active() & ~mask, fallen)
+        by_target: dict[Segment, Value] = {}
+        for number in numbers.tolist():
+            where = mask & (chosen == number)
+            if number >= len(targets):
+                message = f"index {number} of a jump table with {len(targets)} targets"
+                lanes = np.flatnonzero(where)
+                machine.faults.add_lanes(
+                    FaultKind.TRAP, message, fragment.warps, lanes, instruction=static, is_fatal=True
+                )
+                scheduler.retire(fragment.narrow(where, len(lanes)))
+                continue
+            target = targets[number]
+            by_target[target] = by_target[target] | where if target in by_target else where
+        for target, where in by_target.items():
+            _send(scheduler, fragment, where, target)
+
+    return end
+
+
+def _send(scheduler: "Scheduler", fragment: Fragment, mask: Value, target: Segment) -> None:
+    count = int(np.count_nonzero(mask))
+    if count == fragment.count:
+        scheduler.go(fragment, target)
+    elif count:
+        scheduler.go(fragment.narrow(mask, count, target), target)
+
+
+def end_with_exit(guard: int | None, following: Segment | None) -> End:
+    """``exit``, and ``ret`` of a kernel."""
+    return end_guarded(guard, following, lambda scheduler, fragment: scheduler.retire(fragment))
+
+
+def end_with_fault(guard: int | None, following: Segment | None, *, kind: FaultKind, message: str, static: int) -> End:
+    """``trap``, and instructions that are not supported: the lanes end here."""
+
+    def finish(scheduler: "Scheduler", fragment: Fragment) -> None:
+        lanes = np.flatnonzero(fragment.active())
+        scheduler.faults.add_lanes(kind, message, fragment.warps, lanes, instruction=static, is_fatal=True)
+        scheduler.retire(fragment)
+
+    return end_guarded(guard, following, finish)
+
+
+def end_guarded(guard: int | None, following: Segment | None, finish: End) -> End:
+    """Lanes with a true guard finish, the others go on."""
+    if guard is None or following is None:
+        return finish
+
+    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+        mine = guarded_mask(fragment, guard)
+        count = int(np.count_nonzero(mine))
+        if count == fragment.count:
+            finish(scheduler, fragment)
+            return
+        if count:
+            others = fragment.active() & ~mine
+            left = fragment.narrow(others, fragment.count - count, following)
+            finish(scheduler, fragment.narrow(mine, count))
+            scheduler.go(left, following)
+            return
+        scheduler.go(fragment, following)
+
+    return end

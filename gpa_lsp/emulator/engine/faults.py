@@ -1,0 +1,118 @@
+"""What went wrong, gathered while a kernel runs: :class:`FaultLog`."""
+
+from dataclasses import replace
+from typing import Any
+
+from gpa_lsp.emulator.engine.geometry import WarpSet
+from gpa_lsp.emulator.model import Fault, FaultKind
+from gpa_lsp.emulator.trace import StaticInstruction
+
+_MOST_FAULTS = 1000
+_ORDER = tuple(FaultKind)
+
+
+class FaultLog:
+    """Faults, once per instruction and kind, with counts.
+
+    Args:
+        instructions: all static instructions.
+    """
+
+    def __init__(self, instructions: tuple[StaticInstruction, ...]) -> None:
+        self._instructions = instructions
+        self._found: dict[tuple[FaultKind, int | None], Fault] = {}
+        self.is_cut_short = False
+
+    def add(
+        self,
+        kind: FaultKind,
+        message: str,
+        *,
+        instruction: int | None = None,
+        other: int | None = None,
+        count: int = 1,
+        block: int | None = None,
+        thread: tuple[int, int, int] | None = None,
+        is_fatal: bool = False,
+    ) -> None:
+        """Note a fault; of later ones of the same kind at the same instruction only the count is kept."""
+        key = (kind, instruction)
+        before = self._found.get(key)
+        if before is not None:
+            self._found[key] = replace(before, count=before.count + count, is_fatal=before.is_fatal or is_fatal)
+            return
+        if len(self._found) >= _MOST_FAULTS:
+            return
+        self._found[key] = Fault(
+            kind=kind,
+            message=message,
+            instruction=instruction,
+            chain=None if instruction is None else self._instructions[instruction].chain,
+            other_chain=None if other is None else self._instructions[other].chain,
+            count=count,
+            block=block,
+            thread=thread,
+            is_fatal=is_fatal,
+        )
+
+    def is_known(self, kind: FaultKind, instruction: int | None) -> bool:
+        """Whether this instruction has such a fault already."""
+        return (kind, instruction) in self._found
+
+    def add_lanes(
+        self,
+        kind: FaultKind,
+        message: str,
+        warps: WarpSet,
+        lanes: Any,
+        *,
+        instruction: int,
+        other: int | None = None,
+        is_fatal: bool = False,
+    ) -> None:
+        """Note a fault of some lanes.
+
+        Args:
+            kind: as of :class:`Fault`.
+            message: likewise; tells of the first lane.
+            warps: warp set of the lanes.
+            lanes: int[k] positions in the warp set; none is no fault.
+            instruction: static instruction.
+            other: the other instruction of a race.
+            is_fatal: the lanes went no further.
+        """
+        if len(lanes) == 0:
+            return
+        block, thread = find_thread(warps, int(lanes[0]))
+        self.add(
+            kind,
+            message,
+            instruction=instruction,
+            other=other,
+            count=len(lanes),
+            block=block,
+            thread=thread,
+            is_fatal=is_fatal,
+        )
+
+    def list_faults(self) -> tuple[Fault, ...]:
+        """All of them: fatal ones first, then in the order of :class:`FaultKind`, then by instruction."""
+        return tuple(
+            sorted(
+                self._found.values(),
+                key=lambda fault: (
+                    not fault.is_fatal,
+                    _ORDER.index(fault.kind),
+                    -1 if fault.instruction is None else fault.instruction,
+                ),
+            )
+        )
+
+
+def find_thread(warps: WarpSet, lane: int) -> tuple[int, tuple[int, int, int]]:
+    """Linear index of the block, and the thread in it, of a position in a warp set."""
+    batch = warps.batch
+    number = int(warps.ids[lane // 32]) * 32 + lane % 32
+    slot, linear = divmod(number, batch.geometry.lanes_per_block)
+    x, y, _ = batch.geometry.block
+    return int(batch.blocks[slot]), (linear % x, linear // x % y, linear // (x * y))

@@ -1,0 +1,83 @@
+"""Which binder an instruction has: :func:`bind_instruction`."""
+
+from collections.abc import Callable
+
+from gpa_lsp.emulator.engine.address_steps import bind_activemask, bind_cvta, bind_isspacep, bind_mapa, bind_mov
+from gpa_lsp.emulator.engine.atomic_steps import bind_atomic, bind_mbarrier
+from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten
+from gpa_lsp.emulator.engine.copy_steps import bind_copy
+from gpa_lsp.emulator.engine.lane_steps import bind_lane_operation, bind_warp_operation
+from gpa_lsp.emulator.engine.matrix_steps import bind_matrix_move, is_matrix_move
+from gpa_lsp.emulator.engine.memory_steps import bind_load, bind_store
+from gpa_lsp.emulator.engine.warp_steps import bind_elect
+from gpa_lsp.emulator.operations.find import bind_operation
+from gpa_lsp.emulator.operations.model import LaneOperation, WarpOperation
+from gpa_lsp.emulator.ptx.model import Immediate, Vector
+from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+
+
+def _bind_nothing(binder: Binder) -> None:
+    """Hints, fences and sleeping: memory is in order already."""
+    binder.finish()
+
+
+_BINDERS: dict[str, Callable[[Binder], None]] = {
+    "ld": bind_load,
+    "ldu": bind_load,
+    "st": bind_store,
+    "atom": bind_atomic,
+    "red": bind_atomic,
+    "mbarrier": bind_mbarrier,
+    "cp": bind_copy,
+    "cvta": bind_cvta,
+    "isspacep": bind_isspacep,
+    "mapa": bind_mapa,
+    "activemask": bind_activemask,
+    "elect": bind_elect,
+} | dict.fromkeys(
+    ("membar", "fence", "nanosleep", "prefetch", "prefetchu", "applypriority", "discard", "griddepcontrol", "pmevent",
+     "brkpt", "setmaxnreg"),
+    _bind_nothing,
+)  # fmt: skip
+
+
+def bind_instruction(binder: Binder) -> None:
+    """Add the steps of the instruction a binder stands at, which ends no segment.
+
+    Raises:
+        UnsupportedInstruction: it is not emulated.
+        KeyError: one of its types has no place in registers.
+    """
+    instruction = binder.instruction
+    if is_matrix_move(instruction):
+        bind_matrix_move(binder)
+        return
+    bind = _BINDERS.get(instruction.opcode)
+    if bind is not None:
+        bind(binder)
+        return
+    operands = (*instruction.sources, *instruction.destinations)
+    if instruction.opcode == "mov" and not any(isinstance(one, Vector) for one in operands):
+        bind_mov(binder)
+        return
+    operation = bind_operation(instruction)
+    if isinstance(operation, LaneOperation):
+        bind_lane_operation(binder, operation)
+    elif isinstance(operation, WarpOperation):
+        bind_warp_operation(binder, operation)
+    else:
+        raise UnsupportedInstruction
+
+
+def find_gate(binder: Binder) -> int | None:
+    """The slot of the member mask of an instruction whose lanes wait for each other; None when they do not."""
+    instruction = binder.instruction
+    if "sync" not in instruction.suffixes:
+        return None
+    everyone = Immediate(0xFFFFFFFF)
+    if instruction.opcode == "elect":
+        return binder.read(instruction.sources[0] if instruction.sources else everyone, ScalarType.U32)
+    operation = None if is_matrix_move(instruction) else bind_operation(instruction)
+    if isinstance(operation, WarpOperation) and operation.member_mask_source is not None:
+        return binder.read(flatten(instruction.sources)[operation.member_mask_source], ScalarType.U32)
+    return binder.read(everyone, ScalarType.U32)

@@ -1,0 +1,226 @@
+"""From a launch to a machine that can run it: limits, memory, parameters."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.emulator.engine.arena import Arena, Region
+from gpa_lsp.emulator.engine.faults import FaultLog
+from gpa_lsp.emulator.engine.functions import bind_function
+from gpa_lsp.emulator.engine.geometry import Geometry
+from gpa_lsp.emulator.engine.heap import Heap
+from gpa_lsp.emulator.engine.machine import Machine, lay_out_shared
+from gpa_lsp.emulator.engine.meter import Meter
+from gpa_lsp.emulator.engine.textures import TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP, Texture
+from gpa_lsp.emulator.engine.tracing import Tracer
+from gpa_lsp.emulator.inputs.model import LaunchInputs
+from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.emulator.ptx.blocks import find_blocks
+from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
+from gpa_lsp.emulator.ptx.reachable import list_reachable
+from gpa_lsp.emulator.trace import Buffer, StaticInstruction
+from gpa_lsp.errors import InputError
+
+_HEAP_BYTES = 8 << 20  # what CUDA gives device code without being asked
+
+
+def build_machine(
+    module: PtxModule,
+    kernel: PtxFunction,
+    launch: LaunchDescription,
+    inputs: LaunchInputs,
+    *,
+    meter: Meter,
+    faults: FaultLog,
+    instructions: tuple[StaticInstruction, ...],
+    tracer: Tracer | None,
+    arrays: Mapping[str, npt.NDArray[Any]],
+) -> Machine:
+    """Lay out memory and fill it.
+
+    Args:
+        module: the PTX.
+        kernel: the kernel.
+        launch: its shape.
+        inputs: its arguments.
+        meter: counts the memory.
+        faults: where findings go.
+        instructions: all static instructions.
+        tracer: None when nothing is recorded.
+        arrays: contents that take the place of those of inputs, by name.
+
+    Raises:
+        BudgetReached: the arrays need more memory than allowed.
+        InputError: an array of ``arrays`` is unknown or too large.
+    """
+    functions = list(list_reachable(module, kernel.name))
+    offsets, static_bytes = lay_out_shared(module, functions, kernel)
+    geometry = Geometry(
+        grid=launch.grid, block=launch.block, static_shared_bytes=static_bytes, dynamic_shared_bytes=launch.shared_bytes
+    )
+    arena = Arena(meter, faults)
+    regions = [
+        arena.add(
+            one.name,
+            Space.GLOBAL,
+            one.data.nbytes,
+            element_bytes=one.element.bytes,
+            argument=one.argument,
+            dtype=one.data.dtype,
+        )
+        for one in inputs.buffers
+    ]
+    variables = {
+        name: _add_variable(arena, one, inputs)
+        for name, one in module.variables.items()
+        if one.space in (Space.GLOBAL, Space.CONST) and not one.is_texture
+    }
+    parameters = arena.add("parameters", Space.PARAM, max(len(inputs.parameters), 1), is_array=False)
+    heap = None
+    if any(name in module.functions for name in ("malloc", "free")):
+        size = min(_HEAP_BYTES, max(meter.left_bytes // 4, 4096))
+        heap = Heap(arena.add("device heap", Space.GLOBAL, size, is_array=False))
+    arena.allocate()
+    machine = Machine(
+        module=module,
+        kernel=kernel,
+        geometry=geometry,
+        meter=meter,
+        faults=faults,
+        arena=arena,
+        tracer=tracer,
+        instructions=instructions,
+        shared_offsets=offsets,
+    )
+    machine.variables, machine.parameters, machine.heap = variables, parameters, heap
+    _number_blocks(machine, functions)
+    for region, buffer in zip(regions, inputs.buffers, strict=True):
+        arena.bytes_of(region)[:] = _as_bytes(_choose(arrays, buffer.name, buffer.data))
+    _check_names(arrays, {one.name for one in inputs.buffers} | set(variables))
+    _add_textures(machine, inputs, regions)
+    _fill_variables(machine, module, inputs, arrays)
+    _fill_parameters(machine, inputs, regions)
+    machine.use_binder(bind_function)
+    return machine
+
+
+def _choose(arrays: Mapping[str, npt.NDArray[Any]], name: str, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    found = arrays.get(name)
+    if found is None:
+        return given
+    if found.nbytes > given.nbytes:
+        raise InputError(
+            f"array {name} has {found.nbytes} bytes, but the launch describes {given.nbytes}",
+            remedy="describe the array as large as it is",
+        )
+    out = given.copy()
+    _as_bytes(out)[: found.nbytes] = _as_bytes(found)
+    return out
+
+
+def _check_names(arrays: Mapping[str, Any], known: set[str]) -> None:
+    unknown = sorted(set(arrays) - known)
+    if unknown:
+        raise InputError(f"no array {unknown[0]}", remedy=f"there are: {', '.join(sorted(known)) or 'none'}")
+
+
+def _as_bytes(data: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+
+
+def _number_blocks(machine: Machine, functions: list[PtxFunction]) -> None:
+    place = 0
+    if machine.tracer is None or not machine.tracer.settings.entries:
+        return
+    for function in functions:
+        machine.block_bases[function.name] = place
+        place += len(find_blocks(function).first)
+
+
+def _add_variable(arena: Arena, variable: PtxVariable, inputs: LaunchInputs) -> Region:
+    given = inputs.variables.get(variable.name)
+    return arena.add(
+        variable.name,
+        variable.space,
+        max(variable.size_bytes, 1),
+        element_bytes=variable.type.bytes if given is None else given.dtype.itemsize,
+        dtype=np.dtype(np.uint8) if given is None else given.dtype,
+        is_array=given is not None or not variable.name.startswith(("$", "__unnamed")),
+    )
+
+
+def _fill_variables(
+    machine: Machine, module: PtxModule, inputs: LaunchInputs, arrays: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    for name, region in machine.variables.items():
+        variable = module.variables[name]
+        data = machine.arena.bytes_of(region)
+        if variable.initial:
+            data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)[: len(data)]
+        for offset, symbol, added in variable.initial_symbols:
+            address = machine.find_symbol(symbol, machine.kernel)
+            if address is not None and offset + 8 <= len(data):
+                data[offset : offset + 8].view(np.uint64)[0] = (address + added) % (1 << 64)
+        given = arrays.get(name, inputs.variables.get(name))
+        if given is not None:
+            raw = _as_bytes(given)[: len(data)]
+            data[: len(raw)] = raw
+
+
+def _fill_parameters(machine: Machine, inputs: LaunchInputs, regions: list[Region]) -> None:
+    assert machine.parameters is not None
+    data = machine.arena.bytes_of(machine.parameters)
+    data[: len(inputs.parameters)] = np.frombuffer(inputs.parameters, np.uint8)
+    for slot in inputs.pointers:
+        address = regions[slot.buffer].base + slot.offset_bytes
+        start = slot.parameter_offset_bytes
+        data[start : start + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
+    for handle, texture in machine.textures.items():
+        offset = texture.source.parameter_offset_bytes
+        if offset is not None:
+            data[offset : offset + 8] = np.frombuffer(handle.to_bytes(8, "little"), np.uint8)
+
+
+def _add_textures(machine: Machine, inputs: LaunchInputs, regions: list[Region]) -> None:
+    for place, source in enumerate(inputs.textures):
+        handle = TEXTURE_HANDLE_BASE + place * TEXTURE_HANDLE_STEP
+        machine.textures[handle] = Texture(source=source, region=regions[source.buffer])
+        if source.parameter_offset_bytes is None:
+            machine.texture_references[source.name] = handle
+
+
+def list_buffers(machine: Machine, inputs: LaunchInputs) -> tuple[Buffer, ...]:
+    """All regions as a trace names them, by ascending base."""
+    textures = {texture.region.name for texture in machine.textures.values()}
+    spaces = {one.name: one.space for one in inputs.buffers}
+    return tuple(
+        Buffer(
+            name=region.name,
+            space=Space.TEXTURE
+            if region.name in textures and spaces.get(region.name) is Space.TEXTURE
+            else region.space,
+            base=region.base,
+            size_bytes=region.size_bytes,
+            element_bytes=region.element_bytes,
+            argument=region.argument,
+        )
+        for region in machine.arena.regions
+        if region.is_array
+    )
+
+
+def collect_arrays(machine: Machine) -> dict[str, npt.NDArray[Any]]:
+    """What the arrays hold now, with the dtype of their elements, by name; not of this memory.
+
+    Variables come with the dtype they were given, or as bytes.
+    """
+    out: dict[str, npt.NDArray[Any]] = {}
+    for region in machine.arena.regions:
+        if not region.is_array:
+            continue
+        data = machine.arena.bytes_of(region)
+        size = len(data) // region.dtype.itemsize * region.dtype.itemsize
+        out[region.name] = data[:size].copy().view(region.dtype)
+    return out

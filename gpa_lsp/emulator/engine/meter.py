@@ -1,0 +1,80 @@
+"""What an emulation has used of its budget: :class:`Meter`."""
+
+import time
+
+from gpa_lsp.emulator.model import Budget, FaultKind
+
+
+class BudgetReached(Exception):  # noqa: N818  (no error of anybody's: it ends the emulation)
+    """A limit was reached.
+
+    Args:
+        kind: which.
+        message: for the finding.
+    """
+
+    def __init__(self, kind: FaultKind, message: str) -> None:
+        self.kind = kind
+        super().__init__(message)
+
+
+class Meter:
+    """Counts time, instructions and memory.
+
+    Args:
+        budget: the limits.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.started = time.perf_counter()
+        self.warp_instructions = 0
+        self.held_bytes = 0
+        self.peak_bytes = 0
+        self._deadline = self.started + budget.seconds
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.perf_counter() - self.started
+
+    def count_instructions(self, warp_instructions: int) -> None:
+        """Note what was executed.
+
+        Raises:
+            BudgetReached: too much of it, or the time is over.
+        """
+        self.warp_instructions += warp_instructions
+        if self.warp_instructions > self.budget.warp_instructions:
+            raise BudgetReached(
+                FaultKind.INSTRUCTION_BUDGET,
+                f"{self.warp_instructions:,} warp instructions were executed; {self.budget.warp_instructions:,} are allowed",
+            )
+        if time.perf_counter() > self._deadline:
+            raise BudgetReached(
+                FaultKind.TIME_BUDGET,
+                f"not done after {self.budget.seconds:g} s and {self.warp_instructions:,} warp instructions",
+            )
+
+    def hold(self, size_bytes: int, what: str) -> None:
+        """Ask for memory, before it is taken.
+
+        Raises:
+            BudgetReached: it is too much.
+        """
+        if self.held_bytes + size_bytes > self.budget.memory_bytes:
+            raise BudgetReached(
+                FaultKind.MEMORY_BUDGET,
+                f"{what} needs {size_bytes:,} bytes beside {self.held_bytes:,} held; {self.budget.memory_bytes:,} are allowed",
+            )
+        self.held_bytes += size_bytes
+        self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+
+    def release(self, size_bytes: int) -> None:
+        """Give memory back."""
+        self.held_bytes -= size_bytes
+
+    @property
+    def left_bytes(self) -> int:
+        """What may still be held."""
+        return self.budget.memory_bytes - self.held_bytes

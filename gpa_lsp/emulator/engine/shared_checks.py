@@ -1,0 +1,221 @@
+"""Races and reads of nothing in shared memory: :class:`SharedChecks` keeps a shadow of every word."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.emulator.engine.accesses import Access
+from gpa_lsp.emulator.engine.faults import FaultLog
+from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.values import Value
+from gpa_lsp.emulator.model import FaultKind
+
+if TYPE_CHECKING:
+    from gpa_lsp.emulator.engine.geometry import Batch
+
+# A stamp, int64: when (counted in accesses), who (thread in its block), with which instruction, and whether it was strong.
+_STRONG = np.int64(1)
+_INSTRUCTION_SHIFT = 1
+_INSTRUCTION_BITS = 19
+_THREAD_SHIFT = _INSTRUCTION_SHIFT + _INSTRUCTION_BITS
+_THREAD_BITS = 10
+_TIME_SHIFT = _THREAD_SHIFT + _THREAD_BITS
+_THREAD_MASK = (1 << _THREAD_BITS) - 1
+_INSTRUCTION_MASK = (1 << _INSTRUCTION_BITS) - 1
+
+
+class SharedChecks:
+    """Who touched each unit of shared memory last, since which barrier.
+
+    Per unit (a word of four bytes, or one byte in kernels that access less than words) three stamps are kept: of the last write, of the first
+    read since the last barrier, and of a later read by a thread of another warp. Two accesses of one unit by different threads, at least one of
+    them a write, not both strong (atomic, volatile, relaxed …), and with no barrier between them, are a race: between warps ``SHARED_RACE``,
+    within a warp ``WARP_RACE`` when the warp did not synchronise either. Reads by several threads of the writer's own warp are represented by
+    the first one.
+
+    Args:
+        batch: whose shared memory.
+        unit_bytes: 4, or 1.
+        faults: where races are noted.
+    """
+
+    def __init__(self, batch: "Batch", unit_bytes: int, faults: FaultLog) -> None:
+        self._batch = batch
+        self._faults = faults
+        self._shift = unit_bytes.bit_length() - 1
+        units = max(len(batch.blocks) * batch.geometry.shared_stride_bytes >> self._shift, 1)
+        self._writes: npt.NDArray[np.int64] = np.zeros(units, np.int64)
+        self._reads: npt.NDArray[np.int64] = np.zeros(units, np.int64)
+        self._others: npt.NDArray[np.int64] = np.zeros(units, np.int64)
+        self._time = 1
+        self._block_since: npt.NDArray[np.int64] = np.zeros(len(batch.blocks), np.int64)
+        self._warp_since: npt.NDArray[np.int64] = np.zeros(len(batch.root.ids), np.int64)
+        self._warps_met = False
+        self._oldest = 0  # no stamp below it is in any block's barrier interval
+        self._in_step = True  # all blocks passed their last barrier together
+
+    def pass_barrier(self, slots: "npt.NDArray[np.bool_] | None") -> None:
+        """Threads of some blocks (bool[k]; None for all) met."""
+        self._time += 1
+        now = self._time << _TIME_SHIFT
+        if slots is None:
+            self._block_since[:] = now
+        else:
+            self._block_since[slots] = now
+        self._oldest = int(self._block_since.min())
+        self._in_step = int(self._block_since.max()) == self._oldest
+
+    def pass_warp_barrier(self, fragment: Fragment) -> None:
+        """Lanes of warps met."""
+        self._time += 1
+        self._warp_since[fragment.warps.ids] = self._time << _TIME_SHIFT
+        self._warps_met = True
+
+    def check_load(self, access: Access, fragment: Fragment, index: Any, mask: Value) -> None:
+        """A load is about to happen.
+
+        Args:
+            access: the instruction.
+            fragment: who executes it.
+            index: in elements of the access; int64[n], or an int.
+            mask: bool[n]; None for all.
+        """
+        if mask is not None and not mask.any():
+            return
+        for unit in self._list_units(access, fragment, index):
+            found = self._writes.take(unit, mode="wrap")
+            if mask is not None:
+                lowest, highest = int(found[mask].min()), int(found[mask].max())
+            else:
+                lowest, highest = int(found.min()), int(found.max())
+            if lowest == 0:
+                self._report_uninitialised(access, fragment, found, mask)
+            if highest >= self._oldest and highest:
+                self._compare(access, fragment, found, mask, is_write=False)
+            self._note_reads(access, fragment, unit, mask)
+
+    def check_store(self, access: Access, fragment: Fragment, index: Any, mask: Value) -> None:
+        """A store or atomic access is about to happen, see :meth:`check_load`."""
+        if mask is not None and not mask.any():
+            return
+        for unit in self._list_units(access, fragment, index):
+            for shadow in (self._writes, self._reads, self._others):
+                found = shadow.take(unit, mode="wrap")
+                highest = int(found.max() if mask is None else found[mask].max())
+                if highest >= self._oldest and highest:
+                    self._compare(access, fragment, found, mask, is_write=True)
+            stamps = self._stamp(access, fragment)
+            if mask is None:
+                self._writes[unit] = stamps
+            else:
+                self._writes[unit[mask]] = stamps[mask]
+
+    def check_values(
+        self, access: Access, fragment: Fragment, index: Any, mask: Value, views: Any, values: list[Value]
+    ) -> None:
+        """A store happened: lanes that stored something else than what is there now lost a race within one instruction."""
+        if type(index) is int:
+            index = np.full(fragment.warps.lanes, index, np.int64)
+        for view, value in zip(views, values, strict=True):
+            lost = view.take(index, mode="wrap") != value
+            if value.dtype.kind == "f":
+                lost &= value == value
+            if mask is not None:
+                lost = lost & mask
+            lanes = np.flatnonzero(lost)
+            if len(lanes) == 0:
+                continue
+            threads = self._threads(fragment)
+            stamps = self._writes[self._unit_of(access, index)]
+            same = ((stamps[lanes] >> _THREAD_SHIFT) & _THREAD_MASK) >> 5 == threads[lanes] >> 5
+            for kind, chosen in ((FaultKind.SHARED_RACE, ~same), (FaultKind.WARP_RACE, same)):
+                message = "threads store different values to the same address with one instruction"
+                self._faults.add_lanes(
+                    kind,
+                    message,
+                    fragment.warps,
+                    lanes[chosen],
+                    instruction=access.instruction,
+                    other=access.instruction,
+                )
+
+    def _list_units(self, access: Access, fragment: Fragment, index: Any) -> list[Any]:
+        """Units each lane touches, one array after the other."""
+        if type(index) is int:
+            index = np.full(fragment.warps.lanes, index, np.int64)
+        count = max(access.bytes >> self._shift, 1)
+        first = self._unit_of(access, index)
+        return [first if place == 0 else first + place for place in range(count)]
+
+    def _unit_of(self, access: Access, index: Any) -> Any:
+        if access.shift == self._shift:
+            return index
+        return (
+            index << (access.shift - self._shift)
+            if access.shift > self._shift
+            else index >> (self._shift - access.shift)
+        )
+
+    def _threads(self, fragment: Fragment) -> Any:
+        return fragment.warps.column("thread")
+
+    def _stamp(self, access: Access, fragment: Fragment) -> Any:
+        self._time += 1
+        low = (access.instruction & _INSTRUCTION_MASK) << _INSTRUCTION_SHIFT | int(access.is_strong)
+        return fragment.warps.column("stamp") + np.int64((self._time << _TIME_SHIFT) | low)
+
+    def _note_reads(self, access: Access, fragment: Fragment, unit: Any, mask: Value) -> None:
+        stamps = self._stamp(access, fragment)
+        before = self._reads.take(unit, mode="wrap")
+        since = self._oldest if self._in_step else np.repeat(self._block_since[fragment.warps.slots()], 32)
+        fresh = (before < since) | (before == 0)
+        if mask is not None:
+            fresh = fresh & mask
+        if fresh.all():
+            self._reads[unit] = stamps  # the highest lane
+            # The lowest lane of another warp: written backwards, the first one wins.
+            self._others[unit[::-1]] = stamps[::-1]
+            return
+        self._reads[unit[fresh]] = stamps[fresh]
+        self._others[unit[fresh]] = stamps[fresh]
+        first = self._reads.take(unit, mode="wrap")
+        foreign = (first ^ stamps) >> (_THREAD_SHIFT + 5) & (_THREAD_MASK >> 5) != 0
+        if mask is not None:
+            foreign = foreign & mask
+        self._others[unit[foreign]] = stamps[foreign]
+
+    def _report_uninitialised(self, access: Access, fragment: Fragment, found: Any, mask: Value) -> None:
+        if self._faults.is_known(FaultKind.UNINITIALISED, access.instruction):
+            return
+        nothing = found == 0 if mask is None else (found == 0) & mask
+        message = "the word was never written; shared memory begins with anything"
+        self._faults.add_lanes(
+            FaultKind.UNINITIALISED, message, fragment.warps, np.flatnonzero(nothing), instruction=access.instruction
+        )
+
+    def _compare(self, access: Access, fragment: Fragment, found: Any, mask: Value, *, is_write: bool) -> None:
+        """Note races of lanes with those that made the stamps."""
+        warps = fragment.warps
+        threads = self._threads(fragment)
+        since = np.repeat(self._block_since[warps.slots()], 32)
+        who = (found >> _THREAD_SHIFT) & _THREAD_MASK
+        races = (found >= since) & (found != 0) & (who != threads)
+        if mask is not None:
+            races &= mask
+        if access.is_strong:
+            races &= (found & _STRONG) == 0
+        if not races.any():
+            return
+        within = (who >> 5) == (threads >> 5)
+        if self._warps_met:
+            races &= ~within | (found >= np.repeat(self._warp_since[warps.ids], 32))
+        for kind, chosen in ((FaultKind.SHARED_RACE, races & ~within), (FaultKind.WARP_RACE, races & within)):
+            lanes = np.flatnonzero(chosen)
+            if len(lanes) == 0:
+                continue
+            other = int(found[lanes[0]]) >> _INSTRUCTION_SHIFT & _INSTRUCTION_MASK
+            between = "no barrier" if kind is FaultKind.SHARED_RACE else "no __syncwarp"
+            verb = "writes" if is_write else "reads"
+            message = f"thread {int(threads[lanes[0]])} {verb} what thread {int(who[lanes[0]])} accessed before, with {between} between"
+            self._faults.add_lanes(kind, message, warps, lanes, instruction=access.instruction, other=other)

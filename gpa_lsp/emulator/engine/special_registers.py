@@ -1,0 +1,97 @@
+"""Special registers: ``%tid``, ``%laneid``, ``%clock64`` …"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpa_lsp.emulator.engine.geometry import Geometry
+from gpa_lsp.emulator.engine.values import U32, U64, Value
+from gpa_lsp.emulator.ptx.model import SpecialRegister
+
+if TYPE_CHECKING:
+    from gpa_lsp.emulator.engine.fragments import Fragment
+
+_CLOCK_HZ = 1_000_000_000
+_COLUMNS = ("laneid", "warpid", "smid", "lanemask_eq")
+_ZEROS = ("gridid", "cluster_ctarank", "reserved_smem_offset_begin", "reserved_smem_offset_end", "is_explicit_cluster")
+_LANE_MASKS: dict[str, Callable[[Value], Value]] = {
+    "lanemask_lt": lambda bit: bit - np.uint32(1),
+    "lanemask_le": lambda bit: (bit - np.uint32(1)) | bit,
+    "lanemask_gt": lambda bit: ~((bit - np.uint32(1)) | bit),
+    "lanemask_ge": lambda bit: ~(bit - np.uint32(1)),
+}
+
+
+class Reader:
+    """Reads a special register that is not the same for all lanes at all times.
+
+    Attributes:
+        dtype: of what it gives.
+    """
+
+    def __init__(self, read: "Callable[[Fragment], Value]", dtype: "np.dtype[Any]" = U32) -> None:
+        self._read = read
+        self.dtype = dtype
+
+    def __call__(self, fragment: "Fragment") -> Value:
+        """The value for all lanes of a fragment."""
+        return self._read(fragment)
+
+
+def find_special(operand: SpecialRegister, geometry: Geometry) -> "Value | Reader | None":
+    """A uniform value, or what reads it; None for a register that is not known.
+
+    ``%clock`` counts the warp instructions executed so far, ``%globaltimer`` takes them for nanoseconds; a cluster is one block; ``%smid``
+    deals the blocks out to the multiprocessors one after the other. Source: PTX ISA 9.0, section 10.
+    """
+    name, axis = operand.name, operand.component
+    if name in ("tid", "ctaid"):
+        return _read_column(f"{name}.{axis}")
+    if name in _COLUMNS:
+        return _read_column(name)
+    if name in _LANE_MASKS:
+        return _read_lane_mask(_LANE_MASKS[name])
+    if name in ("clock", "clock64", "globaltimer", "clock_hi", "globaltimer_lo", "globaltimer_hi"):
+        return _read_clock(name)
+    return _find_uniform(name, axis, geometry)
+
+
+def _find_uniform(name: str, axis: str, geometry: Geometry) -> Value | None:
+    place = "xyz".index(axis) if axis in tuple("xyz") else -1
+    values = {
+        "ntid": geometry.block[place],
+        "nctaid": geometry.grid[place],
+        "clusterid": None,
+        "nclusterid": geometry.grid[place],
+        "cluster_ctaid": 0,
+        "cluster_nctaid": 1,
+        "cluster_nctarank": 1,
+        "nwarpid": 64,
+        "nsmid": geometry.sm_count,
+        "dynamic_smem_size": geometry.dynamic_shared_bytes,
+        "total_smem_size": geometry.shared_bytes,
+        "aggr_smem_size": geometry.shared_bytes,
+    }
+    if name in _ZEROS or name.startswith(("envreg", "pm")):
+        return np.uint64(0) if name in ("gridid",) or name.endswith("_64") else np.uint32(0)
+    if name == "clusterid":
+        return _read_column(f"ctaid.{axis}")
+    found = values.get(name)
+    return None if found is None else np.uint32(found)
+
+
+def _read_column(name: str) -> Reader:
+    return Reader(lambda fragment: fragment.warps.column(name))
+
+
+def _read_lane_mask(change: Callable[[Value], Value]) -> Reader:
+    return Reader(lambda fragment: change(fragment.warps.column("lanemask_eq")))
+
+
+def _read_clock(name: str) -> Reader:
+    if name in ("clock64", "globaltimer"):
+        return Reader(lambda fragment: np.uint64(fragment.batch.clock), U64)
+    if name in ("clock", "globaltimer_lo"):
+        return Reader(lambda fragment: np.uint32(fragment.batch.clock % (1 << 32)))
+    return Reader(lambda fragment: np.uint32(fragment.batch.clock >> 32))

@@ -1,0 +1,286 @@
+"""Recording what warps access and how they branch: :class:`Tracer`."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.emulator.engine.accesses import Access
+from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.geometry import Batch, WarpSet
+from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
+from gpa_lsp.emulator.engine.values import U64, Value, find_active_rows, pack_lanes
+from gpa_lsp.emulator.model import TraceSettings
+from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.emulator.trace import (
+    ACCESS_DTYPES,
+    BRANCH_DTYPES,
+    ENTRY_DTYPES,
+    Accesses,
+    Branches,
+    Buffer,
+    Entries,
+    StaticInstruction,
+    Trace,
+)
+
+_FULL = np.uint32(0xFFFFFFFF)
+_WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
+_ROW_BYTES = 28
+_BRANCH_ROW_BYTES = 22
+_ENTRY_ROW_BYTES = 14
+
+
+class Tracer:
+    """Gathers the rows of one batch after the other.
+
+    Attributes:
+        settings: what is recorded.
+        held_bytes: of the rows gathered and not yet taken.
+        limit_bytes: rows beyond it are dropped.
+        is_complete: False once rows were dropped.
+    """
+
+    def __init__(self, settings: TraceSettings, limit_bytes: int) -> None:
+        self.settings = settings
+        self.held_bytes = 0
+        self.is_complete = True
+        self.limit_bytes = limit_bytes
+        self._accesses: list[tuple[Any, ...]] = []
+        self._branches: list[tuple[Any, ...]] = []
+        self._entries: list[tuple[Any, ...]] = []
+        self._executions: dict[int, npt.NDArray[np.uint32]] = {}
+
+    def begin(self, batch: Batch) -> None:
+        """Turn to another batch."""
+        self._executions = {}
+        self._batch = batch
+
+    def record(self, access: Access, fragment: Fragment, space: Space, address: Value, mask: Value) -> None:
+        """Record one execution of an access by a fragment.
+
+        Args:
+            access: the instruction.
+            fragment: who executes it.
+            space: where the lanes of the mask go.
+            address: without the instruction's offset, over the lanes or uniform.
+            mask: bool[n]; None for all lanes.
+        """
+        if not self.settings.accesses or int(space) in self.settings.spaces_left_out or space is Space.PARAM:
+            return
+        warps = fragment.warps
+        wide = address if address.dtype is U64 else address.astype(np.uint64)
+        moved = wide + access.wide_offset
+        if access.space is Space.GENERIC and space in _WINDOWS:
+            moved = moved - np.uint64(_WINDOWS[space])
+        if not moved.ndim:
+            moved = np.broadcast_to(moved, (warps.lanes,))
+        self.record_addresses(access.instruction, warps, space, access.bytes, moved, mask)
+
+    def record_addresses(
+        self, static: int, warps: WarpSet, space: Space, size_bytes: int, addresses: Value, mask: Value
+    ) -> None:
+        """Record lane addresses.
+
+        Args:
+            static: number of the instruction.
+            warps: of the lanes.
+            space: where they go.
+            size_bytes: per lane.
+            addresses: uint64[n].
+            mask: bool[n]; None for all lanes.
+        """
+        if not self._has_room():
+            return
+        if mask is None:
+            rows, masks, counts = slice(None), np.full(len(warps.ids), _FULL, np.uint32), None
+        else:
+            masks = pack_lanes(np.ascontiguousarray(mask))
+            rows = np.flatnonzero(masks)
+            if len(rows) == 0:
+                return
+            masks = masks[rows]
+            counts = np.bitwise_count(masks)
+            addresses = addresses[mask]
+        ids = warps.ids[rows]
+        execution = self._count_execution(static, ids)
+        self._accesses.append((ids, static, execution, masks, size_bytes, int(space), counts, addresses))
+        self.held_bytes += len(ids) * _ROW_BYTES + len(addresses) * 8
+
+    def record_uniform_branch(self, fragment: Fragment, static: int, *, is_taken: bool) -> None:
+        """Record a branch that all lanes take, or none."""
+        if not self.settings.branches or not self._has_room():
+            return
+        ids, masks = self._list_active(fragment)
+        self._add_branch(static, ids, masks, masks if is_taken else np.zeros_like(masks))
+
+    def record_branch(self, fragment: Fragment, static: int, jumped: Value) -> None:
+        """Record a conditional branch.
+
+        Args:
+            fragment: who executes it.
+            static: number of the instruction.
+            jumped: bool[n], lanes that jump.
+        """
+        if not self.settings.branches or not self._has_room():
+            return
+        ids, masks = self._list_active(fragment)
+        taken = pack_lanes(np.ascontiguousarray(jumped))
+        if fragment.mask is not None:
+            taken = taken[find_active_rows(fragment.mask)]
+        self._add_branch(static, ids, masks, taken)
+
+    def record_entry(self, fragment: Fragment, basic_block: int) -> None:
+        """Record that a fragment enters a basic block."""
+        if not self.settings.entries or not self._has_room():
+            return
+        ids, masks = self._list_active(fragment)
+        self._entries.append((ids, basic_block, masks))
+        self.held_bytes += len(ids) * _ENTRY_ROW_BYTES
+
+    def take(
+        self,
+        batch: Batch,
+        *,
+        kernel: str,
+        instructions: tuple[StaticInstruction, ...],
+        buffers: tuple[Buffer, ...],
+    ) -> Trace:
+        """Everything gathered of one batch so far as a piece of a trace, and forget it.
+
+        Args:
+            batch: the batch.
+            kernel: mangled name.
+            instructions: all static instructions.
+            buffers: by ascending base.
+        """
+        piece = Trace(
+            kernel=kernel,
+            grid=batch.geometry.grid,
+            block_threads=batch.geometry.block,
+            instructions=instructions,
+            buffers=buffers,
+            accesses=self._take_accesses(batch),
+            branches=self._take_branches(batch),
+            entries=self._take_entries(batch),
+            traced_blocks=np.sort(batch.blocks),
+            is_complete=self.is_complete,
+        )
+        self.held_bytes = 0
+        return piece
+
+    def _has_room(self) -> bool:
+        if self.held_bytes < self.limit_bytes:
+            return True
+        self.is_complete = False
+        return False
+
+    def _list_active(self, fragment: Fragment) -> tuple[Value, Value]:
+        """Numbers of the warps with a lane, and their lanes."""
+        if fragment.mask is None:
+            return fragment.warps.ids, np.full(len(fragment.warps.ids), _FULL, np.uint32)
+        masks = pack_lanes(fragment.mask)
+        rows = np.flatnonzero(masks)
+        return fragment.warps.ids[rows], masks[rows]
+
+    def _count_execution(self, static: int, ids: Value) -> Value:
+        counts = self._executions.get(static)
+        if counts is None:
+            counts = self._executions[static] = np.zeros(len(self._batch.root.ids), np.uint32)
+        execution = counts[ids]
+        counts[ids] = execution + np.uint32(1)
+        return execution
+
+    def _add_branch(self, static: int, ids: Value, active: Value, taken: Value) -> None:
+        self._branches.append((ids, static, self._count_execution(static, ids), active, taken))
+        self.held_bytes += len(ids) * _BRANCH_ROW_BYTES
+
+    def _take_accesses(self, batch: Batch) -> Accesses:
+        rows, self._accesses = self._accesses, []
+        lengths = np.array([len(row[0]) for row in rows], np.int64)
+        ids = _join([row[0] for row in rows], np.dtype(np.int64))
+        counts = _join(
+            [np.full(len(row[0]), 32, np.uint8) if row[6] is None else row[6] for row in rows], np.dtype(np.uint8)
+        )
+        first = np.zeros(len(ids), np.uint64)
+        if len(ids):
+            first[1:] = np.cumsum(counts[:-1], dtype=np.uint64)
+        block, warp = _split_ids(batch, ids)
+        columns = {
+            "instruction": _repeat([row[1] for row in rows], lengths),
+            "execution": _join([row[2] for row in rows], np.dtype(np.uint32)),
+            "lane_mask": _join([row[3] for row in rows], np.dtype(np.uint32)),
+            "bytes": _repeat([row[4] for row in rows], lengths),
+            "space": _repeat([row[5] for row in rows], lengths),
+        }
+        typed = {name: column.astype(ACCESS_DTYPES[name], copy=False) for name, column in columns.items()}
+        addresses = _join([row[7] for row in rows], np.dtype(np.uint64))
+        return Accesses(block=block, warp=warp, first_address=first, addresses=addresses, **typed)
+
+    def _take_branches(self, batch: Batch) -> Branches:
+        rows, self._branches = self._branches, []
+        lengths = np.array([len(row[0]) for row in rows], np.int64)
+        block, warp = _split_ids(batch, _join([row[0] for row in rows], np.dtype(np.int64)))
+        columns = {
+            "instruction": _repeat([row[1] for row in rows], lengths),
+            "execution": _join([row[2] for row in rows], np.dtype(np.uint32)),
+            "active_mask": _join([row[3] for row in rows], np.dtype(np.uint32)),
+            "taken_mask": _join([row[4] for row in rows], np.dtype(np.uint32)),
+        }
+        typed = {name: column.astype(BRANCH_DTYPES[name], copy=False) for name, column in columns.items()}
+        return Branches(block=block, warp=warp, **typed)
+
+    def _take_entries(self, batch: Batch) -> Entries:
+        rows, self._entries = self._entries, []
+        lengths = np.array([len(row[0]) for row in rows], np.int64)
+        block, warp = _split_ids(batch, _join([row[0] for row in rows], np.dtype(np.int64)))
+        return Entries(
+            block=block,
+            warp=warp,
+            basic_block=_repeat([row[1] for row in rows], lengths).astype(ENTRY_DTYPES["basic_block"]),
+            lane_mask=_join([row[2] for row in rows], np.dtype(np.uint32)),
+        )
+
+
+def _join(parts: list[Any], dtype: "np.dtype[Any]") -> Any:
+    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.zeros(0, dtype)
+
+
+def _repeat(values: list[int], lengths: Any) -> Any:
+    return np.repeat(np.array(values, np.int64), lengths)
+
+
+def _split_ids(batch: Batch, ids: Any) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint16]]:
+    slots, warps = np.divmod(ids, batch.geometry.warps_per_block)
+    return batch.blocks[slots], warps.astype(np.uint16)
+
+
+def join_pieces(pieces: list[Trace]) -> Trace:
+    """One trace of pieces of different blocks, in order.
+
+    Args:
+        pieces: at least one.
+    """
+    if len(pieces) == 1:
+        return pieces[0]
+    starts = np.cumsum([0] + [len(piece.accesses.addresses) for piece in pieces[:-1]])
+    names = ("block", "warp", "instruction", "execution", "lane_mask", "bytes", "space", "addresses")
+    accesses = {name: np.concatenate([getattr(piece.accesses, name) for piece in pieces]) for name in names}
+    first = np.concatenate(
+        [piece.accesses.first_address + np.uint64(start) for piece, start in zip(pieces, starts, strict=True)]
+    )
+    branches = {name: np.concatenate([getattr(piece.branches, name) for piece in pieces]) for name in BRANCH_DTYPES}
+    entries = {name: np.concatenate([getattr(piece.entries, name) for piece in pieces]) for name in ENTRY_DTYPES}
+    head = pieces[0]
+    return Trace(
+        kernel=head.kernel,
+        grid=head.grid,
+        block_threads=head.block_threads,
+        instructions=head.instructions,
+        buffers=head.buffers,
+        accesses=Accesses(first_address=first, **accesses),
+        branches=Branches(**branches),
+        entries=Entries(**entries),
+        traced_blocks=np.sort(np.concatenate([piece.traced_blocks for piece in pieces])),
+        is_complete=all(piece.is_complete for piece in pieces),
+    )

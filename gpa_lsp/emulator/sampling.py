@@ -1,0 +1,35 @@
+"""Which blocks of a grid are executed: :func:`choose_blocks`."""
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.emulator.model import Sampling, SamplingKind
+from gpa_lsp.errors import InputError
+
+_MOST_BLOCKS = 1 << 26
+"""Blocks that are listed; nobody's budget reaches so far."""
+
+
+def choose_blocks(block_count: int, sampling: Sampling) -> npt.NDArray[np.uint32]:
+    """Linear indexes of the blocks to execute, ascending.
+
+    Raises:
+        InputError: a chosen block is not in the grid, or the number of blocks is none.
+
+    >>> choose_blocks(100, Sampling(kind=SamplingKind.SPREAD, count=3)).tolist()
+    [0, 50, 99]
+    """
+    if sampling.kind is SamplingKind.CHOSEN:
+        found = np.unique(np.array(sampling.blocks, np.int64))
+        if len(found) and not 0 <= found[0] <= found[-1] < block_count:
+            wrong = found[-1] if found[0] >= 0 else found[0]
+            raise InputError(f"block {wrong} of a grid of {block_count}", remedy=f"choose 0 to {block_count - 1}")
+        return found.astype(np.uint32)
+    if sampling.kind is SamplingKind.ALL:
+        return np.arange(min(block_count, _MOST_BLOCKS), dtype=np.uint32)
+    if sampling.count < 1:
+        raise InputError(f"a sample of {sampling.count} blocks", remedy="say how many, at least 1")
+    count = min(sampling.count, block_count, _MOST_BLOCKS)
+    if sampling.kind is SamplingKind.WAVE:
+        return np.arange(count, dtype=np.uint32)
+    return np.unique(np.round(np.linspace(0, block_count - 1, count)).astype(np.int64)).astype(np.uint32)
