@@ -62,14 +62,17 @@ def render_answers(
 
 def render_answer(
     answer: Answer,
-    kernel: KernelReport,
-    places: PlaceNames,
+    kernel: KernelReport | None,
+    places: PlaceNames | None,
     width: int | None = None,
     *,
     max_rows: int | None = None,
     brief: bool = False,
 ) -> Iterator[Line]:
-    """One answer: title, summary, bars, findings with their remedies, tables, places, and what is unknown."""
+    """One answer: title, summary, bars, findings with their remedies, tables, places, and what is unknown.
+
+    Without a kernel, as of answers that belong to none that was measured, marks are named as they were compiled.
+    """
     most = MOST_ROWS if max_rows is None else max_rows
     yield text_line(answer.title, Style.HEADING)
     if answer.summary:
@@ -84,7 +87,7 @@ def render_answer(
 
 
 def _render_evidence(
-    answer: Answer, kernel: KernelReport, places: PlaceNames, width: int | None, most: int
+    answer: Answer, kernel: KernelReport | None, places: PlaceNames | None, width: int | None, most: int
 ) -> Iterator[Line]:
     for table in answer.tables:
         yield from render_table(table, width, most)
@@ -248,7 +251,7 @@ def _render_finding(finding: Finding, width: int | None) -> Iterator[Line]:
 
 
 def _render_marks(
-    marks: Sequence[LineMark], kernel: KernelReport, places: PlaceNames, width: int | None, most: int
+    marks: Sequence[LineMark], kernel: KernelReport | None, places: PlaceNames | None, width: int | None, most: int
 ) -> Iterator[Line]:
     columns = (
         Column(title="", keeps_end=True, can_shrink=True, min_chars=16),
@@ -273,8 +276,10 @@ def _render_marks(
         yield text_line(f"  and {format_count(len(marks) - most)} more lines", Style.DIM)
 
 
-def show_place(mark: LineMark, kernel: KernelReport, places: PlaceNames) -> str:
+def show_place(mark: LineMark, kernel: KernelReport | None, places: PlaceNames | None) -> str:
     """``file:line`` of a mark; for code without lines the offset in its function."""
     if mark.file is not None and mark.line is not None:
+        if kernel is None or places is None:
+            return f"{mark.file}:{mark.line}"
         return places.show_line(kernel, mark.file, mark.line)
     return f"{mark.function or UNKNOWN}+0x{mark.pc_offset:x}"

@@ -1,0 +1,195 @@
+"""What predicts one configuration: from expressions that hold for every block, or by emulating a few blocks of each anew.
+
+The first is exact where every address depends on the thread's global index alone; whether it does is not assumed, but seen by tracing the kernel
+with a second block. The second serves tiles, block-wide loops and gathers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+
+from gpa_lsp.analyses.volumes.devices import VolumeDevice
+from gpa_lsp.analyses.volumes.expressions import (
+    NO_TRIPLE,
+    AccessExpression,
+    KernelAccesses,
+    LaunchShape,
+    Triple,
+    cover_updates,
+    fold_accesses,
+)
+from gpa_lsp.analyses.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
+from gpa_lsp.analyses.volumes.model import VolumeMode, VolumePrediction
+from gpa_lsp.analyses.volumes.predict import predict_volumes
+from gpa_lsp.emulator.emulate import emulate
+from gpa_lsp.emulator.inputs.read_launches import read_launches
+from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.emulator.model import Budget, Sampling, SamplingKind, TraceSettings
+from gpa_lsp.emulator.ptx.model import PtxModule
+from gpa_lsp.emulator.ptx.parse import parse_ptx
+from gpa_lsp.errors import GpaError, InputError
+from gpa_lsp.exploration.model import Configuration, RankedConfiguration
+from gpa_lsp.prediction.flops import count_flops
+
+PROBE_BUDGET = Budget(seconds=10.0, memory_bytes=2 << 30)
+_PLAIN: Triple = (1, 1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What every configuration of a kernel has in common.
+
+    Attributes:
+        device: for which.
+        mode: of the model.
+        registers: of a thread, as compiled.
+        static_shared_bytes: of a block.
+    """
+
+    device: VolumeDevice
+    mode: VolumeMode
+    registers: int
+    static_shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpressionEvaluator:
+    """From expressions that hold for every block.
+
+    Attributes:
+        kernel: its accesses; all affine in the global index.
+        updates: along x, y, z, whatever the block.
+        resources: of the kernel.
+        shared_bytes: dynamic shared memory.
+    """
+
+    kernel: KernelAccesses
+    updates: Triple
+    resources: Resources
+    shared_bytes: int
+
+    def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
+        """See :data:`~gpa_lsp.exploration.workers.Evaluate`."""
+        return [self._evaluate(one) for one in configurations]
+
+    def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
+        try:
+            kernel = self.kernel if configuration.fold == _PLAIN else fold_accesses(self.kernel, configuration.fold)
+            shape = cover_updates(self.updates, configuration.block, configuration.fold)
+            return _take(configuration, _predict(kernel, shape, self.resources, self.shared_bytes))
+        except GpaError as error:
+            return RankedConfiguration(configuration=configuration, why_not=str(error))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbingEvaluator:
+    """By emulating a few blocks of each configuration.
+
+    Attributes:
+        ptx: text of the module.
+        name: of the module, for messages.
+        launch_text: the description of the launches.
+        launch_path: where it stands; its files are found beside it.
+        launch_number: which of its launches, from 0.
+        resources: of the kernel.
+    """
+
+    ptx: str
+    name: str
+    launch_text: str
+    launch_path: Path
+    launch_number: int
+    resources: Resources
+
+    def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
+        """See :data:`~gpa_lsp.exploration.workers.Evaluate`."""
+        return [self._evaluate(one) for one in configurations]
+
+    def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
+        try:
+            launch = self.read_launch(configuration)
+            recovered = probe_accesses(_parse(self.ptx, self.name), launch)
+            if configuration.fold != _PLAIN:
+                recovered = fold_accesses(recovered, configuration.fold)
+            shape = find_launch_shape(recovered, launch.block, launch.grid, configuration.fold)
+            return _take(configuration, _predict(recovered, shape, self.resources, launch.shared_bytes))
+        except GpaError as error:
+            return RankedConfiguration(configuration=configuration, why_not=str(error))
+
+    def read_launch(self, configuration: Configuration) -> LaunchDescription:
+        """The launch with another block and fold.
+
+        Raises:
+            InputError: the description fixes its grid, or does not allow for this block.
+        """
+        launches = read_launches(
+            self.launch_path, text=self.launch_text, block=configuration.block, fold=configuration.fold
+        )
+        return launches[self.launch_number]
+
+
+@lru_cache(maxsize=4)
+def _parse(ptx: str, name: str) -> PtxModule:
+    return parse_ptx(ptx, name=name)
+
+
+def probe_accesses(module: PtxModule, launch: LaunchDescription) -> KernelAccesses:
+    """What a few blocks of a launch access.
+
+    Raises:
+        InputError: the launch does not go with the kernel, or the blocks do not run to their end.
+    """
+    blocks = Sampling(kind=SamplingKind.CHOSEN, blocks=list_probe_blocks(launch.grid))
+    settings = TraceSettings(branches=False)
+    run = emulate(module, launch, budget=PROBE_BUDGET, sampling=blocks, trace=settings, check_races=False)
+    if run.trace is None or not run.is_complete:
+        why = next((str(fault.message) for fault in run.faults if fault.is_fatal), "they were stopped")
+        raise InputError(f"the blocks that were to tell the addresses did not run to their end: {why}")
+    work = count_flops(run)
+    return recover_expressions(run.trace, flops_per_thread=work.total, flops_are_double=work.is_double)
+
+
+def holds_for_every_block(kernel: KernelAccesses, other: KernelAccesses) -> bool:
+    """Whether two recoveries with different blocks give the same expressions of the global index, and nothing else."""
+    if kernel.sampled or other.sampled or not kernel.accesses:
+        return False
+    for one in (*kernel.accesses, *other.accesses):
+        if one.thread_bytes != NO_TRIPLE or one.block_bytes != NO_TRIPLE or one.executions != 1.0:
+            return False
+    return _list_keys(kernel) == _list_keys(other)
+
+
+def _list_keys(kernel: KernelAccesses) -> list[AccessExpression]:
+    return sorted(kernel.accesses, key=lambda one: (one.instruction or 0, one.constant_bytes))
+
+
+def _predict(
+    kernel: KernelAccesses, shape: LaunchShape, resources: Resources, dynamic_shared_bytes: int
+) -> VolumePrediction:
+    return predict_volumes(
+        kernel,
+        shape,
+        resources.device,
+        registers=resources.registers,
+        shared_bytes=resources.static_shared_bytes + dynamic_shared_bytes,
+        mode=resources.mode,
+    )
+
+
+def _take(configuration: Configuration, prediction: VolumePrediction) -> RankedConfiguration:
+    volumes = prediction.volumes
+    duration_ns = prediction.duration_ns
+    if duration_ns is None:
+        return RankedConfiguration(configuration=configuration, why_not="the kernel touches no global memory")
+    return RankedConfiguration(
+        configuration=configuration,
+        seconds=duration_ns / 1e9,
+        limiter=prediction.limiter.value if prediction.limiter is not None else "",
+        dram_load_bytes=prediction.scale_to_launch(volumes.dram_load),
+        dram_store_bytes=prediction.scale_to_launch(volumes.dram_store),
+        l2_load_bytes=prediction.scale_to_launch(volumes.l2_load),
+        l2_store_bytes=prediction.scale_to_launch(volumes.l2_store),
+        warps_per_sm=prediction.blocks_per_sm * -(-prod(configuration.block) // 32),
+    )

@@ -1,0 +1,104 @@
+"""What is predicted of the kernels of a source: :class:`SourcePrediction` of :class:`KernelPrediction`. Nothing in here was measured."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpa_lsp.analyses.answers import Answer
+from gpa_lsp.analyses.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.analyses.volumes.expressions import KernelAccesses
+from gpa_lsp.analyses.volumes.model import VolumePrediction
+from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.emulator.model import Fault
+from gpa_lsp.errors import Problem
+from gpa_lsp.prediction.static_source import SourceStatics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """How much of a launch was emulated.
+
+    Attributes:
+        grid_blocks: blocks of the launch.
+        executed_blocks: of them, those that ran.
+        is_complete: all of those ran to their end.
+        warp_instructions: executed.
+        lane_instructions: executed by lanes whose guard was true.
+        seconds: of the emulator.
+        peak_bytes: most memory it held at once, by its own account.
+        why: why these blocks, a clause: ``all blocks``, ``one wave of the A100``.
+        printed: what the kernel printed; empty when nothing.
+    """
+
+    grid_blocks: int
+    executed_blocks: int
+    is_complete: bool
+    warp_instructions: int
+    lane_instructions: int
+    seconds: float
+    peak_bytes: int
+    why: str
+    printed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelPrediction:
+    """One launch of one kernel.
+
+    Attributes:
+        mangled_name: linkage name.
+        name: for people.
+        launch: that was emulated.
+        machine: the GPU it is predicted for.
+        registers: of a thread, as compiled; None when unknown.
+        shared_bytes: of a block, static and dynamic.
+        warps_per_sm: resident; None when unknown.
+        execution: how much was emulated.
+        faults: what the program did wrong, and what ended its emulation.
+        accesses: what each line does to memory, by file and line.
+        branches: conditional branches by file and line.
+        volumes: data volumes and limiters; None when they could not be predicted.
+        recovered: the accesses that volumes are predicted from; None likewise.
+        answers: what the analyses say, in the order to be read; all of it *emulated* or *predicted*.
+        problems: what could not be done, and why.
+    """
+
+    mangled_name: str
+    name: str
+    launch: LaunchDescription
+    machine: str
+    registers: int | None
+    shared_bytes: int
+    warps_per_sm: int | None
+    execution: Execution
+    faults: tuple[Fault, ...]
+    accesses: tuple[AccessLineFact, ...] = field(repr=False)
+    branches: tuple[BranchLineFact, ...] = field(repr=False)
+    volumes: VolumePrediction | None = field(repr=False)
+    recovered: KernelAccesses | None = field(repr=False)
+    answers: tuple[Answer, ...] = field(repr=False)
+    problems: tuple[Problem, ...] = ()
+
+    def find(self, analysis: str) -> Answer | None:
+        """The answer of one analysis; None when it was not asked."""
+        return next((answer for answer in self.answers if answer.analysis == analysis), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePrediction:
+    """A source, compiled and emulated.
+
+    Attributes:
+        path: of the source, absolute.
+        launches_path: the description of its launches; None when there is none.
+        statics: what its code says without being run, and the compiler's messages.
+        kernels: launches in the order they are described.
+        undescribed: readable names of kernels of the source that no launch describes.
+        problems: met on the way, those of single kernels excepted.
+    """
+
+    path: Path
+    launches_path: Path | None
+    statics: SourceStatics
+    kernels: tuple[KernelPrediction, ...]
+    undescribed: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()

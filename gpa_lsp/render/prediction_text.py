@@ -1,0 +1,167 @@
+"""Predictions as text for a terminal or a file."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gpa_lsp.analyses.traces.line_facts import AccessLineFact
+from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.errors import Problem
+from gpa_lsp.prediction.model import Execution, KernelPrediction, SourcePrediction
+from gpa_lsp.render.answer_text import render_answer
+from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line, wrap
+from gpa_lsp.render.numbers import (
+    format_bytes,
+    format_count,
+    format_count_of,
+    format_dim3,
+    format_duration_ns,
+    format_percent,
+    format_significant,
+)
+
+MOST_LINES = 12
+"""Of the table of accesses where the reader set no limit."""
+
+
+def render_prediction(
+    prediction: SourcePrediction, width: int | None = None, *, max_rows: int | None = None, folder: Path | None = None
+) -> Iterator[Line]:
+    """All kernels of a source.
+
+    Args:
+        prediction: what to show.
+        width: characters per line; None for as many as it takes.
+        max_rows: longest table; None for a few lines each.
+        folder: paths below it are shown relative to it.
+    """
+    for number, kernel in enumerate(prediction.kernels):
+        if number:
+            yield EMPTY_LINE
+        yield from render_kernel_prediction(kernel, width, max_rows=max_rows, folder=folder)
+    if prediction.undescribed:
+        if prediction.kernels:
+            yield EMPTY_LINE
+        yield from describe_undescribed(prediction, width, folder)
+
+
+def describe_undescribed(prediction: SourcePrediction, width: int | None, folder: Path | None) -> Iterator[Line]:
+    """The kernels nobody described a launch of, and what to do about it."""
+    names = ", ".join(prediction.undescribed)
+    count = format_count_of(len(prediction.undescribed), "kernel")
+    target = prediction.launches_path or prediction.path.with_suffix(".launch.toml")
+    yield from wrap(f"No launch is described of {count}: {names}.", width, indent=0)
+    remedy = f"describe one in {show_path(target, folder)}; gpa-lsp trace --template prints one to begin with"
+    yield from hang((("  → ", Style.DIM), (remedy, Style.PLAIN)), width)
+
+
+def render_kernel_prediction(
+    kernel: KernelPrediction, width: int | None = None, *, max_rows: int | None = None, folder: Path | None = None
+) -> Iterator[Line]:
+    """One launch: what was emulated, the answers, and its lines."""
+    yield text_line(kernel.name, Style.TITLE)
+    yield from wrap(describe_launch(kernel), width)
+    yield from wrap(describe_execution(kernel.execution), width, style=Style.DIM)
+    for problem in kernel.problems:
+        yield from render_problem(problem, width)
+    for answer in kernel.answers:
+        yield EMPTY_LINE
+        yield from render_answer(answer, None, None, width, max_rows=max_rows)
+    if kernel.accesses:
+        yield EMPTY_LINE
+        yield from render_accesses(kernel.accesses, width, MOST_LINES if max_rows is None else max_rows, folder)
+    if kernel.execution.printed:
+        yield EMPTY_LINE
+        yield text_line("What the kernel printed", Style.HEADING)
+        yield from (text_line(f"  {line}") for line in kernel.execution.printed.splitlines())
+
+
+def render_problem(problem: Problem, width: int | None) -> Iterator[Line]:
+    """A problem with its severity."""
+    yield from hang((("  ", Style.PLAIN), (f"{problem.severity.value}: {problem}", Style.WARNING)), width)
+
+
+def describe_launch(kernel: KernelPrediction) -> str:
+    """The launch and what one SM holds of it."""
+    parts = [
+        f"grid {format_dim3(kernel.launch.grid)}, block {format_dim3(kernel.launch.block)}",
+        *(() if kernel.registers is None else (f"{kernel.registers} registers",)),
+        *((f"{format_bytes(kernel.shared_bytes)} of shared memory",) if kernel.shared_bytes else ()),
+        *(() if kernel.warps_per_sm is None else (f"{kernel.warps_per_sm} warps per SM",)),
+    ]
+    title = f"“{kernel.launch.title}”: " if kernel.launch.title else ""
+    machine = f"; predicted for the {kernel.machine}" if kernel.machine else ""
+    return f"{title}{', '.join(parts)}{machine}"
+
+
+def describe_execution(execution: Execution) -> str:
+    """How much was emulated, in one sentence.
+
+    >>> describe_execution(Execution(grid_blocks=8, executed_blocks=8, is_complete=True, warp_instructions=1000, lane_instructions=32000,
+    ...     seconds=0.002, peak_bytes=0, why="all blocks"))
+    'emulated: all blocks (8), 1,000 warp instructions with 32 lanes on average, in 2.00 ms'
+    """
+    counted = format_count(execution.executed_blocks)
+    if execution.executed_blocks != execution.grid_blocks:
+        counted += f" of {format_count(execution.grid_blocks)}"
+    lanes = execution.lane_instructions / max(1, execution.warp_instructions)
+    text = (
+        f"emulated: {execution.why} ({counted}), {format_count(execution.warp_instructions)} warp instructions with "
+        f"{format_significant(lanes)} lanes on average, in {format_duration_ns(execution.seconds * 1e9)}"
+    )
+    return text if execution.is_complete else f"{text}; it did not run to the end"
+
+
+_COLUMNS = (
+    Column(title="line", keeps_end=True, can_shrink=True, min_chars=12),
+    Column(title="access"),
+    Column(title="array", can_shrink=True, min_chars=6),
+    Column(title="requests", align=Align.RIGHT),
+    Column(title="lines/req", align=Align.RIGHT),
+    Column(title="sectors/req", align=Align.RIGHT),
+    Column(title="at best", align=Align.RIGHT),
+    Column(title="wavefronts", align=Align.RIGHT),
+    Column(title="L1 hits", align=Align.RIGHT),
+    Column(title="pattern", can_shrink=True, min_chars=10),
+)
+
+
+def render_accesses(
+    facts: Sequence[AccessLineFact], width: int | None, max_rows: int, folder: Path | None
+) -> Iterator[Line]:
+    """What lines do to memory, those with most sectors or wavefronts first; lines that only call what does it are left out."""
+    own = [fact for fact in facts if not fact.is_inlined]
+    own.sort(key=lambda one: (-_count_traffic(one), one.file, one.line))
+    rows: list[Sequence[Span]] = [_make_row(fact, folder) for fact in own[:max_rows]]
+    yield text_line("Lines (emulated)", Style.HEADING)
+    yield from lay_out_table(_COLUMNS, rows, width=width, indent=2)
+    if len(own) > max_rows:
+        yield text_line(f"  and {format_count_of(len(own) - max_rows, 'more line')}", Style.DIM)
+
+
+def _count_traffic(fact: AccessLineFact) -> float:
+    return fact.requests * fact.wavefronts_per_request if fact.space is Space.SHARED else fact.sectors
+
+
+def _make_row(fact: AccessLineFact, folder: Path | None) -> Sequence[Span]:
+    is_shared = fact.space is Space.SHARED
+    style = Style.WARM if fact.excess_ratio >= 0.5 else Style.PLAIN
+    ideal = fact.ideal_wavefronts_per_request if is_shared else fact.ideal_sectors_per_request
+    return (
+        (f"{show_path(Path(fact.file), folder)}:{fact.line}", Style.PATH),
+        (f"{fact.space.name.lower()} {fact.kind.value}", Style.PLAIN),
+        (", ".join(fact.arrays), Style.PLAIN),
+        (format_count(fact.requests), Style.PLAIN),
+        ("" if is_shared else f"{fact.lines_per_request:.1f}", Style.PLAIN),
+        ("" if is_shared else f"{fact.sectors_per_request:.1f}", style),
+        (f"{ideal:.1f}", Style.DIM),
+        (f"{fact.wavefronts_per_request:.1f}" if is_shared else "", style),
+        ("" if fact.l1_hit_ratio is None else format_percent(fact.l1_hit_ratio), Style.PLAIN),
+        (fact.pattern_words, Style.DIM),
+    )
+
+
+def show_path(path: Path, folder: Path | None) -> str:
+    """A path, relative where it lies below a folder."""
+    if folder is not None and path.is_absolute() and path.is_relative_to(folder):
+        return str(path.relative_to(folder))
+    return str(path)
