@@ -107,7 +107,8 @@ def step(result: Doubles, rest: Doubles, mode: str) -> Doubles:
 def _is_extreme(values: Any, lowest: float = 0.0) -> npt.NDArray[np.bool_]:
     """Finite lanes too large, or too small without being zero, for the transformations."""
     magnitude: Doubles = np.abs(values)
-    return (magnitude > HUGE) | ((magnitude < lowest) & (magnitude != 0))
+    extreme: npt.NDArray[np.bool_] = (magnitude > HUGE) | ((magnitude < lowest) & (magnitude != 0))
+    return extreme
 
 
 def add_double(mode: str) -> Function:
@@ -183,15 +184,16 @@ def fuse_exactly(a: Doubles, b: Doubles, c: Doubles, mode: str = "rn") -> Double
     high, high_rest = two_sum(product, middle)
     tail = round_to_odd(*two_sum(low_rest, high_rest))
     plain = np.add(product, c)
+    plain = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, plain)  # although the product may overflow
     if mode == "rn":
         result = np.add(high, tail)
     else:
         total, rest = two_sum(high, tail)
         result = step(total, rest, mode)
-    result = np.where(np.isfinite(plain) & (result != 0), result, plain)
-    result = _fix_zero(result, (product, c), mode)
     extreme = _is_extreme(a) | _is_extreme(b) | _is_extreme(c) | _is_extreme(product, TINY)
     extreme |= (product == 0) & (a != 0) & (b != 0)
+    result = np.where(np.isfinite(plain) & (result != 0) & ~extreme, result, plain)
+    result = _fix_zero(result, (product, c), mode)
     if extreme.any():
         correct_lanes(result, extreme, _fuse_fractions, (a, b, c), mode)
     return result  # type: ignore[no-any-return]

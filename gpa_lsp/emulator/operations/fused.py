@@ -66,10 +66,10 @@ def fuse_double(a: Any, b: Any, c: Any) -> Any:
 
 
 def _fuse_complex(a: Any, b: Any, c: Any, lanes: int) -> npt.NDArray[np.float64]:
-    left, right = np.empty((2, lanes), np.complex128)
+    left, right = np.empty((2, max(lanes, 2)), np.complex128)  # numpy has no fused product of a single number
     left.real, left.imag = a, c
     right.real, right.imag = 1.0, b
-    return np.ascontiguousarray(np.multiply(left, right, out=left).imag)
+    return np.ascontiguousarray(np.multiply(left, right, out=left).imag[:lanes])
 
 
 @cache
