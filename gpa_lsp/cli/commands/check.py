@@ -1,4 +1,4 @@
-"""``gpa-lsp check``: the hot places of profiles, one per line."""
+"""``gpa-lsp check``: the hot places of profiles, or what the code of sources says, one per line."""
 
 import argparse
 import json
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.static_check import are_sources, check_sources, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import ProblemSeverity
 
@@ -38,9 +39,17 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="exit with 1 when there is a finding, or a problem that costs part of the answer (default: none); may be given twice",
     )
+    parser.add_argument(
+        "--arch",
+        metavar="SM",
+        type=parse_architecture,
+        help="what to compile sources for, such as sm_86 (default: the newest that their compile command names, else sm_80)",
+    )
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    if are_sources(arguments.paths):
+        return check_sources(arguments, terminal)
     from gpa_lsp.render.findings import find_findings  # loads numpy, which --help and --version do without
 
     report = load_report(arguments, terminal)
@@ -96,8 +105,11 @@ def _parse_percent(text: str) -> float:
 
 
 COMMAND = Command(
-    summary="print the hot places of profiles as file:line: info: ...",
-    description="Print the places of each kernel that hold most of its stall samples, and what the warps there waited for.",
+    summary="print the hot places of profiles, or what the code of sources says, as file:line: info: ...",
+    description=(
+        "Print the places of each kernel that hold most of its stall samples, and what the warps there waited for. A CUDA source (.cu) is compiled "
+        "instead: printed are registers, occupancy and what its code says, with nothing measured and nothing of it run."
+    ),
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -1,0 +1,95 @@
+"""``gpa-lsp check SOURCE.cu``: what the code of sources says without a profile."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, name_places
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import GpaError, InputError, ProblemSeverity
+
+if TYPE_CHECKING:
+    from gpa_lsp.advice.static_model import StaticFinding
+    from gpa_lsp.prediction.static_source import SourceStatics
+
+SUFFIXES = (".cu",)
+_EXIT_FOUND = 1
+
+
+def are_sources(paths: Sequence[Path]) -> bool:
+    """Whether paths are sources to compile.
+
+    Raises:
+        InputError: some are and others are not.
+    """
+    sources = [path for path in paths if path.suffix.lower() in SUFFIXES]
+    if sources and len(sources) < len(paths):
+        raise InputError(
+            "sources and profiles cannot be checked together", path=sources[0], remedy="check them one after the other"
+        )
+    return bool(sources)
+
+
+def check_sources(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Compile the sources of a command line and print what their code says; the exit code."""
+    from gpa_lsp.prediction.static_source import examine_source  # these bring numpy, which --help does without
+
+    sources: list[SourceStatics] = []
+    has_failed = False
+    for path in arguments.paths:
+        try:
+            sources.append(examine_source(path, compute_capability=arguments.arch, kernel=arguments.kernel))
+        except GpaError as error:
+            terminal.complain(str(error))
+            has_failed = True
+    found = [finding for source in sources for kernel in source.kernels for finding in kernel.findings]
+    findings = sorted(found, key=lambda one: (one.file or "", one.line or 0, -one.weight))
+    terminal.print_safely(lambda: _print(sources, findings, arguments, terminal))
+    if arguments.kernel is not None and not has_failed and not any(source.kernels for source in sources):
+        raise InputError(
+            f"no kernel of the sources is named {arguments.kernel!r}", remedy="leave --kernel out to see all"
+        )
+    if has_failed or any(source.unit.has_failed for source in sources):
+        return EXIT_BAD_INPUT
+    costly = any(one.severity is not ProblemSeverity.NOTE for source in sources for one in source.problems)
+    is_failing = ("finding" in arguments.fail_on and findings) or ("problem" in arguments.fail_on and costly)
+    return _EXIT_FOUND if is_failing else 0
+
+
+def _print(
+    sources: "Sequence[SourceStatics]",
+    findings: "Sequence[StaticFinding]",
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+) -> None:
+    """Each format's renderer is loaded only when it is asked for."""
+    places = name_places(arguments)
+    if arguments.format in ("json", "sarif"):
+        from gpa_lsp.render.static_json import build_static_sarif, make_static_json
+
+        is_sarif = arguments.format == "sarif"
+        content = build_static_sarif(sources, findings, places, Path.cwd()) if is_sarif else make_static_json(sources)
+        terminal.write_text(json.dumps(content, indent=2) + "\n")
+        return
+    from gpa_lsp.render.static_text import render_static, render_static_github
+
+    if arguments.format == "text":
+        width = terminal.width if terminal.is_interactive else None
+        terminal.write_lines(render_static(sources, findings, places, width))
+    else:
+        terminal.write_text("".join(line + "\n" for line in render_static_github(sources, findings, places)))
+
+
+def parse_architecture(text: str) -> tuple[int, int]:
+    """``sm_86`` or ``8.6``, for the parser of arguments.
+
+    >>> parse_architecture("sm_86"), parse_architecture("12.0")
+    ((8, 6), (12, 0))
+    """
+    digits = text.removeprefix("sm_").rstrip("af")
+    major, dot, minor = digits.partition(".") if "." in digits else (digits[:-1], ".", digits[-1:])
+    if not (dot and major.isdecimal() and minor.isdecimal() and len(minor) == 1 and len(major) <= 2):
+        raise argparse.ArgumentTypeError(f"{text!r} is no architecture such as sm_86")
+    return int(major), int(minor)
