@@ -18,6 +18,8 @@ from gpa_lsp.analyses.volumes.groups import AccessGroup, ArrayGroups, Integers
 
 LINE_BYTES = 128
 WARP_THREADS = 32
+_SECTOR_SHIFT, _LINE_SHIFT = 5, 2
+"""Divisions by 32 and by 4 as shifts: numpy's division of integers is several times slower."""
 MOST_ADDRESSES = 1 << 16
 """Addresses of one block that are enumerated; with longer loops the block's footprint is built from boxes."""
 _MOST_ITERATIONS = 32
@@ -132,7 +134,7 @@ def count_block(entry: ArrayGroups, groups: Sequence[AccessGroup], blocks: Block
             ]
         )
         total_sectors += weight * _count_distinct(sectors)
-        total_lines += weight * _count_distinct(sectors // (LINE_BYTES // SECTOR_BYTES))
+        total_lines += weight * _count_distinct(sectors >> _LINE_SHIFT)
     count = len(starts[0])
     return BlockCounts(sectors=total_sectors / count, lines=total_lines / count, is_whole=is_whole)
 
@@ -147,10 +149,10 @@ def _list_different_starts(starts: Sequence[Integers]) -> Iterator[tuple[Integer
 
 def _list_sectors(addresses: Integers, width: int) -> list[Integers]:
     """Sectors of accesses so wide; a wide or misaligned one lies in several."""
-    first = addresses // SECTOR_BYTES
-    last = (addresses + width - 1) // SECTOR_BYTES
-    if np.array_equal(first, last):
+    first = addresses >> _SECTOR_SHIFT
+    if width <= SECTOR_BYTES and width & (width - 1) == 0 and not np.bitwise_or.reduce(addresses) & (width - 1):
         return [first]
+    last = (addresses + width - 1) >> _SECTOR_SHIFT
     most = int((last - first).max())
     return [np.minimum(first + index, last) for index in range(most + 1)]
 
@@ -182,7 +184,7 @@ def count_warp_sectors(entry: ArrayGroups, group: AccessGroup, blocks: Blocks, u
     both = first if np.array_equal(first, last) else np.concatenate([first, last], axis=1)
     both.sort(axis=1)
     distinct = 1 + np.count_nonzero(both[:, 1:] != both[:, :-1], axis=1)
-    warps = blocks.threads_per_block / np.prod(find_warp_shape(blocks.block, WARP_THREADS))
+    warps = blocks.threads_per_block / prod(find_warp_shape(blocks.block, WARP_THREADS))
     return float(np.average(distinct, weights=weights)) * warps * len(group.constants_bytes)
 
 

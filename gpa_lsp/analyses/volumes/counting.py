@@ -1,7 +1,7 @@
 """Expressions and a launch → :class:`~gpa_lsp.analyses.volumes.model.Counts`: :func:`count_all`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -52,22 +52,23 @@ def count_all(subject: Subject) -> Counts:
     entries = group_accesses(kernel)
     is_paper = subject.mode is VolumeMode.PAPER
     whole = _build_blocks(subject)
-    full = _count_loads(entries, whole)
+    full = _count_loads(subject, entries, whole)
     average = full.sectors if is_paper else _average_loads(subject, entries, full.sectors)
     loads = [_measure(subject, entry, loads=True) for entry in entries]
     stores = [_measure(subject, entry, loads=False) for entry in entries]
     extra = count_sampled(kernel, subject.launch, wave, subject.l2_bytes)
     requests, writes = _count_requests(entries, whole, loads=True), _count_requests(entries, whole, loads=False)
+    least = 1.0 if is_paper else 0.0
     scale = 1.0 if is_paper else count_working_ratio(subject.launch)
     lines = full.lines + extra.block_line_bytes / LINE_BYTES
     fills = 0.0 if is_paper else lines / subject.launch.threads_per_block * WARP_THREADS
     return Counts(
         l1_cycles_per_warp=_count_l1(subject, entries, whole) + extra.cycles_per_warp + fills,
-        block_line_bytes=max(1.0, lines * LINE_BYTES),
-        block_request_bytes=max(1.0, requests * scale + extra.block_request_bytes),
-        warp_load_bytes=max(1.0, _count_warp_loads(entries, whole)),
-        block_load_bytes=max(1.0, average * SECTOR_BYTES + extra.block_load_bytes),
-        block_store_bytes=max(1.0, writes * scale + extra.block_store_bytes),
+        block_line_bytes=max(least, lines * LINE_BYTES),
+        block_request_bytes=max(least, requests * scale + extra.block_request_bytes),
+        warp_load_bytes=max(least, _count_warp_loads(entries, whole)),
+        block_load_bytes=max(least, average * SECTOR_BYTES + extra.block_load_bytes),
+        block_store_bytes=max(least, writes * scale + extra.block_store_bytes),
         wave_load_bytes=SECTOR_BYTES * sum(found.current for found in loads) + extra.wave_load_bytes,
         wave_store_bytes=SECTOR_BYTES * sum(found.current for found in stores) + extra.wave_store_bytes,
         before_bytes=_add([found.before for found in (*loads, *stores)]),
@@ -117,13 +118,34 @@ def _build_blocks(subject: Subject, threads: Triple | None = None) -> Blocks:
     return Blocks(block=block, count=subject.wave.representative, threads=threads or block)
 
 
-def _count_loads(entries: Sequence[ArrayGroups], blocks: Blocks) -> BlockCounts:
-    found = [count_block(entry, entry.select_cached(), blocks) for entry in entries]
-    return BlockCounts(
-        sectors=sum(counted.sectors for counted in found),
-        lines=sum(counted.lines for counted in found),
-        is_whole=all(counted.is_whole for counted in found),
-    )
+def _count_loads(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) -> BlockCounts:
+    """What a block loads through L1: sectors over all iterations, lines of one iteration.
+
+    Threads of a block run through a loop about together, so what shares L1 at one time is what one iteration touches: an approximation, which
+    takes reuse between iterations for granted.
+    """
+    sectors = lines = 0.0
+    for entry in entries:
+        groups = entry.select_cached()
+        found = count_block(entry, groups, blocks)
+        once = found
+        if any(group.loops for group in groups):
+            once = count_block(entry, [replace(group, loops=()) for group in groups], blocks)
+        lines += once.lines
+        sectors += found.sectors if found.is_whole else float(_measure_block(subject, entry, blocks))
+    return BlockCounts(sectors=sectors, lines=lines, is_whole=True)
+
+
+def _measure_block(subject: Subject, entry: ArrayGroups, blocks: Blocks) -> int:
+    """Sectors that one block loads over loops too long to enumerate: the first block of the wave, cut to as many threads."""
+    launch, first = subject.launch, subject.wave.current.low
+    x, y, z = (at * size for at, size in zip(first, launch.block, strict=True))
+    to_x, to_y, to_z = (low + count for low, count in zip((x, y, z), blocks.threads, strict=True))
+    region = ThreadRegion(low=(x, y, z), high=(to_x, to_y, to_z))
+    strides = find_array_strides(entry, launch, launch.region)
+    place = Place(launch=launch, region=region, base_bytes=entry.array.base_bytes, strides=strides)
+    box = BlockBox(low=first, high=(first[0] + 1, first[1] + 1, first[2] + 1))
+    return measure_overlaps(entry.select_cached(), place, [box]).current
 
 
 def _average_loads(subject: Subject, entries: Sequence[ArrayGroups], full_sectors: float) -> float:
@@ -131,7 +153,7 @@ def _average_loads(subject: Subject, entries: Sequence[ArrayGroups], full_sector
     total, count = 0.0, 0
     for threads, blocks in list_block_classes(subject.launch):
         is_full = threads == subject.launch.block
-        sectors = full_sectors if is_full else _count_loads(entries, _build_blocks(subject, threads)).sectors
+        sectors = full_sectors if is_full else _count_loads(subject, entries, _build_blocks(subject, threads)).sectors
         total, count = total + sectors * blocks, count + blocks
     return total / prod(subject.launch.grid) if count else full_sectors
 

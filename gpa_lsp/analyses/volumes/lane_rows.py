@@ -37,7 +37,7 @@ def expand_lanes(trace: Trace, rows: npt.NDArray[np.intp]) -> LaneRows:
     masks = found.lane_mask[rows]
     is_active = (masks[:, np.newaxis] >> np.arange(WARP_THREADS, dtype=np.uint32)) & 1
     request, lane = np.nonzero(is_active)
-    rank = np.cumsum(is_active, axis=1)[request, lane] - 1
+    rank = np.cumsum(is_active, axis=1, dtype=np.int64)[request, lane] - 1
     places = found.first_address[rows].astype(np.int64)[request] + rank
     thread = found.warp[rows].astype(np.int64)[request] * WARP_THREADS + lane
     block = found.block[rows].astype(np.int64)[request]

@@ -32,7 +32,7 @@ class Counts:
 
     Attributes:
         l1_cycles_per_warp: for one thread of each lane, all its updates.
-        block_line_bytes: distinct lines one block loads: what it allocates in L1.
+        block_line_bytes: distinct lines one block loads in one iteration of its loops: what it allocates in L1.
         block_request_bytes: distinct sectors of each warp's load, summed over a block: what L1 hands out.
         warp_load_bytes: distinct sectors of all loads of one warp together, summed over a block.
         block_load_bytes: distinct sectors one block loads.

@@ -8,7 +8,7 @@ from gpa_lsp.analyses.volumes.devices import VolumeDevice
 from gpa_lsp.analyses.volumes.expressions import KernelAccesses, LaunchShape
 from gpa_lsp.analyses.volumes.fits import CORRECTED_FITS, PAPER_FITS
 from gpa_lsp.analyses.volumes.model import Bound, Counts, VolumeMode, VolumePrediction
-from gpa_lsp.analyses.volumes.waves import build_paper_wave, count_paper_blocks_per_sm
+from gpa_lsp.analyses.volumes.waves import build_paper_wave, build_wave, count_paper_blocks_per_sm
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.errors import InputError
@@ -50,7 +50,8 @@ def predict_volumes(
         )
         raise InputError(f"no SM of the {device.name} holds a block of {asked}", remedy="make the block smaller")
     fits = PAPER_FITS if mode is VolumeMode.PAPER else CORRECTED_FITS
-    wave = build_paper_wave(launch, blocks_per_sm * device.sm_count)
+    build = build_paper_wave if mode is VolumeMode.PAPER else build_wave
+    wave = build(launch, blocks_per_sm * device.sm_count)
     subject = Subject(kernel=kernel, launch=launch, wave=wave, l2_bytes=device.l2_bytes, mode=mode)
     counts = count_all(subject)
     derived = derive_volumes(counts, launch, device, blocks_per_sm, fits)

@@ -73,12 +73,21 @@ def build_paper_wave(launch: LaunchShape, blocks: int) -> Wave:
 
     Rows and layers are counted by updates as if no thread made more than one: so the authors' program does it.
     """
+    return _build(launch, blocks, launch.updates)
+
+
+def build_wave(launch: LaunchShape, blocks: int) -> Wave:
+    """The same with rows and layers counted by threads with work."""
+    return _build(launch, blocks, launch.region.high)
+
+
+def _build(launch: LaunchShape, blocks: int, extent: Triple) -> Wave:
     grid, block = launch.grid, launch.block
-    per_row = launch.updates[0] / block[0]
-    per_layer = launch.updates[0] * launch.updates[1] / (block[0] * block[1])
+    per_row = extent[0] / block[0]
+    per_layer = extent[0] * extent[1] / (block[0] * block[1])
     size = (min(grid[0], blocks), min(grid[1], ceil(blocks / per_row)), min(grid[2], ceil(blocks / per_layer)))
-    rows = launch.updates[1] / block[1]
-    return _place(launch, blocks, size, 1 if 0 < rows % 1 < _SHORT_ROW_RATIO else 0)
+    has_short_row = 0 < extent[1] / block[1] % 1 < _SHORT_ROW_RATIO and grid[1] > size[1]
+    return _place(launch, blocks, size, 1 if has_short_row else 0)
 
 
 def _plan_start(grid: Triple, blocks: int) -> Triple:

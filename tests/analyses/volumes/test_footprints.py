@@ -96,7 +96,9 @@ def linear_accesses(draw: st.DrawFn) -> tuple[AccessExpression, ...]:
         global_bytes=(draw(steps), draw(steps), 0),
         thread_bytes=(draw(few), 0, 0),
         block_bytes=(draw(few), draw(few), 0),
-        loops=tuple(LoopTerm(step_bytes=draw(steps), trips=draw(st.integers(1, 5))) for _ in range(draw(st.integers(0, 2)))),
+        loops=tuple(
+            LoopTerm(step_bytes=draw(steps), trips=draw(st.integers(1, 5))) for _ in range(draw(st.integers(0, 2)))
+        ),
     )
     return (one, replace(one, constant_bytes=one.constant_bytes + draw(st.integers(1, 300))))
 

@@ -93,7 +93,9 @@ def test_overlap_exponent_holds_for_shapes_it_was_not_fitted_to(rows: list[list[
     """Fitted to every other shape, it is near the one in use, and serves the others."""
     predictions = predict_all(rows, VolumeMode.CORRECTED)
     _, measured = list_rates(rows, predictions)
-    times = np.array([[1e9 / bound.updates_per_s for bound in sorted(p.bounds, key=lambda b: b.limiter)] for p in predictions])
+    times = np.array(
+        [[1e9 / bound.updates_per_s for bound in sorted(p.bounds, key=lambda b: b.limiter)] for p in predictions]
+    )
 
     def measure(exponent: float, which: slice) -> float:
         rates = 1 / (times[which] ** exponent).sum(axis=1) ** (1 / exponent)
