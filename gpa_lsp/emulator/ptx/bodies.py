@@ -1,6 +1,7 @@
 """The text between a function's braces → registers, variables and instructions."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -28,7 +29,7 @@ _PIECE = re.compile(
     r"|(?P<stray>;)|(?P<end>\Z))",
     re.ASCII,
 )
-_PROTOTYPE = re.compile(r"\s*(?:\(([^()]*)\))?\s*[\w$%.]+\s*(?:\(([^()]*)\))?\s*(?:\.\w+\s*[\d\s]*)*", re.ASCII)
+_PROTOTYPE = re.compile(r"\s*+(?:\(([^()]*+)\)\s*+)?[\w$%.]++\s*+(?:\(([^()]*+)\)\s*+)?(?:\.\w++[\d\s]*+)*+", re.ASCII)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,6 +58,7 @@ class BodyReader:
         signatures: of the module's functions.
         module_names: names of the module's variables and functions.
         forms: instruction names that were taken apart before.
+        possible: what calls of a signature can reach, as far as that was asked for.
     """
 
     text: str
@@ -66,6 +68,7 @@ class BodyReader:
     signatures: Mapping[str, Signature]
     module_names: frozenset[str]
     forms: dict[str, OpcodeForm]
+    possible: dict[Signature, tuple[str, ...]]
     _line: int = 0
     _chain: InlineChain | None = None
     _first_chain: InlineChain | None = None
@@ -73,7 +76,9 @@ class BodyReader:
     _registers: Registers = field(default_factory=Registers)
     _locals: list[PtxVariable] = field(default_factory=list)
     _shared: list[PtxVariable] = field(default_factory=list)
-    _calls: dict[str, PtxVariable] = field(default_factory=dict)
+    _calls: dict[PtxVariable, PtxVariable] = field(default_factory=dict)
+    """Variables of calls as written, with their place → as they are called."""
+    _call_names: Counter[str] = field(default_factory=Counter)
     _label: str = ""
 
     def read(self, start: int, end: int) -> Body:
@@ -85,7 +90,9 @@ class BodyReader:
         self._line = self.first_line
         self._scope.variables.update((variable.name, variable) for variable in self.parameters)
         operands = OperandReader(self._registers, self.module_names)
-        reader = InstructionReader(operands=operands, signatures=self.signatures, forms=self.forms)
+        reader = InstructionReader(
+            operands=operands, signatures=self.signatures, forms=self.forms, possible=self.possible
+        )
         try:
             self._read_pieces(reader, self.text[start:end])
         except InputError as error:
@@ -187,14 +194,13 @@ class BodyReader:
         offset = align_up(scope.parameter_bytes, variable.alignment_bytes)
         scope.parameter_bytes = offset + variable.size_bytes
         placed = replace(variable, offset_bytes=offset)
-        number = 1
-        while True:
-            key = variable.name if number == 1 else f"{variable.name}#{number}"
-            placed = replace(placed, name=key)
-            known = self._calls.setdefault(key, placed)
-            if known == placed:
-                return known
-            number += 1
+        known = self._calls.get(placed)
+        if known is None:
+            self._call_names[variable.name] += 1
+            number = self._call_names[variable.name]
+            known = placed if number == 1 else replace(placed, name=f"{variable.name}#{number}")
+            self._calls[placed] = known
+        return known
 
 
 def read_prototype(text: str) -> Signature:

@@ -27,7 +27,7 @@ _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _LARGEST_BYTES = 1 << 48
 _LARGEST_ALIGNMENT = 1 << 16
 _WORD = re.compile(r"\s*\.(?:(align)\s+(\w+)|(attribute)\s*\((?:[^()]|\([^()]*\))*+\)|(\w+))", re.ASCII)
-_NAME = re.compile(r"\s*([A-Za-z_$%][\w$%.@]*+)\s*(?:<\s*(\w+)\s*>)?\s*((?:\[[^\[\]]*\]\s*)*+)", re.ASCII)
+_NAME = re.compile(r"\s*+([A-Za-z_$%][\w$%.@]*+)\s*+(?:<\s*+(\w++)\s*+>\s*+)?((?:\[[^\[\]]*+\]\s*+)*+)", re.ASCII)
 _DIMENSION = re.compile(r"\[([^\[\]]*)\]")
 _MOST_DIMENSIONS = 8
 

@@ -12,7 +12,9 @@ from gpa_lsp.emulator.ptx.model import PtxFunction, PtxVariable, Space
 from gpa_lsp.errors import InputError
 
 _HEAD = re.compile(
-    r"\s*(?:\(([^()]*)\))?\s*([A-Za-z_$%][\w$%.@]*)\s*(?:\(([^()]*)\))?([^()]*(?:\([^()]*\)[^()]*)*)\Z", re.ASCII
+    r"\s*+(?:\.attribute\s*+\((?:[^()]++|\([^()]*+\))*+\)\s*+)?(?:\(([^()]*+)\)\s*+)?([A-Za-z_$%][\w$%.@]*+)\s*+(?:\(([^()]*+)\))?"
+    r"([^()]*+(?:\([^()]*+\)[^()]*+)*+)\Z",
+    re.ASCII,
 )
 _THREADS = re.compile(r"\.(maxntid|reqntid)\s+(\w+)\s*(?:,\s*(\w+)\s*)?(?:,\s*(\w+)\s*)?", re.ASCII)
 _MOST_PARAMETERS = 4096

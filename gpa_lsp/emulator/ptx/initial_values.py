@@ -11,11 +11,12 @@ from gpa_lsp.emulator.ptx.model import Immediate
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.errors import InputError, UnsupportedInputError
 
-MOST_INITIAL_BYTES = 256 << 20
+MOST_INITIAL_BYTES = 64 << 20
 _DEEPEST_LIST = 16
 _ITEM = re.compile(r"[^{},]*+")
 _SYMBOL = re.compile(
-    r"(?:(0[xX][0-9a-fA-F]{1,16})\s*\(\s*)?(?:generic\s*\(\s*([A-Za-z_$%][\w$%.]*)\s*\)|([A-Za-z_$%][\w$%.]*))\s*(?:([+-])\s*([\w]+))?\s*(\))?",
+    r"(?:(0[xX][0-9a-fA-F]{1,16})\s*+\(\s*+)?(?:generic\s*+\(\s*+([A-Za-z_$%][\w$%.]*+)\s*+\)|([A-Za-z_$%][\w$%.]*+))\s*+"
+    r"(?:([+-])\s*+(\w++)\s*+)?(\))?",
     re.ASCII,
 )
 

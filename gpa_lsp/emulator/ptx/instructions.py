@@ -17,8 +17,10 @@ MOST_TEXT = 400
 Signature = tuple[tuple[int, ...], tuple[int, ...]]
 """Bytes of what a function returns and of what it takes."""
 
-_BRACKETED = re.compile(r"\s*((?:[^,\[\]{}()]|\[[^\[\]]*\]|\{[^{}]*\}|\([^()]*\))*+)(?:,|\Z)")
-_CALL = re.compile(r"\s*(?:\(([^()]*)\)\s*,)?\s*([\w$%.]+)\s*(?:,\s*\(([^()]*)\)\s*)?(?:,\s*([\w$%.]+)\s*)?", re.ASCII)
+_BRACKETED = re.compile(r"\s*+((?:[^,\[\]{}()]++|\[[^\[\]]*+\]|\{[^{}]*+\}|\([^()]*+\))*+)(?:,|\Z)")
+_CALL = re.compile(
+    r"\s*+(?:\(([^()]*+)\)\s*+,\s*+)?([\w$%.]++)\s*+(?:,\s*+\(([^()]*+)\)\s*+)?(?:,\s*+([\w$%.]++)\s*+)?", re.ASCII
+)
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class InstructionReader:
         operands: reads their operands.
         signatures: of all functions of the module, by name.
         forms: names that were taken apart before.
+        possible: what calls of a signature can reach, as far as that was asked for; of the whole module.
         instructions: what was read.
         waiting: those of them whose labels are still to be found.
     """
@@ -53,6 +56,7 @@ class InstructionReader:
     operands: OperandReader
     signatures: Mapping[str, Signature]
     forms: dict[str, OpcodeForm]
+    possible: dict[Signature, tuple[str, ...]]
     instructions: list[PtxInstruction] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
 

@@ -15,10 +15,10 @@ MOST_FRAMES = 64
 """Inline levels that are kept, the innermost ones; no compiler inlines so deeply."""
 
 _LOC = re.compile(
-    r"\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})"
-    r"(?:\s*,?\s*function_name\s+([\w$.]+)(?:\s*\+\s*(\d{1,9}))?\s*,\s*inlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9}))?"
+    r"\.loc\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})(?!\d)"
+    r"(?:\s*+(?:,\s*+)?function_name\s++([\w$.]++)\s*+(?:\+\s*+(\d{1,9})\s*+)?,\s*+inlined_at\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})(?!\d))?"
 )
-_LABEL = re.compile(r"^\s*([A-Za-z_$%.][\w$.]*)\s*:", re.MULTILINE)
+_LABEL = re.compile(r"^[ \t]*+([A-Za-z_$%.][\w$.]*+)[ \t]*+:", re.MULTILINE)
 _BYTES = re.compile(r"\.b8\s+([\d,\sxXa-fA-F]+)")
 
 

@@ -59,12 +59,20 @@ class ModuleFunctions:
     _signatures: dict[str, Signature] = field(default_factory=dict)
     _module_names: frozenset[str] = frozenset()
     _forms: dict[str, OpcodeForm] = field(default_factory=dict)
+    _possible: dict[Signature, tuple[str, ...]] = field(default_factory=dict)
+    _declaring: tuple[str, ...] = ()
+    """Device functions with shared memory of their own."""
     _mentions: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def build(self) -> dict[str, PtxFunction]:
         """All functions, by name, in order of the text."""
         self._signatures = {name: head.signature for name, head in self.heads.items()}
         self._module_names = frozenset(self.heads) | frozenset(self.variables)
+        self._declaring = tuple(
+            name
+            for name, span in self.bodies.items()
+            if not self.heads[name].is_entry and _DECLARES_SHARED.search(self.text, span.start, span.end)
+        )
         for name, head in self.heads.items():
             self._functions[name] = DeferredFunction.defer(head, partial(self._read_body, name))
         return self._functions
@@ -82,6 +90,7 @@ class ModuleFunctions:
             signatures=self._signatures,
             module_names=self._module_names,
             forms=self._forms,
+            possible=self._possible,
         )
         try:
             body = reader.read(span.start, span.end)
@@ -93,18 +102,13 @@ class ModuleFunctions:
 
     def _list_shared(self, kernel: str) -> list[PtxVariable]:
         """Shared memory of module level and of device functions that a kernel can reach."""
-        declaring = [
-            name
-            for name, span in self.bodies.items()
-            if not self.heads[name].is_entry and _DECLARES_SHARED.search(self.text, span.start, span.end)
-        ]
         of_module = {name: one for name, one in self.variables.items() if one.space == Space.SHARED}
-        if not declaring and not of_module:
+        if not self._declaring and not of_module:
             return []
         reached = self._find_reached(kernel)
         mentioned = frozenset().union(*(self._find_mentions(name) for name in reached))
         found = [one for name, one in of_module.items() if name in mentioned]
-        for name in declaring:
+        for name in self._declaring:
             if name in reached:
                 found.extend(self._functions[name].shared)
         return found

@@ -15,13 +15,13 @@ _PIECE = re.compile(
     r"\s*+(?:\.version\s+(?P<major>\d{1,3})\.(?P<version>\d{1,3})"
     r"|\.target\s+(?P<target>[\w, \t]+)"
     r"|\.address_size\s+(?P<address_size>\d{1,3})"
-    r"|\.file\s+(?P<number>\d{1,9})\s+\"(?P<file>[^\"\n]*)\"[^\n]*"
-    r"|\.section\s+(?P<section>[\w.$]+)[^{;\"]*\{"
+    r"|\.file\s+(?P<number>\d{1,9})\s+\"(?P<file>[^\"\n]*+)\"[^\n]*+"
+    r"|\.section\s+(?P<section>[\w.$]++)[^{;\"]*+\{"
     r"|(?P<loc>\.loc\b[^\n]*)"
     r"|(?:\.(?:extern|visible|weak|common)\s+)*+\.(?P<function>entry|func)\b"
-    r"|\.alias\s+(?P<alias>[\w$%.]+)\s*,\s*(?P<aliasee>[\w$%.]+)\s*;"
+    r"|\.alias\s+(?P<alias>[\w$%.]++)\s*+,\s*+(?P<aliasee>[\w$%.]++)\s*+;"
     r"|(?P<pragma>\.pragma\b[^;]*;)"
-    r"|(?P<variable>\.[a-z][^;\"]*);"
+    r"|(?P<variable>\.[a-z][^;\"]*+);"
     r"|(?P<stray>;)|(?P<end>\Z))",
     re.ASCII,
 )

@@ -21,8 +21,8 @@ from gpa_lsp.errors import InputError
 _MOST_ELEMENTS = 1024
 _LONGEST_NAME = 16384
 _NAME = re.compile(r"[A-Za-z_$%][\w$%]*+", re.ASCII)
-_ADDRESS = re.compile(r"([A-Za-z_$%][\w$%.]*+)\s*(?:([+-])\s*([^\s].*))?", re.ASCII | re.DOTALL)
-_PARTS = re.compile(r"\s*(\{[^{}]*\}|[^,{}]+)\s*(?:,|\Z)")
+_ADDRESS = re.compile(r"([A-Za-z_$%][\w$%.]*+)\s*+(?:([+-])\s*+(\S.*+))?", re.ASCII | re.DOTALL)
+_PARTS = re.compile(r"\s*+(\{[^{}]*+\}\s*+|[^,{}]++)(?:,|\Z)")
 _SELECTOR = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
 SPECIAL_REGISTERS = re.compile(
     r"(?:tid|ntid|ctaid|nctaid|clusterid|nclusterid|cluster_ctaid|cluster_nctaid|laneid|warpid|nwarpid|smid|nsmid|gridid|is_explicit_cluster"

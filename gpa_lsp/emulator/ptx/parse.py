@@ -5,7 +5,7 @@ from gpa_lsp.emulator.ptx.model import PtxModule
 from gpa_lsp.emulator.ptx.module_text import ModuleReader
 from gpa_lsp.errors import InputError
 
-MOST_CHARACTERS = 128 << 20
+MOST_CHARACTERS = 64 << 20
 READ_AT_ONCE = 128 << 10
 """Characters of a text whose functions are all read at once; those of longer ones are read when they are first looked at."""
 

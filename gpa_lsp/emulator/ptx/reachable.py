@@ -30,6 +30,7 @@ def list_reachable(module: PtxModule, kernel: str) -> tuple[PtxFunction, ...]:
 def _list_named(module: PtxModule, function: PtxFunction) -> set[str]:
     """Functions an instruction names or can call."""
     found: set[str] = set()
+    lists: dict[int, tuple[str, ...]] = {}
     variables: set[str] = set()
     for instruction in function.instructions:
         call = instruction.call
@@ -40,9 +41,11 @@ def _list_named(module: PtxModule, function: PtxFunction) -> set[str]:
         elif call.callee is not None:
             found.add(call.callee)
         elif call.possible:
-            found.update(call.possible)
+            lists[id(call.possible)] = call.possible
         else:
             found.update(name for name, one in module.functions.items() if not one.is_entry)
+    for names_of_list in lists.values():
+        found.update(names_of_list)
     for name in variables:
         found.update(symbol for _, symbol, _ in module.variables[name].initial_symbols if symbol in module.functions)
     return found

@@ -19,7 +19,8 @@ def list_reads(instruction: PtxInstruction) -> tuple[int, ...]:
     if instruction.guard is not None:
         found.append(instruction.guard.slot)
     for operand in instruction.destinations:
-        if isinstance(operand, Address | TextureAddress):
+        # An asynchronous product of matrices adds to its results.
+        if isinstance(operand, Address | TextureAddress) or instruction.opcode == "wgmma":
             found.extend(_list_slots((operand,)))
     if instruction.call is not None:
         found.extend(_list_slots(instruction.call.arguments))

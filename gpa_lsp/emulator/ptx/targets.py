@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
-from gpa_lsp.emulator.ptx.instructions import InstructionReader, Signature, Waiting
+from gpa_lsp.emulator.ptx.instructions import InstructionReader, Waiting
 from gpa_lsp.emulator.ptx.scopes import Scope
 from gpa_lsp.errors import InputError
+
+MOST_TARGETS = 5_000_000
+"""Of all jumps through tables of one function together."""
 
 
 def resolve_targets(reader: InstructionReader) -> None:
@@ -29,7 +32,7 @@ class _Resolver:
     def __init__(self, reader: InstructionReader) -> None:
         self._reader = reader
         self._tables: dict[tuple[int, str], tuple[int, ...]] = {}
-        self._functions: dict[Signature, tuple[str, ...]] = {}
+        self._targets_left = MOST_TARGETS
 
     def resolve(self, waiting: Waiting) -> None:
         instructions = self._reader.instructions
@@ -62,7 +65,13 @@ class _Resolver:
         key = (id(home), waiting.label)
         if key not in self._tables:
             self._tables[key] = tuple(self._find(label, home) for label in labels)
-        return self._tables[key]
+        targets = self._tables[key]
+        self._targets_left -= len(targets)
+        if self._targets_left < 0:
+            raise InputError(
+                f"jumps through tables have more than {MOST_TARGETS} targets", remedy="no compiler writes so many"
+            )
+        return targets
 
     def _find_possible(self, waiting: Waiting) -> tuple[str, ...]:
         if not waiting.label:
@@ -75,7 +84,7 @@ class _Resolver:
             raise InputError(
                 f"no prototype {waiting.label[:60]!r} is in sight", remedy="check that the PTX is complete"
             )
-        if signature not in self._functions:
-            known = self._reader.signatures.items()
-            self._functions[signature] = tuple(name for name, one in known if one == signature)
-        return self._functions[signature]
+        possible = self._reader.possible
+        if signature not in possible:
+            possible[signature] = tuple(name for name, one in self._reader.signatures.items() if one == signature)
+        return possible[signature]
