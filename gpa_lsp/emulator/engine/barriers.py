@@ -283,7 +283,7 @@ class Barriers:
         for number, ready in ready_of.items():
             self._reduce([one for one in parked if one.number == number], ready)
         if self._batch.checks is not None:
-            everyone = np.zeros(len(self._batch.blocks), np.bool_)
+            everyone = self._batch.count_live() == 0
             for ready in ready_of.values():
                 everyone |= ready
             self._batch.checks.pass_barrier(everyone)

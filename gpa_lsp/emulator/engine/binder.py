@@ -5,17 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpa_lsp.emulator.engine.accesses import Access, AddressMemo
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.layout import Layout, Piece, make_constant
 from gpa_lsp.emulator.engine.special_registers import find_special
 from gpa_lsp.emulator.engine.values import BOOL, U64, Value
 from gpa_lsp.emulator.ptx.model import (
+    Address,
     Immediate,
     Operand,
     Pair,
     PtxFunction,
     PtxInstruction,
     Register,
+    Space,
     SpecialRegister,
     Symbol,
     Vector,
@@ -55,6 +58,7 @@ class Binder:
         self.guard: int | None = None
         self._after: list[Step] = []
         self._stored: dict[str, dict[Piece, int]] = {}
+        self._memos: dict[tuple[int, int, Space], AddressMemo] = {}
         self._returned: dict[str, dict[Piece, int]] = {}
         self.instruction = function.instructions[0]
 
@@ -106,6 +110,17 @@ class Binder:
         """Parts of a call's result: filled as the instructions that read them are bound."""
         found = self._returned[variable] = {}
         return found
+
+    def share_memo(self, access: Access, operand: Operand) -> None:
+        """Let accesses through one register share what its addresses come to."""
+        if access.space is Space.GENERIC or not isinstance(operand, Address) or not isinstance(operand.base, Register):
+            return
+        key = (operand.base.slot, access.shift, access.space)
+        memo = self._memos.get(key)
+        if memo is None:
+            memo = self._memos[key] = AddressMemo(access.shift)
+        memo.users += 1
+        access.memo = memo
 
     def read(self, operand: Operand | None, kind: ScalarType) -> int:
         """The slot of a source, of the width of a type.

@@ -164,6 +164,7 @@ def bind_load(binder: Binder) -> None:
             return
     find, offset = bind_address(binder, operand)
     access = make_access(binder, AccessKind.LOAD, dtype, len(results), offset)
+    binder.share_memo(access, operand)
     slots = [binder.write(result, kind) for result in results]
     binder.steps.append(_make_load(binder, access, find, slots))
     binder.finish()
@@ -245,6 +246,7 @@ def bind_store(binder: Binder) -> None:
             return
     find, offset = bind_address(binder, operand)
     access = make_access(binder, AccessKind.STORE, kind.storage_dtype, len(sources), offset)
+    binder.share_memo(access, operand)
     binder.steps.append(_make_store(binder, access, find, sources))
     binder.finish()
 

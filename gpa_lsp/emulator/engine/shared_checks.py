@@ -1,5 +1,6 @@
 """Races and reads of nothing in shared memory: :class:`SharedChecks` keeps a shadow of every word."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 from gpa_lsp.emulator.engine.accesses import Access
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.geometry import WarpSet
 from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.model import FaultKind
 
@@ -23,6 +25,19 @@ _THREAD_BITS = 10
 _TIME_SHIFT = _THREAD_SHIFT + _THREAD_BITS
 _THREAD_MASK = (1 << _THREAD_BITS) - 1
 _INSTRUCTION_MASK = (1 << _INSTRUCTION_BITS) - 1
+
+
+_MOST_LATER = 32
+
+
+@dataclass(slots=True)
+class _Reads:
+    """A load of some lanes: stamp without thread, warp set, units and mask."""
+
+    stamp: np.int64
+    warps: WarpSet
+    unit: Any
+    mask: Value
 
 
 class SharedChecks:
@@ -48,23 +63,32 @@ class SharedChecks:
         self._writes: npt.NDArray[np.int64] = np.zeros(units, np.int64)
         self._reads: npt.NDArray[np.int64] = np.zeros(units, np.int64)
         self._others: npt.NDArray[np.int64] = np.zeros(units, np.int64)
+        self._is_written: npt.NDArray[np.bool_] = np.zeros(units, np.bool_)
+        self._unwritten = units
         self._time = 1
         self._block_since: npt.NDArray[np.int64] = np.zeros(len(batch.blocks), np.int64)
         self._warp_since: npt.NDArray[np.int64] = np.zeros(len(batch.root.ids), np.int64)
         self._warps_met = False
         self._oldest = 0  # no stamp below it is in any block's barrier interval
         self._in_step = True  # all blocks passed their last barrier together
+        self._has_writes = False  # since all blocks passed a barrier together
+        self._has_reads = False
+        self._later: list[_Reads] = []
 
     def pass_barrier(self, slots: "npt.NDArray[np.bool_] | None") -> None:
         """Threads of some blocks (bool[k]; None for all) met."""
         self._time += 1
         now = self._time << _TIME_SHIFT
-        if slots is None:
+        if slots is None or slots.all():
             self._block_since[:] = now
+            self._has_writes = self._has_reads = False
+            self._later.clear()
         else:
             self._block_since[slots] = now
         self._oldest = int(self._block_since.min())
         self._in_step = int(self._block_since.max()) == self._oldest
+        if self._unwritten:
+            self._unwritten = len(self._is_written) - int(np.count_nonzero(self._is_written))
 
     def pass_warp_barrier(self, fragment: Fragment) -> None:
         """Lanes of warps met."""
@@ -84,32 +108,44 @@ class SharedChecks:
         if mask is not None and not mask.any():
             return
         for unit in self._list_units(access, fragment, index):
+            if self._unwritten:
+                self._check_written(access, fragment, unit, mask)
+            reads = _Reads(self._next_stamp(access), fragment.warps, unit, mask)
+            if not self._has_writes:
+                # Nobody wrote since the last barrier, so nobody can race with this read but a write that is still to come.
+                self._later.append(reads)
+                if len(self._later) >= _MOST_LATER:
+                    self._note_later()
+                continue
             found = self._writes.take(unit, mode="wrap")
-            if mask is not None:
-                lowest, highest = int(found[mask].min()), int(found[mask].max())
-            else:
-                lowest, highest = int(found.min()), int(found.max())
-            if lowest == 0:
-                self._report_uninitialised(access, fragment, found, mask)
-            if highest >= self._oldest and highest:
+            if self._is_recent(found, mask):
                 self._compare(access, fragment, found, mask, is_write=False)
-            self._note_reads(access, fragment, unit, mask)
+            self._note_reads(reads)
 
     def check_store(self, access: Access, fragment: Fragment, index: Any, mask: Value) -> None:
         """A store or atomic access is about to happen, see :meth:`check_load`."""
         if mask is not None and not mask.any():
             return
+        self._note_later()
         for unit in self._list_units(access, fragment, index):
-            for shadow in (self._writes, self._reads, self._others):
+            shadows = [self._writes] if self._has_writes else []
+            if self._has_reads:
+                shadows += [self._reads, self._others]
+            for shadow in shadows:
                 found = shadow.take(unit, mode="wrap")
-                highest = int(found.max() if mask is None else found[mask].max())
-                if highest >= self._oldest and highest:
+                if self._is_recent(found, mask):
                     self._compare(access, fragment, found, mask, is_write=True)
-            stamps = self._stamp(access, fragment)
-            if mask is None:
-                self._writes[unit] = stamps
-            else:
-                self._writes[unit[mask]] = stamps[mask]
+            stamps = fragment.warps.column("stamp") + self._next_stamp(access)
+            where = unit if mask is None else unit[mask]
+            self._writes[where] = stamps if mask is None else stamps[mask]
+            if self._unwritten:
+                self._is_written[where] = True
+        self._has_writes = True
+
+    def _is_recent(self, found: Any, mask: Value) -> bool:
+        """Whether any stamp may be of a barrier interval that still lasts."""
+        highest = int(found.max() if mask is None else found[mask].max())
+        return highest >= self._oldest and highest > 0
 
     def check_values(
         self, access: Access, fragment: Fragment, index: Any, mask: Value, views: Any, values: list[Value]
@@ -149,50 +185,58 @@ class SharedChecks:
         return [first if place == 0 else first + place for place in range(count)]
 
     def _unit_of(self, access: Access, index: Any) -> Any:
+        if access.view_start:
+            index = index + access.view_start
         if access.shift == self._shift:
             return index
-        return (
-            index << (access.shift - self._shift)
-            if access.shift > self._shift
-            else index >> (self._shift - access.shift)
-        )
+        distance = access.shift - self._shift
+        return index << distance if distance > 0 else index >> -distance
 
     def _threads(self, fragment: Fragment) -> Any:
         return fragment.warps.column("thread")
 
-    def _stamp(self, access: Access, fragment: Fragment) -> Any:
+    def _next_stamp(self, access: Access) -> np.int64:
+        """A stamp without its thread."""
         self._time += 1
         low = (access.instruction & _INSTRUCTION_MASK) << _INSTRUCTION_SHIFT | int(access.is_strong)
-        return fragment.warps.column("stamp") + np.int64((self._time << _TIME_SHIFT) | low)
+        return np.int64((self._time << _TIME_SHIFT) | low)
 
-    def _note_reads(self, access: Access, fragment: Fragment, unit: Any, mask: Value) -> None:
-        stamps = self._stamp(access, fragment)
-        before = self._reads.take(unit, mode="wrap")
-        since = self._oldest if self._in_step else np.repeat(self._block_since[fragment.warps.slots()], 32)
-        fresh = (before < since) | (before == 0)
-        if mask is not None:
-            fresh = fresh & mask
-        if fresh.all():
-            self._reads[unit] = stamps  # the highest lane
-            # The lowest lane of another warp: written backwards, the first one wins.
-            self._others[unit[::-1]] = stamps[::-1]
+    def _check_written(self, access: Access, fragment: Fragment, unit: Any, mask: Value) -> None:
+        written = self._is_written.take(unit, mode="wrap")
+        if written.all() or self._faults.is_known(FaultKind.UNINITIALISED, access.instruction):
             return
-        self._reads[unit[fresh]] = stamps[fresh]
-        self._others[unit[fresh]] = stamps[fresh]
-        first = self._reads.take(unit, mode="wrap")
-        foreign = (first ^ stamps) >> (_THREAD_SHIFT + 5) & (_THREAD_MASK >> 5) != 0
-        if mask is not None:
-            foreign = foreign & mask
-        self._others[unit[foreign]] = stamps[foreign]
-
-    def _report_uninitialised(self, access: Access, fragment: Fragment, found: Any, mask: Value) -> None:
-        if self._faults.is_known(FaultKind.UNINITIALISED, access.instruction):
-            return
-        nothing = found == 0 if mask is None else (found == 0) & mask
+        nothing = ~written if mask is None else ~written & mask
         message = "the word was never written; shared memory begins with anything"
         self._faults.add_lanes(
             FaultKind.UNINITIALISED, message, fragment.warps, np.flatnonzero(nothing), instruction=access.instruction
         )
+
+    def _note_later(self) -> None:
+        """Write down the reads that were put off."""
+        for reads in self._later:
+            self._note_reads(reads)
+        self._later.clear()
+
+    def _note_reads(self, reads: "_Reads") -> None:
+        unit, mask, warps = reads.unit, reads.mask, reads.warps
+        stamps = warps.column("stamp") + reads.stamp
+        before = self._reads.take(unit, mode="wrap")
+        since = self._oldest if self._in_step else np.repeat(self._block_since[warps.slots()], 32)
+        fresh = (before < since) | (before == 0)
+        if mask is not None:
+            fresh &= mask
+        self._has_reads = True
+        if fresh.all():
+            self._reads[unit] = stamps  # the highest lane
+            self._others[unit[::-1]] = stamps[::-1]  # the lowest one: written backwards, the first one stays
+            return
+        self._reads[unit[fresh]] = stamps[fresh]
+        self._others[unit[fresh][::-1]] = stamps[fresh][::-1]
+        first = self._reads.take(unit, mode="wrap")
+        foreign = (first ^ stamps) >> (_THREAD_SHIFT + 5) & (_THREAD_MASK >> 5) != 0
+        if mask is not None:
+            foreign &= mask
+        self._others[unit[foreign]] = stamps[foreign]
 
     def _compare(self, access: Access, fragment: Fragment, found: Any, mask: Value, *, is_write: bool) -> None:
         """Note races of lanes with those that made the stamps."""
