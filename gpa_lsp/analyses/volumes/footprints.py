@@ -12,7 +12,7 @@ from gpa_lsp.analyses.volumes.groups import AccessGroup, ArrayGroups, Integers
 from gpa_lsp.analyses.volumes.waves import BlockBox
 
 MOST_INTERVALS = 1 << 18
-"""Intervals that one set of blocks may be taken apart into; beyond, the outermost variable is thinned out and the count scaled."""
+"""Intervals that one group of accesses may be taken apart into; beyond, the hull of what is left is taken."""
 _MOST_COPIES = 64
 """Boxes that one access may be taken apart into where its threads leave gaps."""
 

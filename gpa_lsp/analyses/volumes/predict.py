@@ -15,6 +15,7 @@ from gpa_lsp.errors import InputError
 
 MOST_THREADS = 1024
 MOST_REGISTERS = 255
+LONGEST_REACH_BYTES = 1 << 60
 MANY_PAGES = 128
 """Shapes that touch 152 were measured at about half of the speed that is predicted for them, shapes that touch 80 were not (V100)."""
 
@@ -43,6 +44,7 @@ def predict_volumes(
     """
     mode = VolumeMode(mode)
     _check(launch, registers, shared_bytes)
+    _check_reach(kernel, launch)
     blocks_per_sm = _count_blocks_per_sm(launch, device, registers, shared_bytes, mode)
     if blocks_per_sm == 0:
         asked = (
@@ -94,6 +96,19 @@ def _check(launch: LaunchShape, registers: int, shared_bytes: int) -> None:
         raise InputError(
             f"{registers} registers and {shared_bytes} bytes of shared memory", remedy="give what the compiler states"
         )
+
+
+def _check_reach(kernel: KernelAccesses, launch: LaunchShape) -> None:
+    """Addresses must be far from what 64 bits hold; only nonsense comes near."""
+    for access in kernel.accesses:
+        reach = abs(access.constant_bytes) + sum(abs(loop.step_bytes) * loop.trips for loop in access.loops)
+        for axis in range(3):
+            reach += abs(access.count_thread_step(axis)) * launch.block[axis]
+            reach += abs(access.count_block_step(axis, launch.block)) * launch.grid[axis]
+        if reach > LONGEST_REACH_BYTES:
+            place = f"access {access.instruction}" if access.instruction is not None else None
+            remedy = "check the launch's grid"
+            raise InputError(f"an access of {kernel.name} reaches over {reach} bytes", place=place, remedy=remedy)
 
 
 def _list_notes(kernel: KernelAccesses, counts: Counts, bounds: tuple[Bound, ...]) -> Iterator[str]:

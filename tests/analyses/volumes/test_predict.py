@@ -198,6 +198,13 @@ def test_impossible_launches_are_errors(
         predict_volumes(write_copy(), launch, _A100, registers=registers, shared_bytes=shared_bytes, mode=mode)
 
 
+def test_addresses_beyond_any_memory_are_an_error() -> None:
+    kernel = write_copy()
+    wild = replace(kernel, accesses=(replace(kernel.accesses[0], global_bytes=(1 << 45, 0, 0)),))
+    with pytest.raises(InputError, match="reaches over"):
+        predict(wild, cover_updates((1 << 24, 1, 1), (256, 1, 1)))
+
+
 def test_unknown_devices_are_errors_that_list_the_known() -> None:
     with pytest.raises(InputError, match="A100"):
         find_device("A1000 SXM9")
