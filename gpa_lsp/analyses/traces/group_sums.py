@@ -79,16 +79,18 @@ class GroupSums:
             matrix: their lanes.
             touched: what they touch.
         """
+        groups, place = np.unique(keys, return_inverse=True)
         is_uniform = (touched.distinct == 1) & (matrix.counts > 1)
         columns = (
             np.ones(len(keys), dtype=np.int64), matrix.counts, matrix.counts * width, touched.used_bytes, touched.lines,
             touched.sectors, touched.ideal_sectors, is_uniform,
         )  # fmt: skip
-        self._sums.add(keys, np.stack(columns, axis=1).astype(np.int64))
-        self._lines.count(keys * _BINS + np.minimum(touched.lines, MOST_SEGMENTS))
-        self._sectors.count(keys * _BINS + np.minimum(touched.sectors, MOST_SEGMENTS))
+        sums = [np.bincount(place, weights=column, minlength=len(groups)) for column in columns]
+        self._sums.add(groups, np.stack(sums, axis=1).astype(np.int64))
+        for histogram, counts in ((self._lines, touched.lines), (self._sectors, touched.sectors)):
+            _count_pairs(histogram, groups, place, np.minimum(counts, MOST_SEGMENTS), _BINS)
         found = find_patterns(matrix, width)
-        self._patterns.count(keys * _PATTERNS + found.pattern)
+        _count_pairs(self._patterns, groups, place, found.pattern, _PATTERNS)
         has_stride = (found.stride_bytes != 0) & (np.abs(found.stride_bytes) < _MOST_STRIDE_BYTES)
         self._strides.count(keys[has_stride] * _STRIDES + found.stride_bytes[has_stride] + _MOST_STRIDE_BYTES)
 
@@ -122,6 +124,13 @@ class GroupSums:
                 )
             )
         return tuple(groups)
+
+
+def _count_pairs(sums: KeyedSums, groups: Integers, place: Integers, values: Integers, base: int) -> None:
+    """Count rows by group and value; ``place`` is each row's index into the groups."""
+    counts = np.bincount(place * base + values, minlength=len(groups) * base)
+    found = np.flatnonzero(counts)
+    sums.add(groups[found // base] * base + found % base, counts[found][:, None].astype(np.int64))
 
 
 def _read_histograms(sums: KeyedSums) -> dict[int, Integers]:

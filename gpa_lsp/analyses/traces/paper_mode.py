@@ -25,7 +25,14 @@ import numpy.typing as npt
 
 from gpa_lsp.analyses.traces.bypassing import BypassingAdvice, count_caching_warps
 from gpa_lsp.analyses.traces.distance_counting import INFINITE, NOT_COUNTED, find_previous, measure_distances
-from gpa_lsp.analyses.traces.lane_addresses import WARP_LANES, Integers, count_lanes, list_lanes, split_rows
+from gpa_lsp.analyses.traces.lane_addresses import (
+    WARP_LANES,
+    Integers,
+    count_lanes,
+    gather_lanes,
+    list_lanes,
+    split_rows,
+)
 from gpa_lsp.analyses.traces.references import name_warps, number_turns
 from gpa_lsp.analyses.traces.reuse_distance import Scope
 from gpa_lsp.emulator.ptx.model import Space
@@ -110,25 +117,24 @@ def measure_paper_divergence(
         line_bytes: 128 in the paper's Kepler figures, 32 in its Pascal ones.
         spaces: whose loads count. The analyser itself does not look at the space; the paper speaks of global memory.
     """
-    lanes = _list_entries(trace, spaces, loads_only=True)
-    site = np.stack([lanes.warp, lanes.instruction, lanes.lane], axis=1)
-    order = np.lexsort((np.arange(len(site)), lanes.lane, lanes.instruction, lanes.warp))
-    is_new = np.ones(len(site), dtype=np.bool_)
-    is_new[1:] = (np.diff(site[order], axis=0) != 0).any(axis=1)
-    starts = np.flatnonzero(is_new)
-    occurrence = np.empty(len(site), dtype=np.int64)
-    occurrence[order] = np.arange(len(site)) - np.repeat(starts, np.diff(starts, append=len(site)))
-    line = lanes.address // line_bytes
-    order = np.lexsort((line, occurrence, lanes.instruction, lanes.warp))
-    keys = np.stack([lanes.warp, lanes.instruction, occurrence], axis=1)[order]
-    is_group = np.ones(len(keys), dtype=np.bool_)
-    is_group[1:] = (np.diff(keys, axis=0) != 0).any(axis=1)
-    is_line = is_group.copy()
-    is_line[1:] |= np.diff(line[order]) != 0
-    per_group = np.bincount(np.cumsum(is_group)[is_line] - 1) if len(keys) else np.zeros(0, dtype=np.int64)
-    return PaperDivergence(
-        line_bytes=line_bytes, groups=np.bincount(per_group, minlength=WARP_LANES + 1).astype(np.int64)
-    )
+    accesses = trace.accesses
+    rows = _list_rows(trace, spaces)[0]
+    # a warp that always had the same lanes at an instruction has one group per execution; only the others are looked at lane by lane
+    sites = np.unique(
+        np.stack([name_warps(accesses)[rows], accesses.instruction[rows].astype(np.int64)], axis=1),
+        axis=0, return_inverse=True,
+    )[1].reshape(-1)  # fmt: skip
+    masks = accesses.lane_mask[rows]
+    order = np.argsort(sites, kind="stable")
+    changes = (np.diff(sites[order]) == 0) & (np.diff(masks[order].astype(np.int64)) != 0)
+    changing = np.unique(sites[order][1:][changes])
+    is_changing = np.isin(sites, changing)
+    groups = np.zeros(WARP_LANES + 1, dtype=np.int64)
+    for chunk in split_rows(rows[~is_changing]):
+        line = np.sort(gather_lanes(accesses, chunk).addresses // np.uint64(line_bytes), axis=1)
+        groups += np.bincount(1 + np.count_nonzero(np.diff(line, axis=1), axis=1), minlength=len(groups))
+    groups += _count_lane_groups(_build_entries(trace, rows[is_changing]), line_bytes)
+    return PaperDivergence(line_bytes=line_bytes, groups=groups)
 
 
 def measure_paper_reuse(
@@ -141,7 +147,7 @@ def measure_paper_reuse(
         scope: WARP as coded, BLOCK as the text says.
         spaces: whose accesses count; the analyser itself has no filter.
     """
-    entries = _list_entries(trace, spaces, loads_only=False)
+    entries = _build_entries(trace, np.sort(np.concatenate(_list_rows(trace, spaces))))
     sequence = entries.warp if scope is Scope.WARP else entries.warp >> 16
     order = np.lexsort((entries.lane, entries.warp, entries.turn, sequence))
     sequence, address = sequence[order], entries.address[order]
@@ -208,27 +214,49 @@ class _Entries:
     is_store: npt.NDArray[np.bool_] = field(repr=False)
 
 
-def _list_entries(trace: Trace, spaces: tuple[Space, ...], *, loads_only: bool) -> _Entries:
-    """Loads and plain stores; atomics are calls in its intermediate code and are not in its log."""
-    accesses = trace.accesses
+def _count_lane_groups(lanes: _Entries, line_bytes: int) -> Integers:
+    """int64[33], groups of lanes by distinct lines, where each lane counts its own executions."""
+    site = np.stack([lanes.warp, lanes.instruction, lanes.lane], axis=1)
+    order = np.lexsort((np.arange(len(site)), lanes.lane, lanes.instruction, lanes.warp))
+    is_new = np.ones(len(site), dtype=np.bool_)
+    is_new[1:] = (np.diff(site[order], axis=0) != 0).any(axis=1)
+    starts = np.flatnonzero(is_new)
+    occurrence = np.empty(len(site), dtype=np.int64)
+    occurrence[order] = np.arange(len(site)) - np.repeat(starts, np.diff(starts, append=len(site)))
+    line = lanes.address // line_bytes
+    order = np.lexsort((line, occurrence, lanes.instruction, lanes.warp))
+    keys = np.stack([lanes.warp, lanes.instruction, occurrence], axis=1)[order]
+    is_group = np.ones(len(keys), dtype=np.bool_)
+    is_group[1:] = (np.diff(keys, axis=0) != 0).any(axis=1)
+    is_line = is_group.copy()
+    is_line[1:] |= np.diff(line[order]) != 0
+    per_group = np.bincount(np.cumsum(is_group)[is_line] - 1) if len(keys) else np.zeros(0, dtype=np.int64)
+    return np.bincount(per_group, minlength=WARP_LANES + 1).astype(np.int64)
+
+
+def _list_rows(trace: Trace, spaces: tuple[Space, ...]) -> tuple[Integers, Integers]:
+    """The rows of loads and of plain stores; atomics are calls in the analyser's intermediate code and are not in its log."""
     kinds = np.array([-1 if one.kind is None else one.kind for one in trace.instructions], dtype=np.int64)
-    kind = kinds[accesses.instruction]
-    wanted = np.isin(accesses.space, spaces) & ((kind == AccessKind.LOAD) | (kind == AccessKind.STORE))
-    if loads_only:
-        wanted &= kind == AccessKind.LOAD
-    rows = np.flatnonzero(wanted)
+    kind = kinds[trace.accesses.instruction]
+    is_there = np.isin(trace.accesses.space, spaces)
+    return np.flatnonzero(is_there & (kind == AccessKind.LOAD)), np.flatnonzero(is_there & (kind == AccessKind.STORE))
+
+
+def _build_entries(trace: Trace, rows: Integers) -> _Entries:
+    accesses = trace.accesses
     chunks = [list_lanes(accesses, chunk) for chunk in split_rows(rows)]
     none = np.empty(0, dtype=np.int64)
     row = np.concatenate([none, *(chunk.row for chunk in chunks)])
     address = np.concatenate([none, *(chunk.address.view(np.int64) for chunk in chunks)])
     address[accesses.space[row] == Space.SHARED] |= _SHARED_BIT
+    is_store = np.array([one.kind is AccessKind.STORE for one in trace.instructions], dtype=np.bool_)
     return _Entries(
         warp=name_warps(accesses)[row],
         turn=number_turns(accesses)[row],
         lane=np.concatenate([none, *(chunk.lane for chunk in chunks)]),
         instruction=accesses.instruction[row].astype(np.int64),
         address=address,
-        is_store=(kind == AccessKind.STORE)[row],
+        is_store=is_store[accesses.instruction[row]],
     )
 
 
