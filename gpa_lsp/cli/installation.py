@@ -94,7 +94,9 @@ def inspect_installation() -> tuple[Component, ...]:
         _inspect_tool("cuobjdump", "device code in compressed fat binaries", "pip install nvidia-cuda-cuobjdump"),
         _inspect_ncu(),
         _inspect_package("cuda-bindings", "asking a GPU of this machine for its roofs, and measuring them"),
-        _inspect_package("nvidia-cuda-nvrtc", "compiling the benchmarks of gpa-lsp calibrate"),
+        _inspect_package(
+            "nvidia-cuda-nvrtc", "compiling kernels as they are edited, and the benchmarks of gpa-lsp calibrate"
+        ),
         _inspect_driver(),
         _inspect_architectures(),
         _inspect_roofs(),

@@ -35,6 +35,7 @@ def predict_source(
     text: str | None = None,
     kernel: str | None = None,
     launches_path: Path | None = None,
+    launch_number: int | None = None,
     compute_capability: tuple[int, int] | None = None,
     settings: PredictionSettings = DEFAULT_PREDICTION,
     compile_settings: CompileSettings = DEFAULT_SETTINGS,
@@ -48,6 +49,7 @@ def predict_source(
         text: what an editor holds of it; None to read the file.
         kernel: only kernels whose name contains this; None for all.
         launches_path: the description; None for the file beside the source.
+        launch_number: only this one of the launches of those kernels, from 1; None for all.
         compute_capability: to compile for; None as in :func:`~gpa_lsp.prediction.static_source.examine_source`, or that of the GPU named in the
             settings.
         settings: for which GPU, and how much it may cost.
@@ -73,9 +75,11 @@ def predict_source(
     launches = () if described is None else read_launches(described)
     problems: list[Problem] = []
     matched = match_launches(module, launches, kernel, problems)
+    launched = {one.function.name for one in matched}
+    if launch_number is not None:
+        matched = choose_launch(matched, launch_number, described)
     work = _Work(module=module, statics=statics, settings=settings, sinks=tuple(sinks), progress=progress)
     predictions = _predict_all(work, matched, problems)
-    launched = {one.function.name for one in matched}
     undescribed = [
         demangle(entry.name)
         for entry in module.entries
@@ -104,6 +108,20 @@ def match_launches(
         elif kernel is None or is_named(kernel, functions[0].name):
             found.append(DescribedLaunch(launch=launch, function=functions[0]))
     return tuple(found)
+
+
+def choose_launch(
+    matched: Sequence[DescribedLaunch], number: int, described: Path | None
+) -> tuple[DescribedLaunch, ...]:
+    """The launch of a number, from 1.
+
+    Raises:
+        InputError: there are not so many.
+    """
+    if not 1 <= number <= len(matched):
+        remedy = f"give a number from 1 to {len(matched)}" if matched else "describe a launch"
+        raise InputError(f"there is no launch {number}", path=described, remedy=remedy)
+    return (matched[number - 1],)
 
 
 def _explain_mismatch(module: PtxModule, launch: LaunchDescription, found: Sequence[PtxFunction]) -> InputError:

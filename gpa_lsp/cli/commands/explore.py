@@ -1,0 +1,208 @@
+"""``gpa-lsp explore``: launch configurations of a kernel, ranked by their predicted performance."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import parse_count
+from gpa_lsp.cli.predictions import check_is_source, choose_architecture
+from gpa_lsp.cli.progress import ProgressBar
+from gpa_lsp.cli.static_check import parse_architecture
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import InputError
+
+if TYPE_CHECKING:
+    from gpa_lsp.exploration.explore import Exploration
+    from gpa_lsp.exploration.journal import Journal
+    from gpa_lsp.exploration.model import Configuration
+    from gpa_lsp.exploration.subjects import ExplorationSubject
+    from gpa_lsp.exploration.workers import Workers
+
+_SUFFIXES = (".html", ".svg", ".png", ".json")
+_DEFAULT_TOP = 15
+_THREADS = "64..1024"
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SOURCE", type=Path, help="a CUDA C++ source")
+    parser.add_argument("--kernel", metavar="NAME", help="the kernel, or a part of its name")
+    parser.add_argument(
+        "--launches", metavar="FILE", type=Path, help="the description of launches (default: SOURCE.launch.toml)"
+    )
+    parser.add_argument("--launch", metavar="N", type=int, help="the Nth of the launches described of that kernel")
+    parser.add_argument(
+        "--block",
+        metavar="BLOCKS",
+        action="append",
+        default=[],
+        help="blocks: 32x8, 16,32x1..8 (lists and powers of two), or all (the default); may be given several times",
+    )
+    parser.add_argument(
+        "--fold",
+        metavar="FOLDS",
+        action="append",
+        default=[],
+        help="elements one thread serves: 1,2y,2z (default: 1); may be given several times",
+    )
+    parser.add_argument(
+        "--threads",
+        metavar="LOW..HIGH",
+        type=_parse_range,
+        default=_THREADS,
+        help=f"block sizes kept of lists and all (default: {_THREADS})",
+    )
+    parser.add_argument("--machine", metavar="GPU", help="predict for this GPU, by name")
+    parser.add_argument("--arch", metavar="SM", type=parse_architecture, help="what to compile for, such as sm_86")
+    parser.add_argument(
+        "--mode", choices=("corrected", "paper"), default="corrected", help="the volume model (default: corrected)"
+    )
+    parser.add_argument("--jobs", metavar="N", type=parse_count, help="processes (default: as many as there are cores)")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="evaluate on the Dask cluster of this scheduler")
+    parser.add_argument("--resume", metavar="FILE", type=Path, help="keep what is done in FILE, and go on from there")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=_parse_output, help="write the result (.html, .svg, .png or .json)"
+    )
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=parse_count,
+        default=_DEFAULT_TOP,
+        help=f"rows to print (default: {_DEFAULT_TOP}; 0 for all)",
+    )
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    check_is_source(arguments.source)
+    from gpa_lsp.analyses.volumes.model import VolumeMode  # these bring numpy, which --help does without
+    from gpa_lsp.exploration.space import build_space
+    from gpa_lsp.exploration.subjects import prepare_exploration
+
+    subject = prepare_exploration(
+        arguments.source,
+        kernel=arguments.kernel,
+        launches_path=arguments.launches,
+        launch_number=arguments.launch,
+        machine=arguments.machine,
+        mode=VolumeMode(arguments.mode),
+        compute_capability=choose_architecture(arguments),
+    )
+    space = build_space(arguments.block, arguments.fold, threads=arguments.threads, dimensions=subject.dimensions)
+    exploration = _explore(subject, space, arguments, terminal)
+    if arguments.output is None:
+        terminal.print_safely(lambda: _print(exploration, arguments, terminal))
+    else:
+        _write(exploration, arguments.output)
+    return 0
+
+
+def _explore(
+    subject: "ExplorationSubject",
+    space: "tuple[Configuration, ...]",
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+) -> "Exploration":
+    from gpa_lsp.exploration.explore import Exploration, evaluate_space
+    from gpa_lsp.exploration.journal import Journal
+
+    def evaluate(journal: "Journal | None") -> "Exploration":
+        workers = _choose_workers(arguments)
+        with ProgressBar(terminal) as progress:
+            ranked, resumed = evaluate_space(
+                space,
+                subject.evaluate,
+                workers,
+                journal=journal,
+                progress=lambda done, total: progress("predicting", done, total),
+            )
+        return Exploration(
+            kernel=subject.name,
+            device=subject.subject.device,
+            mode=subject.subject.mode,
+            ranked=ranked,
+            current=subject.current,
+            resumed=resumed,
+            notes=subject.notes,
+        )
+
+    if arguments.resume is None:
+        return evaluate(None)
+    with Journal(arguments.resume, subject.subject) as journal:
+        return evaluate(journal)
+
+
+def _choose_workers(arguments: argparse.Namespace) -> "Workers":
+    from gpa_lsp.exploration.workers import DaskWorkers, LocalWorkers
+
+    return LocalWorkers(arguments.jobs) if arguments.scheduler is None else DaskWorkers(arguments.scheduler)
+
+
+def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: Terminal) -> None:
+    from gpa_lsp.exploration.answer import answer_exploration
+    from gpa_lsp.render.answer_text import render_answer
+    from gpa_lsp.render.layout import Style, text_line
+
+    terminal.write_lines([text_line(exploration.kernel, Style.TITLE)])
+    if exploration.resumed:
+        terminal.write_lines([text_line(f"  {exploration.resumed:,} configurations were done before", Style.DIM)])
+    most = arguments.top or len(exploration.ranked)
+    terminal.write_lines(render_answer(answer_exploration(exploration), None, None, terminal.width, max_rows=most))
+
+
+def _write(exploration: "Exploration", path: Path) -> None:
+    try:
+        path.write_bytes(_draw(exploration, path.suffix.lower()))
+    except OSError as error:
+        message = f"cannot be written: {error.strerror or error}"
+        raise InputError(message, path=path, remedy="choose another file") from error
+
+
+def _draw(exploration: "Exploration", suffix: str) -> bytes:
+    """Each format's renderer is loaded only when it is asked for."""
+    from gpa_lsp.exploration.answer import answer_exploration
+
+    if suffix == ".json":
+        from gpa_lsp.render.exploration_json import make_exploration
+
+        return (json.dumps(make_exploration(exploration), indent=2) + "\n").encode()
+    answer = answer_exploration(exploration)
+    if suffix == ".html":
+        from gpa_lsp.render.prediction_page.page import render_answers_page
+
+        title = f"Launch configurations of {exploration.kernel}"
+        return render_answers_page(title, [answer]).encode("utf-8", errors="backslashreplace")
+    from gpa_lsp.render.charts.answer_chart import build_answer_chart
+    from gpa_lsp.render.charts.pictures import draw_png, draw_svg
+
+    if not answer.charts:
+        raise InputError("there are too few predictions to draw", remedy="explore more configurations, or write .json")
+    spec = build_answer_chart(answer.charts[0])
+    return draw_svg(spec).encode() if suffix == ".svg" else draw_png(spec)
+
+
+def _parse_range(text: str) -> range:
+    low, dots, high = text.partition("..")
+    if not dots:
+        high = low
+    if not low.isdecimal() or not high.isdecimal() or not 1 <= int(low) <= int(high) <= 1024:
+        raise argparse.ArgumentTypeError(f"{text!r} is no range such as {_THREADS}")
+    return range(int(low), int(high) + 1)
+
+
+def _parse_output(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in _SUFFIXES:
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(_SUFFIXES)}")
+    return path
+
+
+COMMAND = Command(
+    summary="rank launch configurations of a kernel by their predicted performance",
+    description=(
+        "Compile a source, recover the addresses of a kernel from a few emulated blocks, and predict data volumes, limiter and time of every "
+        "block size and fold asked for, on all cores or on a Dask cluster. No GPU is needed, and nothing is measured."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

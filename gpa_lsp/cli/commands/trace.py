@@ -1,0 +1,98 @@
+"""``gpa-lsp trace``: the memory accesses and branches of an emulated launch, into Parquet files."""
+
+import argparse
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.predictions import (
+    add_prediction_arguments,
+    check_is_source,
+    choose_architecture,
+    complain_of,
+    make_settings,
+    predict,
+)
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import InputError
+
+if TYPE_CHECKING:
+    from gpa_lsp.emulator.model import TraceSink
+    from gpa_lsp.prediction.model import SourcePrediction
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_prediction_arguments(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        type=Path,
+        help="where the trace goes (default: the kernel's source with .trace in place of its suffix)",
+    )
+    parser.add_argument(
+        "--template",
+        action="store_true",
+        help="print a description of a launch to begin with, for each kernel that has none, and trace nothing",
+    )
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    if arguments.template:
+        return _print_templates(arguments, terminal)
+    check_is_source(arguments.source)
+    from gpa_lsp.prediction.trace_files.write import TraceWriter
+
+    folder = arguments.output or Path(arguments.source.with_suffix(".trace").name)
+    with ExitStack() as stack:
+        sinks: list[TraceSink] = [stack.enter_context(TraceWriter(folder))]
+        prediction = predict(arguments, terminal, make_settings(arguments), sinks)
+        if len(prediction.kernels) > 1:
+            names = ", ".join(dict.fromkeys(kernel.name for kernel in prediction.kernels))
+            message = f"{len(prediction.kernels)} launches are described ({names}), and a trace holds one"
+            raise InputError(message, path=prediction.launches_path, remedy="choose one with --kernel and --launch")
+    code = complain_of(prediction, terminal)
+    terminal.print_safely(lambda: _print(prediction, folder, terminal))
+    return code
+
+
+def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> None:
+    from gpa_lsp.render.answer_text import render_answer
+    from gpa_lsp.render.layout import text_line
+    from gpa_lsp.render.prediction_text import describe_execution, describe_launch, describe_undescribed, show_path
+
+    here = Path.cwd()
+    for kernel in prediction.kernels:
+        terminal.write_lines([text_line(kernel.name), text_line(f"  {describe_launch(kernel)}")])
+        terminal.write_lines([text_line(f"  {describe_execution(kernel.execution)}")])
+        if kernel.faults:
+            terminal.write_lines(render_answer(kernel.answers[0], None, None, terminal.width))
+        terminal.write_lines([text_line(f"  trace: {show_path(folder, here)}")])
+    if prediction.undescribed and not prediction.kernels:
+        terminal.write_lines(describe_undescribed(prediction, terminal.width, here))
+
+
+def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    check_is_source(arguments.source)
+    from gpa_lsp.prediction.templates import write_templates
+
+    written = write_templates(
+        arguments.source,
+        kernel=arguments.kernel,
+        launches_path=arguments.launches,
+        compute_capability=choose_architecture(arguments),
+    )
+    terminal.print_safely(lambda: terminal.write_text(written))
+    return 0
+
+
+COMMAND = Command(
+    summary="execute a kernel by the emulator and keep its memory accesses and branches",
+    description=(
+        "Compile a source, execute one described launch by an emulator, and write its memory accesses and branches, warp by warp, into a folder of "
+        "Parquet files. No GPU is needed."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

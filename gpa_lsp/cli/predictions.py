@@ -1,0 +1,213 @@
+"""What the commands that emulate have in common: arguments, predicting with a progress bar, and what stops them."""
+
+import argparse
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
+from gpa_lsp.cli.progress import ProgressBar
+from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.errors import InputError, ProblemSeverity
+
+if TYPE_CHECKING:
+    from gpa_lsp.emulator.model import TraceSink
+    from gpa_lsp.prediction.model import SourcePrediction
+    from gpa_lsp.prediction.settings import PredictionSettings
+
+_DEFAULT_SECONDS = 20.0
+_DEFAULT_MEMORY = "2GiB"
+_UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_SIZE = re.compile(r"([0-9]{1,15})\s*([a-z]*)")
+_BLOCKS = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
+_MOST_BLOCKS = 1 << 20
+
+
+def add_prediction_arguments(parser: argparse.ArgumentParser) -> None:
+    """Source, kernel, launch, GPU and budget."""
+    parser.add_argument("source", metavar="SOURCE", type=Path, help="a CUDA C++ source")
+    parser.add_argument("--kernel", metavar="NAME", help="only kernels whose name (readable or mangled) contains NAME")
+    parser.add_argument(
+        "--launches",
+        metavar="FILE",
+        type=Path,
+        help="the description of launches and arguments (default: SOURCE with .launch.toml in place of its suffix)",
+    )
+    parser.add_argument(
+        "--launch", metavar="N", type=_parse_number, help="only the Nth of the launches described of those kernels"
+    )
+    parser.add_argument(
+        "--machine", metavar="GPU", help="predict for this GPU, by name (default: the first known one of --arch)"
+    )
+    parser.add_argument(
+        "--arch",
+        metavar="SM",
+        type=parse_architecture,
+        help="what to compile for, such as sm_86 (default: that of --machine, else what the compile command names, else sm_80)",
+    )
+    parser.add_argument(
+        "--seconds",
+        metavar="N",
+        type=_parse_seconds,
+        default=_DEFAULT_SECONDS,
+        help=f"time for each launch (default: {_DEFAULT_SECONDS:g})",
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=parse_size,
+        default=_DEFAULT_MEMORY,
+        help=f"memory for each launch, such as 512MiB (default: {_DEFAULT_MEMORY})",
+    )
+    parser.add_argument(
+        "--blocks",
+        metavar="LIST",
+        type=parse_blocks,
+        default=(),
+        help="execute these blocks by linear index, such as 0,7,100-131 (default: all where that is quick, else one wave of the GPU)",
+    )
+
+
+def make_settings(arguments: argparse.Namespace, *, is_paper: bool = False) -> "PredictionSettings":
+    """The settings of a command line."""
+    from gpa_lsp.analyses.volumes.model import VolumeMode  # brings numpy, which --help does without
+    from gpa_lsp.emulator.model import Budget
+    from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
+
+    budget = Budget(
+        seconds=arguments.seconds, memory_bytes=arguments.memory, trace_bytes=max(1 << 20, arguments.memory // 4)
+    )
+    return replace(
+        DEFAULT_PREDICTION,
+        machine=arguments.machine,
+        mode=VolumeMode.PAPER if is_paper else VolumeMode.CORRECTED,
+        budget=budget,
+        blocks=arguments.blocks,
+    )
+
+
+def predict(
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+    settings: "PredictionSettings",
+    sinks: "Iterable[TraceSink]" = (),
+) -> "SourcePrediction":
+    """Compile, emulate and analyse what a command line names.
+
+    Raises:
+        InputError: ``--kernel`` names no kernel, or the source is none.
+    """
+    check_is_source(arguments.source)
+    from gpa_lsp.prediction.predict import predict_source
+
+    with ProgressBar(terminal) as progress:
+        prediction = predict_source(
+            arguments.source,
+            kernel=arguments.kernel,
+            launches_path=arguments.launches,
+            launch_number=arguments.launch,
+            compute_capability=choose_architecture(arguments),
+            settings=settings,
+            sinks=sinks,
+            progress=progress,
+        )
+    has_code = prediction.statics.unit.ptx is not None
+    if (
+        has_code
+        and arguments.kernel is not None
+        and not (prediction.kernels or prediction.undescribed or prediction.problems)
+    ):
+        message = f"no kernel of the source has {arguments.kernel!r} in its name"
+        raise InputError(message, path=arguments.source, remedy="leave out --kernel to see all of them")
+    return prediction
+
+
+def choose_architecture(arguments: argparse.Namespace) -> tuple[int, int] | None:
+    """What to compile for: as asked, or as the GPU is; None leaves it to the compile command.
+
+    Raises:
+        InputError: no GPU has the name, or both are named and differ.
+    """
+    if arguments.machine is None:
+        chosen: tuple[int, int] | None = arguments.arch
+        return chosen
+    from gpa_lsp.machine.products import find_product
+
+    product = find_product(arguments.machine)
+    if arguments.arch is not None and arguments.arch != product.compute_capability:
+        capability = ".".join(str(part) for part in product.compute_capability)
+        raise InputError(f"the {product.name} is of compute capability {capability}", remedy="leave out --arch")
+    return product.compute_capability
+
+
+def check_is_source(path: Path) -> None:
+    """Raise unless a path is a source.
+
+    Raises:
+        InputError: it is not.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError("is no CUDA C++ source", path=path, remedy=f"give a file that ends in {', '.join(SUFFIXES)}")
+
+
+def complain_of(prediction: "SourcePrediction", terminal: Terminal) -> int:
+    """Print the compiler's messages and the problems on standard error; the exit code."""
+    unit = prediction.statics.unit
+    for message in unit.messages:
+        place = "" if message.path is None else f"{message.path}:" + (f"{message.line}:" if message.line else "")
+        terminal.complain(f"{place} {message.severity.value}: {message.text}".strip())
+    for note in unit.notes:
+        terminal.complain(f"note: {note}")
+    for problem in prediction.problems:
+        terminal.complain(f"{problem.severity.value}: {problem}")
+    failed = any(problem.severity is ProblemSeverity.ERROR for problem in prediction.problems)
+    return EXIT_BAD_INPUT if unit.has_failed or failed else 0
+
+
+def parse_size(text: str) -> int:
+    """Bytes, for the parser of arguments.
+
+    >>> parse_size("512MiB"), parse_size("2 gib"), parse_size("4096")
+    (536870912, 2147483648, 4096)
+    """
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None or match[2] not in _UNITS or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 512MiB")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def parse_blocks(text: str) -> tuple[int, ...]:
+    """Linear indexes of blocks, ascending.
+
+    >>> parse_blocks("7,0,3-5")
+    (0, 3, 4, 5, 7)
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _BLOCKS.fullmatch(part.strip())
+        if match is None:
+            raise argparse.ArgumentTypeError(f"{text!r} is no list of blocks such as 0,7,100-131")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last - first >= _MOST_BLOCKS:
+            raise argparse.ArgumentTypeError(f"{part.strip()!r} is no range of at most {_MOST_BLOCKS:,} blocks")
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
+
+
+def _parse_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.01 <= seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds between 0.01 and 86,400")
+    return seconds
+
+
+def _parse_number(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_BLOCKS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)

@@ -1,0 +1,219 @@
+"""From a source, a kernel and its launch to what can be explored of it: :func:`prepare_exploration`."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpa_lsp import __version__
+from gpa_lsp.analyses.volumes.devices import VolumeDevice
+from gpa_lsp.analyses.volumes.expressions import KernelAccesses, Triple
+from gpa_lsp.analyses.volumes.from_trace import find_launch_shape
+from gpa_lsp.analyses.volumes.model import VolumeMode
+from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.emulator.inputs.read_launches import find_launch_file, read_launches
+from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.emulator.ptx.model import PtxModule
+from gpa_lsp.emulator.ptx.parse import parse_ptx
+from gpa_lsp.errors import GpaError, InputError, Problem
+from gpa_lsp.exploration.evaluators import (
+    ExpressionEvaluator,
+    ProbingEvaluator,
+    Resources,
+    holds_for_every_block,
+    probe_accesses,
+)
+from gpa_lsp.exploration.journal import Subject
+from gpa_lsp.exploration.model import Configuration
+from gpa_lsp.exploration.workers import Evaluate
+from gpa_lsp.prediction.machines import choose_product, choose_volume_device
+from gpa_lsp.prediction.predict import match_launches
+from gpa_lsp.prediction.static_source import SourceStatics, examine_source
+from gpa_lsp.report.names import demangle, shorten_name
+
+_MOST_LAUNCH_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplorationSubject:
+    """A kernel that is ready to be explored.
+
+    Attributes:
+        name: for people.
+        subject: what a journal of it is about.
+        current: the configuration the launch has.
+        dimensions: of the launch: 1, 2 or 3.
+        evaluate: predicts configurations.
+        notes: how, one sentence each.
+    """
+
+    name: str
+    subject: Subject
+    current: Configuration
+    dimensions: int
+    evaluate: Evaluate
+    notes: tuple[str, ...]
+
+
+def prepare_exploration(
+    path: Path,
+    *,
+    text: str | None = None,
+    kernel: str | None = None,
+    launches_path: Path | None = None,
+    launch_number: int | None = None,
+    machine: str | None = None,
+    mode: VolumeMode = VolumeMode.CORRECTED,
+    compute_capability: tuple[int, int] | None = None,
+    compile_settings: CompileSettings = DEFAULT_SETTINGS,
+) -> ExplorationSubject:
+    """Compile, find the launch, and see whether its addresses hold for every block.
+
+    Args:
+        path: of the source.
+        text: what an editor holds of it; None to read the file.
+        kernel: its name or a part of it; None where the source has one described launch.
+        launches_path: the description; None for the file beside the source.
+        launch_number: which of the launches of that kernel, from 1; None where there is one.
+        machine: name of the GPU; None for the first known of the compute capability.
+        mode: of the volume model.
+        compute_capability: to compile for; None leaves it to the compile command.
+        compile_settings: of the compiler.
+
+    Raises:
+        InputError: the source does not compile, no launch (or more than one) is meant, its grid is fixed, or the GPU is not known.
+        MissingToolError: no compiler is installed.
+        ToolError: the compiler did not end in time, or crashed.
+    """
+    statics = examine_source(path, text=text, compute_capability=compute_capability, settings=compile_settings)
+    if statics.unit.ptx is None:
+        message = next((one.text for one in statics.unit.messages), "it gave no code")
+        raise InputError(f"does not compile: {message}", path=path, remedy="correct it, then ask again")
+    module = parse_ptx(statics.unit.ptx, name=str(path))
+    described = launches_path or find_launch_file(statics.path)
+    if described is None:
+        message = "no launch is described, so that nothing tells its arguments"
+        remedy = f"describe one in {path.with_suffix('.launch.toml').name}; gpa-lsp trace --template prints one to begin with"
+        raise InputError(message, path=path, remedy=remedy)
+    launch_text = read_launch_text(described)
+    launch, mangled, number = _choose_launch(module, described, launch_text, kernel, launch_number)
+    if launch.threads is None:
+        message = "the launch gives its grid, so that it cannot follow another block"
+        remedy = "give threads = … in place of grid"
+        raise InputError(message, path=described, place=_place(launch), remedy=remedy)
+    device = choose_volume_device(choose_product(machine, statics.unit.compute_capability), mode)
+    if isinstance(device, Problem):
+        raise InputError(device.message, path=path, remedy=device.remedy or "name a GPU with --machine")
+    resources = _find_resources(statics, mangled, device, mode)
+    probing = ProbingEvaluator(
+        ptx=statics.unit.ptx,
+        name=str(path),
+        launch_text=launch_text,
+        launch_path=described,
+        launch_number=number,
+        resources=resources,
+    )
+    evaluate, notes = _choose_evaluator(module, launch, probing)
+    return ExplorationSubject(
+        name=shorten_name(demangle(mangled)),
+        subject=Subject(
+            kernel=mangled,
+            device=device.name,
+            mode=mode.value,
+            threads=launch.threads,
+            digest=_digest(statics.unit.ptx, launch_text, number),
+        ),
+        current=Configuration(block=launch.block, fold=_find_fold(launch)),
+        dimensions=max(1, *(axis + 1 for axis in range(3) if launch.threads[axis] > 1), 1),
+        evaluate=evaluate,
+        notes=notes,
+    )
+
+
+def read_launch_text(path: Path) -> str:
+    """The text of a description, as the processes that evaluate will read it.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        if path.stat().st_size > _MOST_LAUNCH_BYTES:
+            raise InputError("is too large", path=path, remedy="put long arrays into files")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", path=path, remedy="give a readable file") from error
+
+
+def _choose_launch(
+    module: PtxModule, path: Path, text: str, kernel: str | None, number: int | None
+) -> tuple[LaunchDescription, str, int]:
+    """The launch, its kernel's mangled name, and its place in the description."""
+    problems: list[Problem] = []
+    launches = read_launches(path, text=text)
+    found = match_launches(module, launches, kernel, problems)
+    if number is not None and 1 <= number <= len(found):
+        found = (found[number - 1],)
+    if len(found) != 1:
+        if not found and problems:
+            raise InputError(problems[0].message, path=path, place=problems[0].place, remedy=problems[0].remedy)
+        names = ", ".join(demangle(one.function.name) for one in found[:10])
+        message = f"{len(found)} launches are meant ({names})" if found else "no launch of such a kernel is described"
+        raise InputError(message, path=path, remedy="choose one with --kernel and --launch")
+    (one,) = found
+    return one.launch, one.function.name, launches.index(one.launch)
+
+
+def _find_resources(statics: SourceStatics, mangled: str, device: VolumeDevice, mode: VolumeMode) -> Resources:
+    known = next((one.statics for one in statics.kernels if one.statics.mangled_name == mangled), None)
+    return Resources(
+        device=device,
+        mode=mode,
+        registers=0 if known is None or known.registers is None else known.registers,
+        static_shared_bytes=0 if known is None else known.shared_static_bytes,
+    )
+
+
+def _choose_evaluator(
+    module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator
+) -> tuple[Evaluate, tuple[str, ...]]:
+    first = probe_accesses(module, launch)
+    other = _probe_other(module, launch, probing)
+    if other is not None and holds_for_every_block(first, other):
+        updates: Triple = find_launch_shape(first, launch.block, launch.grid).updates
+        note = "Every address is an affine function of the thread's global index, seen with two blocks: it is not emulated again for others."
+        evaluator = ExpressionEvaluator(
+            kernel=first, updates=updates, resources=probing.resources, shared_bytes=launch.shared_bytes
+        )
+        return evaluator, (note,)
+    return probing, ("Addresses depend on the block or on data: some blocks of each configuration are emulated.",)
+
+
+def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator) -> KernelAccesses | None:
+    """The accesses with a block that differs along every axis that the launch has; None where it does not run."""
+    x, y, z = launch.block
+    block = (x // 2 if x >= 64 else x * 2, y * 2 if y * 2 <= 8 else max(1, y // 2), z)
+    threads = launch.threads or (1, 1, 1)
+    shape = tuple(size if extent > 1 else 1 for size, extent in zip(block, threads, strict=True))
+    configuration = Configuration(block=(shape[0], shape[1], shape[2]), fold=_find_fold(launch))
+    if configuration.block == launch.block:
+        return None
+    try:
+        return probe_accesses(module, replace(probing.read_launch(configuration)))
+    except GpaError:
+        return None
+
+
+def _find_fold(launch: LaunchDescription) -> Triple:
+    """What the description divides its threads by, beside the block."""
+    threads = launch.threads or launch.block
+    sizes = zip(threads, launch.block, launch.grid, strict=True)
+    x, y, z = (max(1, -(-extent // (block * count))) for extent, block, count in sizes)
+    return (x, y, z)
+
+
+def _digest(ptx: str, launch_text: str, number: int) -> str:
+    parts = "\0".join((__version__, str(number), launch_text, ptx))
+    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _place(launch: LaunchDescription) -> str | None:
+    return None if launch.line is None else f"line {launch.line}"

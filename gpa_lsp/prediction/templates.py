@@ -1,0 +1,66 @@
+"""Descriptions of launches to begin with, for the kernels of a source that have none."""
+
+from pathlib import Path
+
+from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.emulator.inputs.read_launches import find_launch_file, read_launches
+from gpa_lsp.emulator.inputs.source_parameters import read_source_parameters
+from gpa_lsp.emulator.inputs.template import write_template
+from gpa_lsp.emulator.ptx.model import PtxModule
+from gpa_lsp.emulator.ptx.parse import parse_ptx
+from gpa_lsp.errors import InputError, Problem
+from gpa_lsp.prediction.predict import match_launches
+from gpa_lsp.prediction.static_source import SourceStatics, examine_source
+from gpa_lsp.report.names import is_named
+
+
+def write_templates(
+    path: Path,
+    *,
+    text: str | None = None,
+    kernel: str | None = None,
+    launches_path: Path | None = None,
+    compute_capability: tuple[int, int] | None = None,
+    settings: CompileSettings = DEFAULT_SETTINGS,
+) -> str:
+    """The text of a description, or of what to append to the one there is.
+
+    Args:
+        path: of the source.
+        text: what an editor holds of it; None to read the file.
+        kernel: only kernels whose name contains this; None for all.
+        launches_path: the description; None for the file beside the source.
+        compute_capability: to compile for; None leaves it to the compile command.
+        settings: of the compiler.
+
+    Raises:
+        InputError: the source does not compile, or every kernel has a launch already.
+        MissingToolError: no compiler is installed.
+        ToolError: the compiler did not end in time, or crashed.
+    """
+    statics = examine_source(path, text=text, compute_capability=compute_capability, settings=settings)
+    if statics.unit.ptx is None:
+        message = next((one.text for one in statics.unit.messages), "it gave no code")
+        raise InputError(f"does not compile: {message}", path=path, remedy="correct it, then ask again")
+    module = parse_ptx(statics.unit.ptx, name=str(path))
+    described = launches_path or find_launch_file(statics.path)
+    return describe_missing(module, statics, described, kernel)
+
+
+def describe_missing(module: PtxModule, statics: SourceStatics, described: Path | None, kernel: str | None) -> str:
+    """A description of a launch for each kernel of a module that a file has none for.
+
+    Raises:
+        InputError: there is no such kernel.
+    """
+    launches = () if described is None or not described.is_file() else read_launches(described)
+    unmatched: list[Problem] = []
+    known = {one.function.name for one in match_launches(module, launches, None, unmatched)}
+    wanted = [one for one in module.entries if one.name not in known and (kernel is None or is_named(kernel, one.name))]
+    if not wanted:
+        message = "every kernel has a launch already" if module.entries else "the source has no kernel"
+        raise InputError(message, path=described or statics.path, remedy="edit the description that is there")
+    return "\n".join(
+        write_template(module, one, source_names=read_source_parameters(str(statics.path), statics.text, one.name))
+        for one in wanted
+    )

@@ -1,0 +1,144 @@
+"""Predictions as JSON values: ``gpa-lsp/prediction/1``. All numbers are in SI units; what is unknown is null."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpa_lsp.analyses.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.compiler.model import CompilerMessage
+from gpa_lsp.emulator.model import Fault
+from gpa_lsp.locations import InlineChain
+from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.report.json_problem import make_problem
+from gpa_lsp.report.json_records import make_record
+
+PREDICTION_FORMAT = "gpa-lsp/prediction/1"
+
+
+def make_prediction(prediction: SourcePrediction) -> dict[str, Any]:
+    """A whole prediction."""
+    unit = prediction.statics.unit
+    return {
+        "format": PREDICTION_FORMAT,
+        "source": str(prediction.path),
+        "launches": _write_path(prediction.launches_path),
+        "compiler": unit.compiler,
+        "compute_capability": ".".join(str(part) for part in unit.compute_capability),
+        "messages": [_make_message(message) for message in unit.messages],
+        "kernels": [make_kernel_prediction(kernel) for kernel in prediction.kernels],
+        "undescribed": list(prediction.undescribed),
+        "problems": [make_problem(problem) for problem in prediction.problems],
+    }
+
+
+def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
+    """One launch."""
+    launch, volumes = kernel.launch, kernel.volumes
+    return {
+        "kernel": kernel.name,
+        "mangled_name": kernel.mangled_name,
+        "machine": kernel.machine,
+        "launch": {
+            "title": launch.title,
+            "grid": list(launch.grid),
+            "block": list(launch.block),
+            "shared_bytes": launch.shared_bytes,
+        },
+        "registers": kernel.registers,
+        "shared_bytes": kernel.shared_bytes,
+        "warps_per_sm": kernel.warps_per_sm,
+        "execution": make_record(kernel.execution),
+        "faults": [_make_fault(fault) for fault in kernel.faults],
+        "accesses": [_make_access(fact) for fact in kernel.accesses],
+        "branches": [_make_branch(fact) for fact in kernel.branches],
+        "volumes": None if volumes is None else {
+            "mode": volumes.mode.value,
+            "limiter": None if volumes.limiter is None else volumes.limiter.value,
+            "updates": volumes.update_count,
+            "duration_ns": volumes.duration_ns,
+            "bytes_per_update": make_record(volumes.volumes),
+            "limits": [
+                {"limiter": bound.limiter.value, "updates_per_s": bound.updates_per_s, "asked_per_update": bound.load}
+                for bound in volumes.bounds
+            ],
+        },
+        "answers": make_record(kernel.answers),
+        "problems": [make_problem(problem) for problem in kernel.problems],
+    }  # fmt: skip
+
+
+def _make_access(fact: AccessLineFact) -> dict[str, Any]:
+    reuse = fact.reuse
+    return {
+        "file": fact.file,
+        "line": fact.line,
+        "is_inlined": fact.is_inlined,
+        "kind": fact.kind.value,
+        "space": fact.space.name.lower(),
+        "origin": fact.origin,
+        "arrays": list(fact.arrays),
+        "requests": fact.requests,
+        "lanes_per_request": fact.lanes_per_request,
+        "lines_per_request": fact.lines_per_request,
+        "sectors_per_request": fact.sectors_per_request,
+        "ideal_sectors_per_request": fact.ideal_sectors_per_request,
+        "sectors": fact.sectors,
+        "share_ratio": fact.share_ratio,
+        "pattern": fact.pattern_words,
+        "strides_bytes": list(fact.strides_bytes),
+        "wavefronts_per_request": fact.wavefronts_per_request,
+        "ideal_wavefronts_per_request": fact.ideal_wavefronts_per_request,
+        "reuse_bins": None if reuse is None else [int(count) for count in reuse.bins],
+        "streaming": None if reuse is None else reuse.streaming,
+        "l1_hit_ratio": fact.l1_hit_ratio,
+        "l2_hit_ratio": fact.l2_hit_ratio,
+        "repeated_ratio": fact.repeated_ratio,
+    }
+
+
+def _make_branch(fact: BranchLineFact) -> dict[str, Any]:
+    return {
+        "file": fact.file,
+        "line": fact.line,
+        "is_inlined": fact.is_inlined,
+        "origin": fact.origin,
+        "executions": fact.executions,
+        "divergent": fact.divergent,
+        "lanes_per_execution": fact.lanes_per_execution,
+        "taken_ratio": fact.taken_ratio,
+        "one_way": fact.one_way,
+    }
+
+
+def _make_fault(fault: Fault) -> dict[str, Any]:
+    return {
+        "kind": fault.kind.value,
+        "message": fault.message,
+        "chain": _make_chain(fault.chain),
+        "other_chain": _make_chain(fault.other_chain),
+        "count": fault.count,
+        "block": fault.block,
+        "thread": None if fault.thread is None else list(fault.thread),
+        "is_fatal": fault.is_fatal,
+    }
+
+
+def _make_chain(chain: InlineChain | None) -> Sequence[dict[str, Any]] | None:
+    if chain is None:
+        return None
+    return [{"file": frame.file, "line": frame.line, "function": frame.function} for frame in chain]
+
+
+def _make_message(message: CompilerMessage) -> dict[str, Any]:
+    return {
+        "severity": message.severity.value,
+        "text": message.text,
+        "path": _write_path(message.path),
+        "line": message.line,
+        "column": message.column,
+        "number": message.number,
+    }
+
+
+def _write_path(path: Path | None) -> str | None:
+    return None if path is None else str(path)
