@@ -10,7 +10,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _LAUNCHERS = frozenset(
     {"ccache", "sccache", "distcc", "icecc", "env", "time", "nice", "exec", "command", "libtool", "buildcache"}
 )
-_CUDA_COMPILER = re.compile(r"nvcc|nvcc_wrapper|.*-nvcc|cuda-?clang.*")
+_CUDA_COMPILER = re.compile(r".*nvcc.*|cuda-?clang.*")
 _COMPILER = re.compile(
     r"(?:.*-)?(?:g\+\+|gcc|c\+\+|cc|clang|clang\+\+|clang-cl|cl|icpx|icx|nvc\+\+|hipcc|mpicxx|mpic\+\+)(?:-?[\d.]+)?"
 )
@@ -62,8 +62,9 @@ def find_compile_commands(words: Sequence[str], directory: Path, *, takes_any: b
             directory = directory / segment[program + 1]
             continue
         rest = tuple(segment[program + 1 :])
-        is_cuda = _CUDA_COMPILER.fullmatch(name) is not None or any(word.endswith(_CUDA_SOURCE) for word in rest)
-        if is_cuda or _COMPILER.fullmatch(name) or (takes_any and len(segments) == 1):
+        is_nvcc = _CUDA_COMPILER.fullmatch(name) is not None
+        is_cuda = is_nvcc or any(word.endswith(_CUDA_SOURCE) for word in rest)
+        if is_nvcc or _COMPILER.fullmatch(name) or (takes_any and len(segments) == 1):
             yield FoundCommand(directory=directory, words=rest, is_cuda=is_cuda)
 
 

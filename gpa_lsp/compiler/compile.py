@@ -13,12 +13,12 @@ from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missi
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
 from gpa_lsp.compiler.nvcc import compile_with_nvcc
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL, NvccInstallation, find_nvcc
-from gpa_lsp.compiler.nvrtc_processes import identify_nvrtc
+from gpa_lsp.compiler.nvrtc_processes import identify_nvrtc, list_nvrtc_architectures
 from gpa_lsp.compiler.project import search_flags
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompilerChoice, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
 from gpa_lsp.compiler.unit_cache import UNITS, make_key
-from gpa_lsp.errors import MissingToolError, ProblemSeverity
+from gpa_lsp.errors import MissingToolError, ProblemSeverity, UnsupportedInputError
 
 
 def compile_source(
@@ -35,7 +35,7 @@ def compile_source(
     Args:
         path: the source; line tables and messages name it.
         text: what an editor holds of it; None to read the file.
-        compute_capability: to compile for; None for the newest that the flags ask for, else 8.0.
+        compute_capability: to compile for; None for the newest that the flags ask for and that is known here, else 8.0.
         flags: from :func:`gpa_lsp.compiler.project.find_flags` or by hand; None to look for the project's own.
         settings: which compiler, and limits.
         is_cancelled: asked every few milliseconds while a compiler runs; True ends it.
@@ -54,9 +54,7 @@ def compile_source(
         found, doubts = search_flags(path)
         flags = found or CompilerFlags(directory=path.parent, doubts=doubts)
     if compute_capability is None:
-        compute_capability = (
-            flags.compute_capabilities[-1] if flags.compute_capabilities else DEFAULT_COMPUTE_CAPABILITY
-        )
+        compute_capability = _choose_capability(flags)
     job = CompileJob(
         path=path,
         content=content,
@@ -85,13 +83,27 @@ def _compile(job: CompileJob, nvcc: NvccInstallation | None) -> CompiledUnit:
     host = find_host_code(job.content, job.headers)
     if nvcc is not None and (host is None or host.has_host or identify_nvrtc() is None):
         return compile_with_nvcc(job, nvcc)
-    unit = compile_device_part(job, host)
+    try:
+        unit = compile_device_part(job, host)
+    except UnsupportedInputError:
+        if nvcc is None:
+            raise
+        return compile_with_nvcc(job, nvcc)  # its release may know older architectures
     if nvcc is not None and unit.has_failed and _is_about_headers(job, unit):
         return compile_with_nvcc(job, nvcc)
     if unit.is_host_left_out and choice is CompilerChoice.AUTOMATIC:
         reason = f"{HOST_LEFT_OUT}: nvcc or the host compiler that it needs is not installed"
         return replace(unit, notes=(reason, *(one for one in unit.notes if not one.startswith(HOST_LEFT_OUT))))
     return unit
+
+
+def _choose_capability(flags: CompilerFlags) -> tuple[int, int]:
+    """The newest that a command asks for, of those that NVRTC knows where it knows any of them."""
+    asked = flags.compute_capabilities
+    known = list_nvrtc_architectures()
+    return max(
+        (one for one in asked if one[0] * 10 + one[1] in known), default=max(asked, default=DEFAULT_COMPUTE_CAPABILITY)
+    )
 
 
 def _is_about_headers(job: CompileJob, unit: CompiledUnit) -> bool:

@@ -104,7 +104,8 @@ def _leave_out_more(job: CompileJob, host: HostCode, attempt: _Attempt, unit: Co
             attempt.empty_headers.append(header)
             has_changed = True
             continue
-        span = find_removable(host, message.line) if message.path == job.path and message.line is not None else None
+        is_here = message.path == job.path and message.line is not None
+        span = find_removable(host, message.line or 0, message.column) if is_here else None
         if span is not None and not any(start <= span[0] and span[1] <= end for start, end in attempt.spans):
             attempt.spans.append(span)
             attempt.removed_lines.append(message.line or 0)

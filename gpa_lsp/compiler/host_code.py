@@ -31,6 +31,10 @@ _CONSTANT = re.compile(rb"\b(?:const|constexpr|consteval|enum|using|typedef|stat
 _CONSTEXPR = re.compile(rb"\b(?:constexpr|consteval)\b")
 _ASCII = bytes(range(128)) + b"_" * 128
 _OTHER = re.compile(rb"[^\r\n]")
+_REMOVABLE = frozenset(
+    {"declaration", "using_declaration", "alias_declaration", "type_definition", "field_declaration"}
+)
+_CLASSES = frozenset({"class_specifier", "struct_specifier", "union_specifier"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,35 +98,40 @@ def is_marked(text: bytes, mark_names: frozenset[bytes]) -> bool:
     return any(word in mark_names or _SPEAKING_NAME.fullmatch(word) for word in _WORD.findall(text))
 
 
-def find_removable(host: HostCode, line: int) -> tuple[int, int] | None:
-    """What can be left out, besides, when a compiler of device code complains of a line.
+def find_removable(host: HostCode, line: int, column: int | None) -> tuple[int, int] | None:
+    """What can be left out, besides, when a compiler of device code complains of a place.
 
     Args:
         host: the text.
         line: 1-based.
+        column: 1-based; None when it is not known.
 
     Returns:
-        The body of an unmarked member function or of a ``constexpr`` function, or a declaration without a mark, that stands on the line; None
-        where it is device code, or nothing that can be left out alone.
+        The body of an unmarked member function or of a ``constexpr`` function, an unmarked declaration, or a class with a member of a type that is
+        not there (never the member alone: the others would move). None where it is device code, or nothing that can be left out alone.
     """
-    node = _find_node_on(host.tree, line)
-    if node is None:
-        return None
-    for around in (node, *list_ancestors(node)):
+    node = _find_node_at(host.tree, line, column)
+    chain = () if node is None else (node, *list_ancestors(node))
+    for index, around in enumerate(chain):
         if around.type == "function_definition":
             return _find_removable_body(host, around)
-        if around.type in (
-            "declaration",
-            "using_declaration",
-            "alias_declaration",
-            "type_definition",
-            "field_declaration",
-        ):
-            is_ours = is_marked(host.content[around.start_byte : around.end_byte], host.mark_names)
-            inside = any(outer.type == "function_definition" for outer in list_ancestors(around))
-            if not inside:
-                return None if is_ours else (around.start_byte, around.end_byte)
+        if around.type in _REMOVABLE:
+            return _find_removable_declaration(host, around, chain[index + 1 :])
     return None
+
+
+def _find_removable_declaration(host: HostCode, node: "Node", outer: "tuple[Node, ...]") -> tuple[int, int] | None:
+    if is_marked(host.content[node.start_byte : node.end_byte], host.mark_names):
+        return None
+    function = next((one for one in outer if one.type == "function_definition"), None)
+    if function is not None:
+        return _find_removable_body(host, function)
+    if node.type == "field_declaration" and find_function_declarator(node) is None:
+        node = next((one for one in outer if one.type in _CLASSES), node)
+        # Its kernels would not be there any more.
+        if _MARK.search(host.content[node.start_byte : node.end_byte].replace(b"__host__ __device__", b"")):
+            return None
+    return _widen(node)
 
 
 def _find_removable_body(host: HostCode, function: "Node") -> tuple[int, int] | None:
@@ -132,13 +141,16 @@ def _find_removable_body(host: HostCode, function: "Node") -> tuple[int, int] | 
     return body.start_byte + 1, max(body.start_byte + 1, body.end_byte - 1)
 
 
-def _find_node_on(tree: SourceTree, line: int) -> "Node | None":
-    """The smallest node that holds what is written on a line."""
+def _find_node_at(tree: SourceTree, line: int, column: int | None) -> "Node | None":
+    """The smallest node at a place; without a column, the smallest that holds all that is written on the line."""
     lines = tree.content.split(b"\n", line)
     if line < 1 or line > len(lines):
         return None
     text = lines[line - 1]
-    start = sum(len(one) + 1 for one in lines[: line - 1]) + len(text) - len(text.lstrip())
+    start = sum(len(one) + 1 for one in lines[: line - 1])
+    if column is not None and column <= len(text):
+        return tree.root.descendant_for_byte_range(start + column - 1, start + column - 1)
+    start += len(text) - len(text.lstrip())
     return tree.root.descendant_for_byte_range(start, max(start, start + len(text.strip()) - 1))
 
 

@@ -220,6 +220,11 @@ def identify_nvrtc() -> tuple[int, int] | None:
         return None
 
 
+def list_nvrtc_architectures() -> tuple[int, ...]:
+    """The numbers of the architectures NVRTC compiles for, ascending; none where it is not installed."""
+    return PROCESSES.greet().architectures if identify_nvrtc() is not None else ()
+
+
 atexit.register(PROCESSES.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=PROCESSES.forget)

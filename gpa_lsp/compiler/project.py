@@ -133,14 +133,13 @@ def _name_record(record: Path, path: Path) -> str:
 def _find_records(path: Path) -> Iterator[tuple[Path, CommandSource]]:
     count = 0
     for folder in list_folders_around(path):
-        for place in _list_places(folder):
-            for source in _load_sources():
+        places = tuple(_list_places(folder))
+        for source in _load_sources():
+            for place in places:
                 found = _find_in(place, source)
-                if found is not None:
+                if found is not None and count < _MOST_RECORDS:
                     yield found, source
                     count += 1
-                if count >= _MOST_RECORDS:
-                    return
 
 
 def _find_in(place: Path, source: CommandSource) -> Path | None:

@@ -35,7 +35,8 @@ def read_source(path: Path, text: str | None) -> bytes:
             place=f"line {line}",
             remedy="save the file as UTF-8",
         )
-    return content
+    # NVIDIA's front end takes the byte 0xff, which is in no UTF-8, for the end of the file; a mark of byte order it takes for a word.
+    return content.removeprefix(b"\xef\xbb\xbf").replace(b"\xff", b"?")
 
 
 def _is_escaped(text: str) -> bool:

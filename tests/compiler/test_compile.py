@@ -1,0 +1,282 @@
+"""Sources of device code compiled by NVRTC, in a process of its own."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.binary.line_table import read_line_table
+from gpa_lsp.compiler.compile import compile_source
+from gpa_lsp.compiler.model import CompilerFlags, CompilerKind
+from gpa_lsp.compiler.nvrtc_frames import NvrtcJob
+from gpa_lsp.compiler.nvrtc_processes import PROCESSES, NvrtcProcesses
+from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.errors import InputError, MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
+from tests.compiler.installed import require_nvrtc
+
+NVRTC = CompileSettings(choice=CompilerChoice.NVRTC, keeps_units=False, limit_s=60)
+SLOW = (
+    b"__global__ void k(float* p) {\n"
+    + b"".join(b"  p[%d] = sinf(p[%d]) / cosf(p[%d]);\n" % (n, n + 1, n + 2) for n in range(20_000))
+    + b"}\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def nvrtc() -> None:
+    require_nvrtc()
+
+
+def write(folder: Path, text: str | bytes, name: str = "k.cu") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_ptx_and_cubin_name_the_source_and_its_headers(fixtures: Path) -> None:
+    source = fixtures / "kernels/inline_chain/original.cu"
+    unit = compile_source(source, compute_capability=(9, 0), settings=NVRTC)
+    assert not unit.has_failed
+    assert (unit.kind, unit.compute_capability, unit.source, unit.messages) == (CompilerKind.NVRTC, (9, 0), source, ())
+    assert unit.ptx is not None
+    assert f'"{source}"' in unit.ptx
+    assert unit.cubin is not None
+    kernel = unit.assembler_reports[0].function
+    chains = read_line_table(read_cubin(unit.cubin), kernel).chains
+    assert {Path(chain[0].file) for chain in chains if len(chain) > 1} == {source.with_name("curves.cuh")}
+    assert {chain[-1].file for chain in chains} == {str(source)}
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (8, 6), (9, 0), (12, 0)])
+def test_for_several_architectures(fixtures: Path, capability: tuple[int, int]) -> None:
+    unit = compile_source(
+        fixtures / "kernels/shared_reduction/original.cu", compute_capability=capability, settings=NVRTC
+    )
+    assert unit.ptx is not None
+    assert f".target sm_{capability[0]}{capability[1]}" in unit.ptx
+    assert unit.cubin is not None
+    assert read_cubin(unit.cubin).sm == capability[0] * 10 + capability[1]
+
+
+def test_all_fixture_kernels_compile(fixtures: Path) -> None:
+    sources = sorted(fixtures.glob("kernels/*/original.cu"))
+    assert len(sources) > 20
+    failed = [source for source in sources if compile_source(source, settings=NVRTC).has_failed]
+    assert failed == []
+
+
+def test_flags_of_the_project_are_used(tmp_path: Path) -> None:
+    source = write(tmp_path, "#include <deep.cuh>\n__global__ void k(int* p) { p[0] = N + M; }\n")
+    (tmp_path / "inc").mkdir()
+    write(tmp_path / "inc", "#define M 40000\n", "deep.cuh")
+    (tmp_path / "compile_flags.txt").write_text("-Iinc\n-DN=2\n-arch=sm_86\n")
+    unit = compile_source(source, settings=NVRTC)
+    assert unit.compute_capability == (8, 6)
+    assert unit.ptx is not None
+    assert "40002" in unit.ptx
+
+
+def test_unsaved_text_is_compiled_and_errors_are_at_their_places(tmp_path: Path) -> None:
+    source = write(tmp_path, "__global__ void k() {}\n")
+    unit = compile_source(source, text="\n\n__global__ void k(float* p) {\n  p[0] = missing;\n}\n", settings=NVRTC)
+    assert unit.has_failed
+    [message] = [one for one in unit.messages if one.severity is ProblemSeverity.ERROR]
+    assert (message.path, message.line, message.column, message.text) == (
+        source,
+        4,
+        10,
+        'identifier "missing" is undefined',
+    )
+
+
+def test_templates_say_where_they_were_instantiated(tmp_path: Path) -> None:
+    text = "template <class T> __device__ void f(T x) { x.go(); }\n__global__ void k() {\n  f(3);\n}\n"
+    unit = compile_source(write(tmp_path, text), settings=NVRTC)
+    assert [(one.severity, one.line) for one in unit.messages] == [
+        (ProblemSeverity.ERROR, 1),
+        (ProblemSeverity.NOTE, 3),
+    ]
+
+
+def test_assemblers_errors_are_told(tmp_path: Path) -> None:
+    text = (
+        "__global__ void k(float* a) { __shared__ float x[20000]; x[threadIdx.x] = 1; __syncthreads(); a[0] = x[3]; }\n"
+    )
+    unit = compile_source(write(tmp_path, text), settings=NVRTC)
+    assert unit.has_failed
+    assert "too much shared data" in unit.messages[0].text
+
+
+def test_missing_headers_come_with_a_remedy(tmp_path: Path) -> None:
+    unit = compile_source(write(tmp_path, '#include "not_there.h"\n__global__ void k() {}\n'), settings=NVRTC)
+    assert unit.has_failed
+    assert unit.messages[0].line == 1
+    assert "not_there.h" in unit.messages[0].text
+    assert "compile_commands.json" in unit.messages[0].text
+
+
+def test_standard_headers_are_there_for_device_code(tmp_path: Path) -> None:
+    text = """\
+#include <cstdint>
+#include <limits>
+#include <cmath>
+#include <algorithm>
+#include <type_traits>
+#include <cfloat>
+#include <vector>
+#include <cuda_fp16.h>
+static_assert(sizeof(std::uint64_t) == 8 && std::is_same<int32_t, int>::value && INT8_MIN == -128, "types");
+static_assert(std::numeric_limits<int>::max() == 2147483647 && std::numeric_limits<short>::lowest() == -32768, "limits");
+static_assert(std::is_floating_point_v<double> && !std::is_signed_v<unsigned>, "traits");
+__global__ void k(float* p, uint8_t n) { p[0] = std::max(std::sqrt(p[1]), FLT_MAX) + M_PI + std::numeric_limits<float>::infinity() + n; }
+"""
+    unit = compile_source(write(tmp_path, text), settings=NVRTC)
+    assert not unit.has_failed, unit.messages
+
+
+def test_host_code_is_left_out_and_said(tmp_path: Path) -> None:
+    text = """\
+#include <iostream>
+#include <thirdparty/host_only.hpp>
+template <class T> __global__ void scale(T* x, T by) { x[threadIdx.x] *= by; }
+struct Report { std::string name; void print() const { std::cout << name; } };
+struct Pair { int a; int sum() const { return a; } void show() { std::cout << a; } };
+__global__ void uses(Pair p, int* x) { x[0] = p.sum(); }
+int main() {
+  float* x;
+  scale<<<1, 32>>>(x, 2.0f);
+  scale<double><<<1, 32>>>(nullptr, 2.0);
+}
+"""
+    source = write(tmp_path, text)
+    unit = compile_source(source, settings=NVRTC)
+    assert not unit.has_failed, unit.messages
+    assert unit.is_host_left_out
+    assert unit.cubin is not None
+    cubin = read_cubin(unit.cubin)
+    kernels = {name for name, function in cubin.functions.items() if function.is_entry}
+    assert kernels == {"_Z5scaleIfEvPT_S0_", "_Z5scaleIdEvPT_S0_", "_Z4uses4PairPi"}
+    assert {frame.line for chain in read_line_table(cubin, "_Z5scaleIfEvPT_S0_").chains for frame in chain} == {3}
+    notes = " ".join(unit.notes)
+    assert "host code was left out" in notes
+    assert "thirdparty/host_only.hpp" in notes
+    assert "lines 4, 5" in notes
+
+
+def test_errors_in_device_code_are_those_of_the_whole_text(tmp_path: Path) -> None:
+    text = "#include <string>\nstruct Bad { std::string s; float x; };\n__global__ void k(Bad b, float* p) { p[0] = b.x; }\nint main() {}\n"
+    unit = compile_source(write(tmp_path, text), settings=NVRTC)
+    assert unit.has_failed
+    assert unit.messages[0].line == 2
+    assert "string" in unit.messages[0].text
+
+
+def test_an_architecture_that_is_not_known_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedInputError, match="sm_30") as caught:
+        compile_source(write(tmp_path, "__global__ void k() {}"), compute_capability=(3, 0), settings=NVRTC)
+    assert "sm_80" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"__global__ void k() { /* \xe9\xff */ }\n",
+        b"\xef\xbb\xbf__global__ void k() {}\n",
+        b"__global__ void k() {}\r\n",
+    ],
+)
+def test_texts_in_other_encodings_compile(tmp_path: Path, content: bytes) -> None:
+    assert not compile_source(write(tmp_path, content), settings=NVRTC).has_failed
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="NUL") as caught:
+        compile_source(write(tmp_path, b"int a;\n\0"), settings=NVRTC)
+    assert caught.value.place == "line 2"
+    with pytest.raises(InputError, match="cannot be read"):
+        compile_source(tmp_path / "gone.cu", settings=NVRTC)
+    with pytest.raises(InputError, match="regular file"):
+        compile_source(tmp_path, settings=NVRTC)
+    os.mkfifo(tmp_path / "pipe.cu")
+    with pytest.raises(InputError, match="regular file"):
+        compile_source(tmp_path / "pipe.cu", settings=NVRTC)
+
+
+def test_a_large_source_compiles_or_ends_in_time(tmp_path: Path) -> None:
+    text = b"__global__ void k(int* p) { p[0] = 1; }\n" + b"// nothing but words\n" * 500_000
+    assert len(text) > 10 << 20
+    assert not compile_source(write(tmp_path, text), settings=NVRTC).has_failed
+
+
+def test_a_compilation_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    source = write(tmp_path, SLOW)
+    begin = time.perf_counter()
+    with pytest.raises(ToolError, match="did not end within 1 s"):
+        compile_source(source, settings=CompileSettings(choice=CompilerChoice.NVRTC, limit_s=1, keeps_units=False))
+    assert time.perf_counter() - begin < 5
+    assert not compile_source(source, text="__global__ void k() {}", settings=NVRTC).has_failed
+
+
+def test_a_compilation_can_be_cancelled(tmp_path: Path) -> None:
+    source = write(tmp_path, SLOW)
+    cancelled_s = time.monotonic() + 0.3
+    with pytest.raises(ToolError, match="was cancelled"):
+        compile_source(source, settings=NVRTC, is_cancelled=lambda: time.monotonic() > cancelled_s)
+    assert time.monotonic() - cancelled_s < 3
+
+
+def test_a_compilation_without_memory_is_an_error_and_no_more() -> None:
+    processes = NvrtcProcesses(memory_limit_bytes=600 << 20)
+    try:
+        answer = processes.compile(NvrtcJob(source=SLOW * 4, name="/k.cu", options=("-arch=sm_80",), limit_s=60))
+        assert answer.error is not None
+    except ToolError as error:
+        assert "memory" in str(error) or "crashed" in str(error)
+    finally:
+        processes.close()
+
+
+def test_processes_that_died_are_replaced() -> None:
+    processes = NvrtcProcesses()
+    job = NvrtcJob(source=b"__global__ void k() {}", name="/k.cu", options=("-arch=sm_80",), limit_s=30)
+    try:
+        assert processes.compile(job).ptx is not None
+        [waiting] = processes._idle
+        waiting._process.kill()
+        waiting._process.wait()
+        assert processes.compile(job).ptx is not None
+    finally:
+        processes.close()
+    assert processes._idle == []
+
+
+def test_without_nvrtc_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cuda").mkdir()
+    write(tmp_path / "cuda", "raise ImportError('not here')\n", "__init__.py")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    processes = NvrtcProcesses()
+    with pytest.raises(MissingToolError, match=r"gpa-lsp\[cuda\]"):
+        processes.greet()
+    monkeypatch.setattr("gpa_lsp.compiler.nvrtc.PROCESSES", processes)
+    monkeypatch.setattr("gpa_lsp.compiler.nvrtc_processes.PROCESSES", processes)
+    monkeypatch.setattr("gpa_lsp.compiler.compile.find_nvcc", lambda *_: None)
+    with pytest.raises(MissingToolError, match=r"gpa-lsp\[cuda\]"):
+        compile_source(write(tmp_path, "__global__ void k() {}"))
+
+
+def test_flags_that_name_nothing_change_nothing(tmp_path: Path) -> None:
+    flags = CompilerFlags(
+        directory=tmp_path, includes=(tmp_path / "gone",), macros=("A=$(touch here)", "-B"), standard="c++20"
+    )
+    unit = compile_source(write(tmp_path, "__global__ void k() {}"), flags=flags, settings=NVRTC)
+    assert not unit.has_failed
+    assert [path.name for path in tmp_path.iterdir()] == ["k.cu"]
+
+
+def test_the_process_is_warm_after_the_first_time() -> None:
+    before = PROCESSES.greet()
+    assert PROCESSES.greet() is before
+    assert before.version is not None
+    assert 80 in before.architectures
