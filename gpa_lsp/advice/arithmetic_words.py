@@ -8,6 +8,7 @@ from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, Constancy
 from gpa_lsp.advice.hint_words import begin_sentence, locate, spell_number
 from gpa_lsp.advice.source_words import find_own_frame, quote, read_parts, shorten_file
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.locations import SourceLine
 
 _FEWEST_INSTRUCTIONS = 3
 """A line with fewer instructions of a division does not divide; compilers give single ones the line of a neighbour."""
@@ -42,16 +43,22 @@ def name_operations(subject: Subject, members: Sequence[ArithmeticSequence]) -> 
 
 def _locate_lines(subject: Subject, sequence: ArithmeticSequence) -> str:
     """In which line an operation is, or in which lines: one reciprocal of an integer can serve quotients and remainders of several."""
-    place = locate(subject, sequence.anchor)
+    places = list_shared_lines(subject, sequence)
+    if not places:
+        return locate(subject, sequence.anchor)
+    lines = [place.line for place in places]
+    return f"in lines {', '.join(str(line) for line in lines[:-1])} and {lines[-1]} of {shorten_file(places[0].file)}"
+
+
+def list_shared_lines(subject: Subject, sequence: ArithmeticSequence) -> tuple[SourceLine, ...]:
+    """The lines, ascending, whose quotients and remainders one expansion of an integer division serves; empty unless there are several."""
     own = find_own_frame(subject, sequence.anchor)
     if sequence.operation.family is not Family.INTEGER_DIVISION or sequence.site is not None or own is None:
-        return place
+        return ()
     frames = [find_own_frame(subject, row) for row in sequence.inlined]
     counts = Counter(frame.line for frame in frames if frame is not None and frame.file == own.file)
     lines = sorted(line for line, count in counts.items() if count >= _FEWEST_INSTRUCTIONS)
-    if len(lines) < 2:
-        return place
-    return f"in lines {', '.join(str(line) for line in lines[:-1])} and {lines[-1]} of {shorten_file(own.file)}"
+    return tuple(SourceLine(file=own.file, line=line) for line in lines) if len(lines) > 1 else ()
 
 
 def _quote_expressions(subject: Subject, sequence: ArithmeticSequence) -> str:
