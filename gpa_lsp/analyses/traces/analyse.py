@@ -100,7 +100,7 @@ class TraceAnalyser:
             block_lines=self._lines.finish(),
             warp_lines=warp_lines,
             sm_lines=self._sum_sm_lines(first, references, loads),
-            caches=predict_hits(references, loads, self._context),
+            caches=predict_hits(references, loads, self._context, ways=self._settings.cache_ways),
             bypassing=advise_bypassing(warp_lines, self._context, _count_warps(first)),
             repeats=self._repeats.finish(),
         )

@@ -1,7 +1,8 @@
 """What an editor shows of a trace at a source line: :class:`AccessLineFact` and :class:`BranchLineFact`, numbers ready to be written.
 
 An instruction that was inlined counts at its own line and, marked as inlined, at every line of other functions on its call path, so that a reader
-of the kernel's file sees what the functions it calls do.
+of the kernel's file sees what the functions it calls do. Accesses of one line to different arrays, or in different patterns, are facts of their
+own; what the compiler unrolled is one.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from gpa_lsp.analyses.traces.code_centric import name_arrays
 from gpa_lsp.analyses.traces.data_centric import PatternShare, describe_pattern, share_patterns, sum_strides
 from gpa_lsp.analyses.traces.group_sums import AccessGroup
 from gpa_lsp.analyses.traces.model import AccessGroupKind, AccessTotals, add_totals, build_empty_totals
+from gpa_lsp.analyses.traces.patterns import LanePattern
 from gpa_lsp.analyses.traces.results import TraceAnalyses
 from gpa_lsp.analyses.traces.reuse_distance import ReuseHistogram, add_histograms
 from gpa_lsp.emulator.ptx.model import Space
@@ -22,7 +24,7 @@ _WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessLineFact:
-    """The accesses of one kind to one space at one line.
+    """The accesses of one kind, to one space and the same arrays, in one pattern, at one line.
 
     Attributes:
         file: as compiled.
@@ -125,6 +127,8 @@ class BranchLineFact:
 
 
 _Place = tuple[SourceLine, bool]
+_Look = tuple[tuple[str, ...], LanePattern | None, int]
+"""Arrays, commonest pattern, and its stride in bytes."""
 
 
 def list_places(analyses: TraceAnalyses, instruction: int) -> tuple[_Place, ...]:
@@ -138,23 +142,24 @@ def list_places(analyses: TraceAnalyses, instruction: int) -> tuple[_Place, ...]
 
 
 def list_line_facts(analyses: TraceAnalyses) -> tuple[AccessLineFact, ...]:
-    """The accesses of every line, by file, line, space and kind; inlined ones after the line's own."""
+    """The accesses of every line, by file, line, space and kind, most sectors first; inlined ones after the line's own."""
     banks = {one.instruction: one for one in analyses.banks}
     groups = {(one.instruction, one.space): one for one in analyses.accesses.instructions}
-    members: dict[tuple[_Place, Space, AccessGroupKind], list[int]] = {}
+    members: dict[tuple[_Place, Space, AccessGroupKind, _Look], list[int]] = {}
     pairs = [*groups, *((instruction, Space.SHARED) for instruction in banks)]
     for instruction, space in pairs:
         if space in _SHOWN_SPACES:
+            look = _find_look(analyses, groups.get((instruction, space)))
             for place in list_places(analyses, instruction):
-                members.setdefault((place, space, analyses.find_kind(instruction)), []).append(instruction)
+                members.setdefault((place, space, analyses.find_kind(instruction), look), []).append(instruction)
     facts = []
-    for ((source, is_inlined), space, kind), instructions in members.items():
+    for ((source, is_inlined), space, kind, _), instructions in members.items():
         chosen = [groups[one, space] for one in instructions if (one, space) in groups]
         shared = [banks[one] for one in instructions if space is Space.SHARED]
         facts.append(
             _build_fact(analyses, source, is_inlined=is_inlined, space=space, kind=kind, groups=chosen, shared=shared)
         )
-    return tuple(sorted(facts, key=lambda one: (one.file, one.line, one.is_inlined, one.space, one.kind)))
+    return tuple(sorted(facts, key=lambda one: (one.file, one.line, one.is_inlined, one.space, one.kind, -one.sectors)))
 
 
 def list_branch_facts(analyses: TraceAnalyses) -> tuple[BranchLineFact, ...]:
@@ -182,6 +187,16 @@ def list_branch_facts(analyses: TraceAnalyses) -> tuple[BranchLineFact, ...]:
         if executions and active
     ]
     return tuple(sorted(facts, key=lambda one: (one.file, one.line, one.is_inlined)))
+
+
+def _find_look(analyses: TraceAnalyses, group: AccessGroup | None) -> _Look:
+    """What tells the accesses of one line apart; nothing does in shared memory."""
+    if group is None or not group.patterns:
+        return ((), None, 0)
+    pattern = group.patterns[0][0]
+    is_strided = pattern in (LanePattern.STRIDED, LanePattern.STRIDED_PIECES)
+    stride = group.strides[0][0] if is_strided and group.strides else 0
+    return (name_arrays(analyses, {group.instruction}), pattern, stride)
 
 
 def _build_fact(

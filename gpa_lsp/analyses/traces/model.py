@@ -66,6 +66,7 @@ class AnalysisSettings:
     Attributes:
         stores: their effect on the reuse within blocks and warps.
         evicts_on_store: L1 drops a line that is stored to, as before Volta; from Volta on it keeps it.
+        cache_ways: ways of each set of both caches; None for fully associative ones.
         block_references: references looked at for each reuse within blocks and warps. Blocks are taken whole, in the order of the trace; of
             the first one as much as fits.
         wave_references: sector references kept for the caches and the reuse by SM, about 100 bytes each while they are analysed.
@@ -75,6 +76,7 @@ class AnalysisSettings:
 
     stores: StoreEffect = StoreEffect.REFERENCE
     evicts_on_store: bool = False
+    cache_ways: int | None = None
     block_references: int = 2_000_000
     wave_references: int = 2_000_000
     footprint_sectors: int = 1 << 26

@@ -1,5 +1,7 @@
 """How numbers of a trace are said: reuse histograms as bars, a line's facts for a hover and beside its code."""
 
+from collections.abc import Sequence
+
 from gpa_lsp.analyses.answers import Bar
 from gpa_lsp.analyses.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.analyses.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
@@ -7,6 +9,9 @@ from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.figures import format_whole_percent
 
 _CELLS = 16
+_SECTORS = " sectors/req"
+_WAVEFRONTS = " wavefronts/req"
+_MOST_NUMBERS = 3
 _LEAST_SHARE = 0.05
 """Smaller excesses, shares of divergent branches and of repeated accesses are not written beside the code."""
 
@@ -76,10 +81,26 @@ def write_access_hint(fact: AccessLineFact) -> str:
     Global memory always says its sectors per request, shared memory its wavefronts where banks conflict.
     """
     if fact.space is Space.SHARED:
-        return f"{fact.wavefronts_per_request:.1f} wavefronts/req" if fact.excess_ratio >= _LEAST_SHARE else ""
+        return f"{fact.wavefronts_per_request:.1f}{_WAVEFRONTS}" if fact.excess_ratio >= _LEAST_SHARE else ""
     if fact.space is Space.CONST:
         return ""
-    return f"{fact.sectors_per_request:.1f} sectors/req"
+    return f"{fact.sectors_per_request:.1f}{_SECTORS}"
+
+
+def write_line_hint(facts: Sequence[AccessLineFact]) -> str:
+    """What stands beside a line with several accesses: up to three different numbers of sectors, the most first; then wavefronts.
+
+    Args:
+        facts: of one line, without the inlined ones or with them.
+    """
+    hints = {write_access_hint(fact): fact for fact in sorted(facts, key=lambda one: -one.sectors_per_request)}
+    hints.pop("", None)
+    parts = []
+    for unit in (_SECTORS, _WAVEFRONTS):
+        numbers = [hint.removesuffix(unit) for hint in hints if hint.endswith(unit)]
+        if numbers:
+            parts.append(", ".join(numbers[:_MOST_NUMBERS]) + unit)
+    return "; ".join(parts)
 
 
 def write_branch_hint(fact: BranchLineFact) -> str:

@@ -16,7 +16,13 @@ from gpa_lsp.analyses.traces.model import AccessGroupKind, AnalysisSettings, Tra
 from gpa_lsp.analyses.traces.patterns import LanePattern
 from gpa_lsp.analyses.traces.results import TraceAnalyses
 from gpa_lsp.analyses.traces.statistics import spread_measures
-from gpa_lsp.analyses.traces.words import describe_access, describe_branch, write_access_hint, write_branch_hint
+from gpa_lsp.analyses.traces.words import (
+    describe_access,
+    describe_branch,
+    write_access_hint,
+    write_branch_hint,
+    write_line_hint,
+)
 from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import AccessKind, Trace
 from gpa_lsp.errors import InputError
@@ -89,6 +95,12 @@ def test_hits_follow_from_the_sizes(analyses):
     assert small.caches.l1_hit_ratio < 0.1
 
 
+def test_caches_of_sets(analyses):
+    direct = analyse_trace(write_product(), context=CONTEXT, settings=AnalysisSettings(cache_ways=1))
+    assert 0 < direct.caches.l1_hit_ratio <= analyses.caches.l1_hit_ratio
+    assert any("1-way" in one for one in direct.caches.assumptions)
+
+
 def test_arrays(analyses):
     matrix, vector, result = list_array_facts(analyses)
     assert [one.name for one in (matrix, vector, result)] == ["matrix", "vector", "result"]
@@ -128,7 +140,9 @@ def test_facts_of_lines(analyses):
     text = "\n".join(describe_access(row))
     for words in ("emulated", "matrix", "32.0 sectors in 16.0 lines", "strided by 64 bytes", "Predicted hits: L1", "∞"):
         assert words in text
+    assert write_line_hint([one for one in facts.values() if one.line == 11]) == "32.0, 1.0 sectors/req"
     tile = facts[13, False]
+    assert write_line_hint([row, tile]) == "32.0 sectors/req; 2.0 wavefronts/req"
     assert (tile.wavefronts_per_request, tile.ideal_wavefronts_per_request) == (2, 1)
     assert write_access_hint(tile) == "2.0 wavefronts/req"
     assert "without bank conflicts" in "\n".join(describe_access(tile))

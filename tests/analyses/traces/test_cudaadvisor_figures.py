@@ -16,6 +16,7 @@ import pytest
 
 from gpa_lsp.analyses.traces.analyse import analyse_trace
 from gpa_lsp.analyses.traces.branch_divergence import BranchAccumulator, BranchDivergence
+from gpa_lsp.analyses.traces.line_facts import list_line_facts
 from gpa_lsp.analyses.traces.model import AccessGroupKind, TraceContext
 from gpa_lsp.analyses.traces.paper_mode import (
     KEPLER_LINE_BYTES,
@@ -23,6 +24,7 @@ from gpa_lsp.analyses.traces.paper_mode import (
     measure_paper_branches,
     measure_paper_divergence,
 )
+from gpa_lsp.analyses.traces.words import write_line_hint
 from gpa_lsp.emulator.trace import Trace
 from tests.analyses.traces.kernels.running import launch_bicg, launch_rank_update, trace_kernel
 
@@ -78,6 +80,13 @@ def test_our_own_definitions_give_the_same_for_kernels_without_divergence(syrk):
     assert round(100 * totals.line_histogram[32] / totals.requests, 2) == 49.98
     paper = measure_paper_divergence(syrk)
     assert totals.lines_per_request == pytest.approx(paper.degree)
+
+
+def test_two_loads_of_one_line_are_told_apart(syrk):
+    facts = [one for one in list_line_facts(analyse_trace(syrk, context=CONTEXT)) if one.arrays == ("a",)]
+    assert [(one.sectors_per_request, one.stride_words) for one in facts] == [(32.0, 1024.0), (1.0, None)]
+    assert len({one.line for one in facts}) == 1
+    assert write_line_hint(facts) == "32.0, 1.0 sectors/req"
 
 
 def test_regular_kernels_do_not_diverge(bicg, syrk, syr2k):
