@@ -17,9 +17,11 @@ INFINITE = -1
 NOT_COUNTED = -2
 """In place of a distance: the reference is none that has one (a store that erases)."""
 
-_BLOCK_BITS = 14
-"""From groups of this size on, groups are counted one part after the other, so that they stay in a core's cache."""
-_PART = 1 << 16
+_PART_BITS = 16
+"""Groups of up to 65,536 are counted one after the other, so that they stay in a core's cache."""
+_SMALL_BITS = 4
+_SMALL = 1 << _SMALL_BITS
+"""Groups of so many are counted by comparing all with all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,15 +84,22 @@ def count_larger_before(permutation: Integers) -> Integers:
     count = len(permutation)
     if count < 2:
         return np.zeros(count, dtype=np.int64)
-    values = permutation.astype(np.int32)
-    counts = np.zeros(count, dtype=np.int32)
-    for bit in range((count - 1).bit_length() - 1, _BLOCK_BITS - 1, -1):
+    padded = -(-count // _SMALL) * _SMALL
+    values = np.arange(padded, dtype=np.int32)
+    values[:count] = permutation
+    counts = np.zeros(padded, dtype=np.int32)
+    top = (padded - 1).bit_length()
+    for bit in range(top - 1, _PART_BITS - 1, -1):
         values, counts = _divide(values, counts, bit)
-    for start in range(0, count, _PART):
-        part = slice(start, start + _PART)
-        for bit in range(min(_BLOCK_BITS, (count - 1).bit_length()) - 1, -1, -1):
-            values[part], counts[part] = _divide(values[part], counts[part], bit)
-    return counts[permutation].astype(np.int64)
+    for start in range(0, padded, 1 << _PART_BITS):
+        part = slice(start, start + (1 << _PART_BITS))
+        inner, found = values[part], counts[part]
+        for bit in range(min(_PART_BITS, top) - 1, _SMALL_BITS - 1, -1):
+            inner, found = _divide(inner, found, bit)
+        values[part], counts[part] = inner, found + _compare_all(inner)
+    by_value = np.empty(padded, dtype=np.int64)
+    by_value[values] = counts
+    return by_value[permutation]
 
 
 def _divide(
@@ -101,19 +110,30 @@ def _divide(
     Groups are as large as they can be, because the values are a permutation: every group but the last has 2**bit ones, so that places follow
     from places.
     """
-    half = 1 << bit
+    half = np.int32(1 << bit)
     place = np.arange(len(values), dtype=np.int32)
-    ones = (values >> bit) & 1
+    ones = (values >> np.int32(bit)) & np.int32(1)
     before = np.cumsum(ones, dtype=np.int32)
     before -= ones
-    before -= (place >> (bit + 1)) << bit
-    is_one = ones != 0
-    target = np.where(is_one, (place & ~np.int32(2 * half - 1)) + np.int32(half) + before, place - before)
-    counts = counts + np.where(is_one, np.int32(0), before)
+    before -= (place >> np.int32(bit + 1)) << np.int32(bit)
+    zeros = np.int32(1) - ones
+    # zeros move down by the ones before them; ones move to the upper half, behind the ones before them
+    target = np.where(ones, (place & ~(2 * half - 1)) + half + before, place - before)
+    before *= zeros
+    before += counts
     new_values, new_counts = np.empty_like(values), np.empty_like(counts)
     new_values[target] = values
-    new_counts[target] = counts
+    new_counts[target] = before
     return new_values, new_counts
+
+
+def _compare_all(values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """For each value the larger ones before it in its group of 16."""
+    groups = np.ascontiguousarray(values.reshape(-1, _SMALL).T)
+    counts = np.zeros(groups.shape, dtype=np.int8)
+    for distance in range(1, _SMALL):
+        counts[distance:] += groups[:-distance] > groups[distance:]
+    return counts.T.reshape(-1).astype(np.int32)
 
 
 def find_previous(units: Integers, groups: Integers) -> Integers:
