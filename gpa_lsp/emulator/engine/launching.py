@@ -20,6 +20,7 @@ from gpa_lsp.emulator.launch import LaunchDescription
 from gpa_lsp.emulator.ptx.blocks import find_blocks
 from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
 from gpa_lsp.emulator.ptx.reachable import list_reachable
+from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.emulator.trace import Buffer, StaticInstruction
 from gpa_lsp.errors import InputError
 
@@ -141,12 +142,13 @@ def _number_blocks(machine: Machine, functions: list[PtxFunction]) -> None:
 
 def _add_variable(arena: Arena, variable: PtxVariable, inputs: LaunchInputs) -> Region:
     given = inputs.variables.get(variable.name)
+    own = np.dtype(np.uint8) if variable.type is ScalarType.B128 else variable.type.natural_dtype
     return arena.add(
         variable.name,
         variable.space,
         max(variable.size_bytes, 1),
         element_bytes=variable.type.bytes if given is None else given.dtype.itemsize,
-        dtype=np.dtype(np.uint8) if given is None else given.dtype,
+        dtype=own if given is None else given.dtype,
         is_array=given is not None or not variable.name.startswith(("$", "__unnamed")),
     )
 
@@ -214,7 +216,7 @@ def list_buffers(machine: Machine, inputs: LaunchInputs) -> tuple[Buffer, ...]:
 def collect_arrays(machine: Machine) -> dict[str, npt.NDArray[Any]]:
     """What the arrays hold now, with the dtype of their elements, by name; not of this memory.
 
-    Variables come with the dtype they were given, or as bytes.
+    Variables come with the dtype they were given, or that of their declaration: bytes for structures.
     """
     out: dict[str, npt.NDArray[Any]] = {}
     for region in machine.arena.regions:

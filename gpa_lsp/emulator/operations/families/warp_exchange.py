@@ -98,6 +98,30 @@ def pack_mask(lanes: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
     return np.packbits(lanes, axis=-1, bitorder="little").view("<u4")
 
 
+def _by_members(evaluate: Function) -> Function:
+    """For each set of lanes of a warp that name the same members: tiles of half a warp meet at one instruction with masks of their own.
+
+    Args:
+        evaluate: the operation over all active lanes; its last source is the member mask.
+    """
+
+    def run(active: Any, *sources: Any) -> Any:
+        members = sources[-1]
+        if _is_uniform(members):
+            return evaluate(active, *sources)
+        first = np.take_along_axis(members, active.argmax(axis=1)[:, None], axis=1)
+        others = active & (members != first)
+        if not others.any():
+            return evaluate(active, *sources)
+        results = evaluate(active & ~others, *sources)
+        rest = run(others, *sources)
+        if isinstance(results, tuple):
+            return tuple(np.where(others, *pair) for pair in zip(rest, results, strict=True))
+        return np.where(others, rest, results)
+
+    return run
+
+
 def _bind_vote(instruction: PtxInstruction) -> WarpOperation | None:
     """``vote{.sync}.all|any|uni.pred p, {!}a{, members}`` and ``vote{.sync}.ballot.b32 d, {!}a{, members}``."""
     mode = _find_word(instruction, ("all", "any", "uni", "ballot"))
@@ -118,7 +142,7 @@ def _bind_vote(instruction: PtxInstruction) -> WarpOperation | None:
         return np.broadcast_to(result, active.shape)
 
     return WarpOperation(
-        evaluate=evaluate,
+        evaluate=_by_members(evaluate) if synchronises else evaluate,
         source_types=(S.PRED, S.U32) if synchronises else (S.PRED,),
         result_types=(S.U32,) if mode == "ballot" else (S.PRED,),
         member_mask_source=1 if synchronises else None,
@@ -146,7 +170,7 @@ def _bind_match(instruction: PtxInstruction) -> WarpOperation | None:
         return (mask, np.broadcast_to(same, active.shape)) if pair else mask
 
     return WarpOperation(
-        evaluate=match_any if mode == "any" else match_all,
+        evaluate=_by_members(match_any if mode == "any" else match_all),
         source_types=sources,
         result_types=(S.U32, S.PRED) if pair else (S.U32,),
         member_mask_source=1,
@@ -172,7 +196,9 @@ def _bind_reduction(instruction: PtxInstruction) -> WarpOperation | None:
         values = np.where(active, a, neutral)
         return np.broadcast_to(function.reduce(values, axis=1, keepdims=True, dtype=dtype), active.shape)
 
-    return WarpOperation(evaluate=evaluate, source_types=(kind, S.U32), result_types=(kind,), member_mask_source=1)
+    return WarpOperation(
+        evaluate=_by_members(evaluate), source_types=(kind, S.U32), result_types=(kind,), member_mask_source=1
+    )
 
 
 _REDUCTIONS: dict[str, tuple[Any, Callable[[Any], int]]] = {
@@ -201,7 +227,9 @@ def _bind_float_reduction(instruction: PtxInstruction, operation: str) -> WarpOp
             values = choose(np.ascontiguousarray(values[:, :half]), np.ascontiguousarray(values[:, half:]))
         return np.broadcast_to(canonicalise(values), active.shape)
 
-    return WarpOperation(evaluate=evaluate, source_types=(S.F32, S.U32), result_types=(S.F32,), member_mask_source=1)
+    return WarpOperation(
+        evaluate=_by_members(evaluate), source_types=(S.F32, S.U32), result_types=(S.F32,), member_mask_source=1
+    )
 
 
 def _bind_transposition(instruction: PtxInstruction) -> WarpOperation | None:
