@@ -77,7 +77,7 @@ def as_dtype(values: Any, dtype: "np.dtype[Any]") -> Any:
 def _check_scalars(operation: LaneOperation, arrays: list[Any], found: Any) -> None:
     whole = found if isinstance(found, tuple) else (found,)
     lanes = len(arrays[0])
-    for lane in {0, lanes // 2, lanes - 1}:
+    for lane in {lanes // 3, lanes - 1}:
         for scalars in itertools.product((False, True), repeat=len(arrays)):
             mixed = [
                 array[lane] if scalar else array[lane : lane + 2] for array, scalar in zip(arrays, scalars, strict=True)

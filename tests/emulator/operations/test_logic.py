@@ -292,5 +292,5 @@ def test_video_selectors_and_merging() -> None:
     ]
     assert bits_of(evaluate("vset.u32.u32.gt %r1, %r2, %r3", a, b)) == [1]
     assert bits_of(evaluate("vshr.u32.s32.u32.clamp %r1, %r2, %r3", a, [40])) == [0xFFFF_FFFF]
-    assert bits_of(evaluate("vset4.u32.u32.lt %r1, %r2, %r3, %r4", a, b, c)) == [0x0001_0000 * 0]
+    assert bits_of(evaluate("vset4.u32.u32.gt %r1, %r2, %r3, %r4", a, [0x8000_2201], c)) == [0x0001_0001]
     assert bits_of(evaluate("vavrg4.s32.s32.s32 %r1, %r2, %r3, %r4", [0x03FD_0005], [0x0600_00F8], c)) == [0x05FE_00FE]

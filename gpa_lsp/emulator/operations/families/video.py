@@ -31,7 +31,7 @@ _WORDS: dict[str, Function] = {
     "vabsdiff": lambda a, b: np.abs(np.subtract(a, b)),
     "vmin": np.minimum,
     "vmax": np.maximum,
-    "vavrg": lambda a, b: np.right_shift(np.add(np.add(a, b), np.less(np.add(a, b), 0) ^ True), 1),
+    "vavrg": lambda a, b: np.right_shift(np.add(a, b) + np.greater_equal(np.add(a, b), 0), 1),
 }
 """Of int64 values that came from 32 bits or fewer. An average rounds away from zero."""
 

@@ -1,0 +1,161 @@
+"""Exchanges between lanes, one warp and one lane at a time in Python."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.emulator.operations.evaluating import bind_warp
+
+RANDOM = np.random.Generator(np.random.PCG64(5))
+WARPS = 6
+
+
+def draw(dtype: str, *, low: int = 0, high: int = 2**32) -> np.ndarray:
+    return RANDOM.integers(low, high, (WARPS, 32)).astype(dtype)
+
+
+ACTIVE = np.concatenate(
+    [np.ones((2, 32), bool), RANDOM.integers(0, 2, (WARPS - 2, 32)).astype(bool) | (np.arange(32) == 3)]
+)
+MEMBERS = np.zeros((WARPS, 32), np.uint32) + np.packbits(ACTIVE, axis=1, bitorder="little").view("<u4")
+
+
+def shuffle(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
+    """The pseudocode of the ISA."""
+    b, clamp, segment = b & 31, c & 31, c >> 8 & 31
+    highest = (lane & segment) | (clamp & ~segment)
+    lowest = lane & segment
+    source, inside = {
+        "up": (lane - b, lane - b >= highest),
+        "down": (lane + b, lane + b <= highest),
+        "bfly": (lane ^ b, lane ^ b <= highest),
+        "idx": (lowest | (b & ~segment), lowest | (b & ~segment) <= highest),
+    }[mode]
+    if mode == "bfly":
+        inside = (lane ^ b) <= highest
+    if mode == "idx":
+        inside = (lowest | (b & ~segment)) <= highest
+    return (source, True) if inside else (lane, False)
+
+
+@pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
+def test_shuffles(mode: str) -> None:
+    operation = bind_warp(f"shfl.sync.{mode}.b32 %r1|%p1, %r2, %r3, %r4, %r5")
+    assert operation.member_mask_source == 3
+    a = draw("u4")
+    clamps = (0, 31, 0x1F, 0x181F, 0x1C1F, 0x1800, 0x1007, 0x0F0F)
+    for b, c in itertools.product((0, 1, 2, 16, 31, 33), clamps):
+        expected = [shuffle(mode, lane, b, c) for lane in range(32)]
+        wide_b, wide_c = (np.broadcast_to(np.uint32(number), (WARPS, 32)) for number in (b, c))
+        for spread in ((wide_b, wide_c), (wide_b.copy(), wide_c)):
+            values, inside = operation.evaluate(ACTIVE, a, *spread, MEMBERS)
+            assert np.array_equal(values, a[:, [source for source, _ in expected]])
+            assert (inside == [found for _, found in expected]).all()
+
+
+def test_shuffles_by_different_lanes() -> None:
+    operation = bind_warp("shfl.sync.idx.b32 %r1, %r2, %r3, 31, %r5")
+    a, b = draw("u4"), draw("u4", high=64)
+    values = operation.evaluate(ACTIVE, a, b, np.broadcast_to(np.uint32(31), a.shape), MEMBERS)
+    assert [[int(a[warp, b[warp, lane] & 31]) for lane in range(32)] for warp in range(WARPS)] == values.tolist()
+
+
+def lanes_of(warp: int) -> list[int]:
+    return np.flatnonzero(ACTIVE[warp]).tolist()
+
+
+@pytest.mark.parametrize("high", [1, 2])
+def test_votes(high: int) -> None:
+    a = draw("u1", high=high).astype(bool)
+    a[1] = True
+    results = {
+        name: bind_warp(text).evaluate(ACTIVE, a, MEMBERS)
+        for name, text in {
+            "all": "vote.sync.all.pred %p1, %p2, %r1",
+            "any": "vote.sync.any.pred %p1, %p2, %r1",
+            "uni": "vote.sync.uni.pred %p1, %p2, %r1",
+            "ballot": "vote.sync.ballot.b32 %r2, %p2, %r1",
+        }.items()
+    }
+    for warp in range(WARPS):
+        votes = [bool(a[warp, lane]) for lane in lanes_of(warp)]
+        assert (results["all"][warp] == all(votes)).all()
+        assert (results["any"][warp] == any(votes)).all()
+        assert (results["uni"][warp] == (len(set(votes)) == 1)).all()
+        assert (results["ballot"][warp] == sum(1 << lane for lane in lanes_of(warp) if a[warp, lane])).all()
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_matches(bits: int) -> None:
+    reg = {32: "%r", 64: "%d"}[bits]
+    a = draw(f"u{bits // 8}", high=3)
+    a[1] = 7
+    any_of = bind_warp(f"match.any.sync.b{bits} %r1, {reg}2, %r3").evaluate(ACTIVE, a, MEMBERS)
+    all_of, holds = bind_warp(f"match.all.sync.b{bits} %r1|%p1, {reg}2, %r3").evaluate(ACTIVE, a, MEMBERS)
+    for warp in range(WARPS):
+        for lane in lanes_of(warp):
+            same = sum(1 << other for other in lanes_of(warp) if a[warp, other] == a[warp, lane])
+            assert any_of[warp, lane] == same
+        alike = len({int(a[warp, lane]) for lane in lanes_of(warp)}) == 1
+        assert (holds[warp] == alike).all()
+        assert (all_of[warp] == (MEMBERS[warp, 0] if alike else 0)).all()
+
+
+REDUCTIONS = {
+    "add.u32": lambda values: sum(values) & 0xFFFF_FFFF,
+    "add.s32": lambda values: sum(values) & 0xFFFF_FFFF,
+    "min.u32": min,
+    "max.u32": max,
+    "min.s32": lambda values: min(values, key=lambda v: v - (v >> 31 << 32)),
+    "max.s32": lambda values: max(values, key=lambda v: v - (v >> 31 << 32)),
+    "and.b32": lambda values: int(np.bitwise_and.reduce(values)),
+    "or.b32": lambda values: int(np.bitwise_or.reduce(values)),
+    "xor.b32": lambda values: int(np.bitwise_xor.reduce(values)),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions(name: str) -> None:
+    a = draw("u4")
+    operation = bind_warp(f"redux.sync.{name} %r1, %r2, %r3")
+    found = operation.evaluate(ACTIVE, a.view(operation.source_types[0].natural_dtype), MEMBERS)
+    for warp in range(WARPS):
+        expected = REDUCTIONS[name]([int(a[warp, lane]) for lane in lanes_of(warp)])
+        assert (
+            (found.view("u4")[warp] == expected).all()
+            if found.flags.c_contiguous
+            else int(found[warp, 0]) & 0xFFFF_FFFF == expected
+        )
+
+
+def test_reductions_of_floats() -> None:
+    a = RANDOM.standard_normal((WARPS, 32)).astype(np.float32)
+    a[0, 4], a[1] = np.nan, np.nan
+    found = bind_warp("redux.sync.max.f32 %f1, %f2, %r3").evaluate(ACTIVE, a, MEMBERS)
+    kept = bind_warp("redux.sync.min.abs.NaN.f32 %f1, %f2, %r3").evaluate(ACTIVE, a, MEMBERS)
+    assert np.isnan(found[1]).all() and np.isnan(kept[:2]).all()
+    for warp in (0, *range(2, WARPS)):
+        assert found[warp, 0] == max(a[warp, lane] for lane in lanes_of(warp) if a[warp, lane] == a[warp, lane])
+        if warp:
+            assert kept[warp, 31] == min(abs(a[warp, lane]) for lane in lanes_of(warp))
+
+
+def test_a_matrix_is_turned() -> None:
+    a = draw("u4")
+    found = bind_warp("movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2").evaluate(ACTIVE, a)
+    for row, column in itertools.product(range(8), range(8)):
+        before = a[:, row * 4 + column // 2] >> 16 * (column % 2) & 0xFFFF
+        after = found[:, column * 4 + row // 2] >> 16 * (row % 2) & 0xFFFF
+        assert np.array_equal(before, after)
+
+
+def test_forms_without_synchronisation() -> None:
+    operation = bind_warp("shfl.down.b32 %r1, %r2, 1, 31")
+    assert operation.member_mask_source is None
+    a = draw("u4")
+    found = operation.evaluate(ACTIVE, a, np.uint32(1), np.uint32(31))
+    assert np.array_equal(found[:, :31], a[:, 1:]) and np.array_equal(found[:, 31], a[:, 31])
+    ballot = bind_warp("vote.ballot.b32 %r1, %p1")
+    assert ballot.member_mask_source is None
+    assert np.array_equal(ballot.evaluate(ACTIVE, np.True_), MEMBERS)
