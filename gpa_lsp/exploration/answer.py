@@ -2,7 +2,19 @@
 
 from dataclasses import dataclass
 
-from gpa_lsp.analyses.answers import Answer, Chart, ChartKind, Column, Finding, Missing, Quantity, Series, Table, Weight
+from gpa_lsp.analyses.answers import (
+    Answer,
+    Cell,
+    Chart,
+    ChartKind,
+    Column,
+    Finding,
+    Missing,
+    Quantity,
+    Series,
+    Table,
+    Weight,
+)
 from gpa_lsp.exploration.explore import Exploration
 from gpa_lsp.exploration.model import RankedConfiguration
 
@@ -13,7 +25,8 @@ LEAST_GAIN_RATIO = 0.03
 """Predicted to be this much faster at least, a configuration is worth a try; the model's own error is larger than less."""
 
 _MOST_REASONS = 5
-_MOST_ROWS = 10_000
+MOST_ROWS = 200
+"""Of the table, where nobody asks for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +76,13 @@ def describe_trial(trial: Trial) -> str:
     return f"try block {name}: predicted {', '.join(parts)}"
 
 
-def answer_exploration(exploration: Exploration) -> Answer:
-    """The table of the space, its chart, and the finding."""
+def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) -> Answer:
+    """The table of the space, its chart, and the finding.
+
+    Args:
+        exploration: what was found.
+        most_rows: of the table: the fastest ones, and the configuration of the launch wherever it stands.
+    """
     predicted = [one for one in exploration.ranked if one.seconds is not None]
     if not predicted:
         return Answer(
@@ -79,7 +97,7 @@ def answer_exploration(exploration: Exploration) -> Answer:
         title=_TITLE,
         summary=_summarise(exploration, predicted),
         findings=_list_findings(exploration),
-        tables=(_tabulate(exploration, predicted),),
+        tables=(_tabulate(exploration, predicted, most_rows),),
         charts=_draw(exploration, predicted),
         missing=_list_reasons(exploration),
     )
@@ -109,6 +127,7 @@ def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
 
 
 _COLUMNS = (
+    Column(name="place", quantity=Quantity.COUNT),
     Column(name="configuration"),
     Column(name="time", quantity=Quantity.NS),
     Column(name="of the fastest", quantity=Quantity.FACTOR),
@@ -121,27 +140,33 @@ _COLUMNS = (
 )
 
 
-def _tabulate(exploration: Exploration, predicted: list[RankedConfiguration]) -> Table:
+def _tabulate(exploration: Exploration, predicted: list[RankedConfiguration], most_rows: int) -> Table:
     least = predicted[0].seconds or 1.0
-    shown = predicted[:_MOST_ROWS]
-    rows = tuple(
-        (
-            str(one.configuration),
-            None if one.seconds is None else one.seconds * 1e9,
-            None if one.seconds is None else one.seconds / least,
-            one.limiter,
-            one.dram_load_bytes,
-            one.dram_store_bytes,
-            one.l2_load_bytes,
-            one.l2_store_bytes,
-            one.warps_per_sm,
-        )
-        for one in shown
-    )
-    names = [one.configuration for one in shown]
+    names = [one.configuration for one in predicted]
     current = names.index(exploration.current) if exploration.current in names else None
-    note = "Times are those of the busiest level of the memory or the arithmetic alone: they rank, and real times are longer."
-    return Table(title="Fastest first", columns=_COLUMNS, rows=rows, current_row=current, note=note)
+    places = list(range(min(most_rows, len(predicted))))
+    if current is not None and current >= len(places):
+        places.append(current)
+    rows = tuple((place + 1, *_make_cells(predicted[place], least)) for place in places)
+    note = "Times are those of memory and arithmetic by the model: they rank, and real times are longer." + (
+        f" {len(predicted) - len(rows):,} more configurations are not shown." if len(predicted) > len(rows) else ""
+    )
+    row = None if current is None else places.index(current)
+    return Table(title="Fastest first", columns=_COLUMNS, rows=rows, current_row=row, note=note)
+
+
+def _make_cells(one: RankedConfiguration, least_seconds: float) -> tuple[Cell, ...]:
+    return (
+        str(one.configuration),
+        None if one.seconds is None else one.seconds * 1e9,
+        None if one.seconds is None else one.seconds / least_seconds,
+        one.limiter,
+        one.dram_load_bytes,
+        one.dram_store_bytes,
+        one.l2_load_bytes,
+        one.l2_store_bytes,
+        one.warps_per_sm,
+    )
 
 
 def _draw(exploration: Exploration, predicted: list[RankedConfiguration]) -> tuple[Chart, ...]:

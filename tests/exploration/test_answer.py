@@ -49,13 +49,20 @@ def test_without_a_prediction_of_the_present_nothing_is_offered(current):
 def test_the_table_has_every_prediction_and_marks_the_present():
     answer = answer_exploration(FOUND)
     (table,) = answer.tables
-    assert [row[0] for row in table.rows] == ["64", "128", "32"]
+    assert [row[:2] for row in table.rows] == [(1, "64"), (2, "128"), (3, "32")]
     assert table.current_row == 2
-    assert [row[2] for row in table.rows] == pytest.approx([1.0, 1.5, 2.0])
+    assert [row[3] for row in table.rows] == pytest.approx([1.0, 1.5, 2.0])
     (chart,) = answer.charts
     assert (chart.series[0].xs, chart.current_x) == ((1.0, 2.0, 3.0), 3.0)
     (missing,) = answer.missing
     assert (missing.what, missing.why) == ("1 configuration", "too many threads")
+
+
+def test_a_short_table_has_the_fastest_and_the_present():
+    (table,) = answer_exploration(FOUND, most_rows=1).tables
+    assert [row[:2] for row in table.rows] == [(1, "64"), (3, "32")]
+    assert table.current_row == 1
+    assert "1 more configurations are not shown" in table.note
 
 
 def test_a_space_of_failures_says_so():

@@ -147,7 +147,8 @@ def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: 
     if exploration.resumed:
         terminal.write_lines([text_line(f"  {exploration.resumed:,} configurations were done before", Style.DIM)])
     most = arguments.top or len(exploration.ranked)
-    terminal.write_lines(render_answer(answer_exploration(exploration), None, None, terminal.width, max_rows=most))
+    answer = answer_exploration(exploration, most_rows=most)
+    terminal.write_lines(render_answer(answer, None, None, terminal.width, max_rows=most + 1))
 
 
 def _write(exploration: "Exploration", path: Path) -> None:

@@ -64,12 +64,14 @@ class AnswerSection:
     movements: Sequence[str]
 
 
-def build_section(answer: Answer, addresses: KernelAddresses, charts: dict[str, Mapping[str, Any]]) -> AnswerSection:
+def build_section(
+    answer: Answer, addresses: KernelAddresses | None, charts: dict[str, Mapping[str, Any]]
+) -> AnswerSection:
     """An answer as a section.
 
     Args:
         answer: of any analysis.
-        addresses: of the kernel's places.
+        addresses: of the kernel's places; None for answers that belong to no kernel of the page, which have no marks.
         charts: specifications by number; the answer's are added.
     """
     items = []
@@ -79,7 +81,7 @@ def build_section(answer: Answer, addresses: KernelAddresses, charts: dict[str, 
         charts[number] = {key: value for key, value in spec.items() if key != "title"}  # the page has a heading
         items.append(ChartItem(number=number, title=chart.title, words=describe_chart(chart)))
     tables = [convert_answer_table(table) for table in answer.tables]
-    if answer.marks:
+    if answer.marks and addresses is not None:
         tables.append(_tabulate_marks(answer, addresses))
     return AnswerSection(
         name=answer.analysis,

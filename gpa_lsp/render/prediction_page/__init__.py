@@ -1,0 +1,1 @@
+"""Predictions as a page that opens from disk."""

@@ -1,0 +1,120 @@
+"""The pages: :func:`render_prediction_page`, :func:`render_answers_page`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpa_lsp.analyses.answers import Answer
+from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.render.html_report.answer_sections import AnswerSection, build_section
+from gpa_lsp.render.html_report.tables import PageTable
+from gpa_lsp.render.numbers import format_count
+from gpa_lsp.render.page.embedding import embed_compressed
+from gpa_lsp.render.page.frame import read_asset, render_page
+from gpa_lsp.render.prediction_page.source_lines import SourceRow, build_rows, tabulate_lines
+from gpa_lsp.render.prediction_text import describe_execution, describe_launch
+
+_PACKAGE = "gpa_lsp.render.prediction_page"
+_REPORT = "gpa_lsp.render.html_report"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSection:
+    """One launch on the page.
+
+    Attributes:
+        key: of its anchors.
+        name: of the kernel.
+        launch: what was launched, a sentence.
+        execution: how much was emulated, a sentence.
+        problems: sentences.
+        answers: in order.
+        rows: the source with what each line does; empty without one.
+        lines: all lines as a table; None where there are none.
+        printed: what the kernel printed.
+    """
+
+    key: str
+    name: str
+    launch: str
+    execution: str
+    problems: Sequence[str]
+    answers: Sequence[AnswerSection]
+    rows: Sequence[SourceRow]
+    lines: PageTable | None
+    printed: str
+
+
+def render_prediction_page(prediction: SourcePrediction) -> str:
+    """All kernels of a source, with the source.
+
+    Args:
+        prediction: what to show.
+
+    Returns:
+        HTML that loads nothing; write it with ``errors="backslashreplace"``.
+
+    Raises:
+        MissingToolError: vl-convert, which brings the JavaScript of the charts, is not installed.
+    """
+    charts: dict[str, Mapping[str, Any]] = {}
+    sections = [
+        _build_section(f"k{number}", kernel, prediction, charts) for number, kernel in enumerate(prediction.kernels)
+    ]
+    count = len(prediction.kernels)
+    counted = "1 launch" if count == 1 else f"{format_count(count)} launches"
+    return _render(
+        title=f"Predictions for {prediction.path.name}",
+        lead=f"{counted}, compiled by {prediction.statics.unit.compiler}; emulated and predicted, nothing of it measured",
+        sections=sections,
+        undescribed=prediction.undescribed,
+        problems=[str(problem) for problem in prediction.problems],
+        charts=charts,
+    )
+
+
+def render_answers_page(title: str, answers: Sequence[Answer], lead: str = "Predicted, nothing of it measured") -> str:
+    """A few answers under one title; see :func:`render_prediction_page`."""
+    charts: dict[str, Mapping[str, Any]] = {}
+    section = KernelSection(
+        key="k0",
+        name="",
+        launch="",
+        execution="",
+        problems=(),
+        answers=[build_section(answer, None, charts) for answer in answers],
+        rows=(),
+        lines=None,
+        printed="",
+    )
+    return _render(title=title, lead=lead, sections=[section], undescribed=(), problems=[], charts=charts)
+
+
+def _build_section(
+    key: str, kernel: KernelPrediction, prediction: SourcePrediction, charts: dict[str, Mapping[str, Any]]
+) -> KernelSection:
+    return KernelSection(
+        key=key,
+        name=kernel.name,
+        launch=describe_launch(kernel),
+        execution=describe_execution(kernel.execution),
+        problems=[str(problem) for problem in kernel.problems],
+        answers=[build_section(answer, None, charts) for answer in kernel.answers],
+        rows=build_rows(kernel, str(prediction.path), prediction.statics.text),
+        lines=tabulate_lines(kernel),
+        printed=kernel.execution.printed,
+    )
+
+
+def _render(*, title: str, charts: Mapping[str, Mapping[str, Any]], **values: Any) -> str:
+    without_schema = {
+        number: {key: value for key, value in spec.items() if key != "$schema"} for number, spec in charts.items()
+    }
+    return render_page(
+        f"{_PACKAGE}/page.html.jinja",
+        title=title,
+        values={**values, "data": embed_compressed(without_schema)},
+        styles=[read_asset(_REPORT, "report.css"), read_asset(_PACKAGE, "page.css")],
+        scripts=[read_asset(_PACKAGE, "page.js")],
+        draws_charts=True,
+    )
