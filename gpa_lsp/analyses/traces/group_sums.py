@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.traces.keyed_sums import KeyedSums
+from gpa_lsp.analyses.traces.keyed_sums import KeyedSums, compress_keys, count_pairs, sum_columns
 from gpa_lsp.analyses.traces.lane_addresses import MOST_ARRAYS, Integers, LaneMatrix
 from gpa_lsp.analyses.traces.model import MOST_SEGMENTS, AccessTotals
 from gpa_lsp.analyses.traces.patterns import LanePattern, find_patterns
@@ -79,18 +79,17 @@ class GroupSums:
             matrix: their lanes.
             touched: what they touch.
         """
-        groups, place = np.unique(keys, return_inverse=True)
+        groups, place = compress_keys(keys)
         is_uniform = (touched.distinct == 1) & (matrix.counts > 1)
         columns = (
             np.ones(len(keys), dtype=np.int64), matrix.counts, matrix.counts * width, touched.used_bytes, touched.lines,
-            touched.sectors, touched.ideal_sectors, is_uniform,
+            touched.sectors, touched.ideal_sectors, is_uniform.astype(np.int64),
         )  # fmt: skip
-        sums = [np.bincount(place, weights=column, minlength=len(groups)) for column in columns]
-        self._sums.add(groups, np.stack(sums, axis=1).astype(np.int64))
+        self._sums.add(groups, sum_columns(place, np.stack(columns, axis=1), len(groups)))
         for histogram, counts in ((self._lines, touched.lines), (self._sectors, touched.sectors)):
-            _count_pairs(histogram, groups, place, np.minimum(counts, MOST_SEGMENTS), _BINS)
+            count_pairs(histogram, groups, place, np.minimum(counts, MOST_SEGMENTS), _BINS)
         found = find_patterns(matrix, width)
-        _count_pairs(self._patterns, groups, place, found.pattern, _PATTERNS)
+        count_pairs(self._patterns, groups, place, found.pattern, _PATTERNS)
         has_stride = (found.stride_bytes != 0) & (np.abs(found.stride_bytes) < _MOST_STRIDE_BYTES)
         self._strides.count(keys[has_stride] * _STRIDES + found.stride_bytes[has_stride] + _MOST_STRIDE_BYTES)
 
@@ -124,13 +123,6 @@ class GroupSums:
                 )
             )
         return tuple(groups)
-
-
-def _count_pairs(sums: KeyedSums, groups: Integers, place: Integers, values: Integers, base: int) -> None:
-    """Count rows by group and value; ``place`` is each row's index into the groups."""
-    counts = np.bincount(place * base + values, minlength=len(groups) * base)
-    found = np.flatnonzero(counts)
-    sums.add(groups[found // base] * base + found % base, counts[found][:, None].astype(np.int64))
 
 
 def _read_histograms(sums: KeyedSums) -> dict[int, Integers]:

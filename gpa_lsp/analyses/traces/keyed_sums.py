@@ -4,6 +4,8 @@ import numpy as np
 
 from gpa_lsp.analyses.traces.lane_addresses import Integers
 
+_SMALL_TABLE = 1 << 14
+
 
 class KeyedSums:
     """Sums by key, over any number of additions; memory grows with the distinct keys only.
@@ -27,24 +29,21 @@ class KeyedSums:
         """
         if len(keys) == 0:
             return
-        found, place = np.unique(np.concatenate([self._keys, keys]), return_inverse=True)
+        groups, place = compress_keys(keys)
+        sums = sum_columns(place, columns, len(groups))
+        found, where = np.unique(np.concatenate([self._keys, groups]), return_inverse=True)
         if len(found) > self._most_keys:
             known = self._keys if len(self._keys) else found[: self._most_keys - 1]
-            keys = np.where(np.isin(keys, known), keys, -1)
-            found, place = np.unique(np.concatenate([self._keys, keys]), return_inverse=True)
-        sums = np.zeros((len(found), self._sums.shape[1]), dtype=np.int64)
-        old = len(self._keys)
-        sums[place[:old]] = self._sums
-        order = np.argsort(place[old:], kind="stable")
-        rows = place[old:][order]
-        starts = np.flatnonzero(np.diff(rows, prepend=-1))
-        sums[rows[starts]] += np.add.reduceat(columns[order], starts, axis=0)
-        self._keys, self._sums = found, sums
+            groups = np.where(np.isin(groups, known), groups, -1)
+            found, where = np.unique(np.concatenate([self._keys, groups]), return_inverse=True)
+        self._sums = sum_columns(where, np.concatenate([self._sums, sums]), len(found))
+        self._keys = found
 
     def count(self, keys: Integers) -> None:
         """Add 1 to the first column of every key."""
-        found, counts = np.unique(keys, return_counts=True)
-        self.add(found, counts[:, None].astype(np.int64))
+        if len(keys):
+            groups, place = compress_keys(keys)
+            self.add(groups, np.bincount(place, minlength=len(groups))[:, None])
 
     @property
     def keys(self) -> Integers:
@@ -55,3 +54,41 @@ class KeyedSums:
     def sums(self) -> Integers:
         """int64[k, width]."""
         return self._sums
+
+
+def compress_keys(keys: Integers) -> tuple[Integers, Integers]:
+    """The distinct keys, ascending, and for each key its place among them; by a table where the keys lie near to each other.
+
+    >>> [column.tolist() for column in compress_keys(np.array([7, 3, 7]))]
+    [[3, 7], [1, 0, 1]]
+    """
+    lowest, highest = int(keys.min()), int(keys.max())
+    if highest - lowest > 4 * len(keys) + _SMALL_TABLE:
+        groups, place = np.unique(keys, return_inverse=True)
+        return groups, place
+    shifted = keys - lowest
+    is_there = np.zeros(highest - lowest + 1, dtype=np.bool_)
+    is_there[shifted] = True
+    found: Integers = np.flatnonzero(is_there)
+    return found + lowest, (np.cumsum(is_there) - 1)[shifted]
+
+
+def sum_columns(place: Integers, columns: Integers, groups: int) -> Integers:
+    """int64[groups, width], sums by place; exact below 2**53."""
+    sums = [np.bincount(place, weights=column, minlength=groups) for column in columns.T]
+    return np.stack(sums, axis=1).astype(np.int64)
+
+
+def count_pairs(sums: KeyedSums, groups: Integers, place: Integers, values: Integers, base: int) -> None:
+    """Count rows by group and value, under the key ``group · base + value``.
+
+    Args:
+        sums: of width 1.
+        groups: int64[k], keys.
+        place: int64[n], each row's index into the groups.
+        values: int64[n], below ``base``.
+        base: of the values.
+    """
+    counts = np.bincount(place * base + values, minlength=len(groups) * base)
+    found = np.flatnonzero(counts)
+    sums.add(groups[found // base] * base + found % base, counts[found][:, None].astype(np.int64))

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpa_lsp.analyses.traces.arrays import ArrayIndex
 from gpa_lsp.analyses.traces.distance_counting import INFINITE, NOT_COUNTED, Distances, measure_distances
-from gpa_lsp.analyses.traces.keyed_sums import KeyedSums
+from gpa_lsp.analyses.traces.keyed_sums import KeyedSums, compress_keys, count_pairs, sum_columns
 from gpa_lsp.analyses.traces.lane_addresses import MOST_ARRAYS, Integers
 from gpa_lsp.analyses.traces.model import Granularity, StoreEffect
 from gpa_lsp.analyses.traces.references import list_references, name_warps, number_turns
@@ -166,10 +166,13 @@ class ReuseSums:
         counted = found.distance != NOT_COUNTED
         array = self._index.find(address[counted].astype(np.uint64)) + _FIRST_ARRAY
         keys = instruction[counted] * _ARRAYS + array
+        if len(keys) == 0:
+            return
+        groups, place = compress_keys(keys)
         distance = found.distance[counted]
-        self._bins.count(keys * BINS + bin_distances(distance))
+        count_pairs(self._bins, groups, place, bin_distances(distance), BINS)
         columns = np.stack([found.is_streaming[counted], np.where(distance == INFINITE, 0, distance)], axis=1)
-        self._sums.add(keys, columns.astype(np.int64))
+        self._sums.add(groups, sum_columns(place, columns.astype(np.int64), len(groups)))
 
     def finish(self) -> tuple[ReuseGroup, ...]:
         """All groups, by instruction and array."""
