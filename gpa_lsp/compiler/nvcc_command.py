@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpa_lsp.compiler.job import CompileJob
-from gpa_lsp.compiler.source_text import name_in_directive, write_shadow
+from gpa_lsp.compiler.source_text import name_in_include, write_shadow
 from gpa_lsp.errors import ToolError
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_./+=:@~-]*")
@@ -51,13 +51,13 @@ def prepare_command(job: CompileJob, program: Path, folder: Path) -> NvccCommand
         raise ToolError("nvcc", f"the temporary folder has an unusual name, {folder}; set TMPDIR to another")
     flags = job.flags
     has_plain_macros = all(_PLAIN_WORD.fullmatch(macro) for macro in flags.macros)
-    forced = b"".join(b'#include "' + name_in_directive(header) + b'"\n' for header in flags.forced_includes)
+    links: dict[Path, Path] = {}
+    forced = b"".join(_include_first(header, folder, links) for header in flags.forced_includes)
     (folder / _SHADOW).write_bytes(
         write_shadow(job.content, job.path, () if has_plain_macros else flags.macros, first=forced)
     )
     (folder / _KEPT).mkdir()
     image = folder / _IMAGE
-    links: dict[Path, Path] = {}
     words = [
         str(program),
         "-cubin",
@@ -74,6 +74,15 @@ def prepare_command(job: CompileJob, program: Path, folder: Path) -> NvccCommand
         words += [option + name for name in _name_plainly(folders, folder, links)]
     words += ["-x", "cu", str(folder / _SHADOW), "-o", str(image)]
     return NvccCommand(words=tuple(words), image=image, ptx=folder / _KEPT / f"{Path(_SHADOW).stem}.ptx", links=links)
+
+
+def _include_first(header: Path, temporary: Path, links: dict[Path, Path]) -> bytes:
+    """The line that includes a header, through a link where its folder cannot be named there; nothing where it cannot be named at all."""
+    name = name_in_include(header)
+    if name is None:
+        folder = next(_name_plainly((header.parent,), temporary, links), None)
+        name = name_in_include(Path(folder, header.name)) if folder is not None else None
+    return b"" if name is None else b'#include "' + name + b'"\n'
 
 
 def _name_plainly(folders: tuple[Path, ...], temporary: Path, links: dict[Path, Path]) -> Iterator[str]:

@@ -29,7 +29,8 @@ class KernelResources:
         stack_bytes: of the whole call tree; None when the compiler cannot tell (recursion, calls through pointers).
         spill_store_bytes: stored by all spilling instructions, each counted once; None when the assembler's words are not at hand.
         spill_load_bytes: loaded likewise.
-        spill_instructions: instructions that store or load a spilled register; None for images that do not mark them (before CUDA 13).
+        spill_instructions: instructions that store or load a spilled register; None where none is marked and the
+            assembler's words are not at hand.
         barriers: of a block; None when the image does not say.
         most_threads: of a block, by ``__launch_bounds__``; None without one.
         is_block_required: blocks must have exactly that many.

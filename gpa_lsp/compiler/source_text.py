@@ -1,5 +1,6 @@
 """The text of a source: read within bounds, and made fit for being compiled from another place than its own."""
 
+import os
 import re
 from pathlib import Path
 
@@ -90,11 +91,12 @@ def write_shadow(content: bytes, path: Path, macros: tuple[str, ...] = (), *, fi
             beside = path.parent / Path(found[2].decode())
             is_there = beside.is_file()
         except (OSError, ValueError):
-            is_there = False
-        return found[1] + b'"' + name_in_directive(beside) + b'"' if is_there else found[0]
+            return found[0]
+        name = name_in_include(beside) if is_there else None
+        return found[0] if name is None else found[1] + b'"' + name + b'"'
 
     head = "".join(f"{write_definition(macro)}\n" for macro in macros).encode("utf-8", "surrogateescape")
-    return head + first + b'#line 1 "' + name_in_directive(path) + b'"\n' + _LOCAL_INCLUDE.sub(name_whole, content)
+    return head + first + b'#line 1 "' + name_in_line(path) + b'"\n' + _LOCAL_INCLUDE.sub(name_whole, content)
 
 
 def write_definition(macro: str) -> str:
@@ -109,7 +111,14 @@ def write_definition(macro: str) -> str:
     return f"#define {name} {value if has_value else 1}"
 
 
-def name_in_directive(path: Path) -> bytes:
-    """A path as it stands between the quotes of ``#include`` and ``#line``."""
-    # In the names of #include backslashes are no escapes; on Windows, forward slashes do as well.
-    return path.as_posix().encode("utf-8", "surrogateescape").replace(b'"', b'\\"').replace(b"\n", b"?")
+def name_in_line(path: Path) -> bytes:
+    """A path as it stands between the quotes of ``#line``; with a question mark for a quote, which ptxas does not read back."""
+    name = path.as_posix() if os.name == "nt" else str(path)
+    escaped = name.encode("utf-8", "surrogateescape").replace(b"\\", b"\\\\")
+    return escaped.replace(b'"', b"?").replace(b"\n", b"?").replace(b"\r", b"?")
+
+
+def name_in_include(path: Path) -> bytes | None:
+    """A path as it stands between the quotes of ``#include``, where nothing can be escaped; None for one that cannot stand there."""
+    name = (path.as_posix() if os.name == "nt" else str(path)).encode("utf-8", "surrogateescape")
+    return None if any(letter in name for letter in b'"\n\r') else name
