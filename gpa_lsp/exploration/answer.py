@@ -176,14 +176,14 @@ def _draw(exploration: Exploration, predicted: list[RankedConfiguration]) -> tup
     names = [one.configuration for one in predicted]
     places = tuple(float(place) for place in range(1, len(predicted) + 1))
     current = 1.0 + names.index(exploration.current) if exploration.current in names else None
-    times = tuple((one.seconds or 0.0) * 1e9 for one in predicted)
+    times = tuple((one.seconds or 0.0) * 1e3 for one in predicted)
     return (
         Chart(
             title="Predicted time by place",
             kind=ChartKind.LINE,
             x_label="place",
-            y_label="predicted time",
-            y_quantity=Quantity.NS,
+            y_label="predicted ms",
+            y_quantity=Quantity.NUMBER,
             series=(Series(label="time", xs=places, ys=times),),
             current_x=current,
         ),
