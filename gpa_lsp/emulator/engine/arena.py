@@ -207,11 +207,14 @@ class Arena:
         return found
 
     def _report(self, access: Access, warps: WarpSet, lanes: Value, addresses: Value, region: Value) -> None:
-        misaligned = (addresses & np.uint64(access.align_mask)) != 0
+        inside = np.zeros(len(lanes), np.bool_)
         fixed = np.zeros(len(lanes), np.bool_)
-        if access.kind is not AccessKind.LOAD and len(self._bases):
-            inside = (addresses - self._bases[region]).view(I64) <= self._lasts[region] - access.bytes
-            fixed = ~misaligned & (region >= 0) & inside & self._is_fixed[region]
+        if len(self._bases):
+            offset = (addresses - self._bases[region]).view(I64)
+            inside = (region >= 0) & (offset >= 0) & (offset <= self._lasts[region] - access.bytes)
+            fixed = inside & self._is_fixed[region] & (access.kind is not AccessKind.LOAD)
+        misaligned = inside & ((addresses & np.uint64(access.align_mask)) != 0)
+        fixed &= ~misaligned
         for kind, chosen in (
             (FaultKind.MISALIGNED, misaligned),
             (FaultKind.WRITE_TO_CONSTANT, fixed),
@@ -231,10 +234,12 @@ class Arena:
             return f"{what}: no array is near"
         offset = address - near.base
         if kind is FaultKind.WRITE_TO_CONSTANT:
-            return f"{what}: byte {offset:,} of {near.name}, which is constant"
-        where = f"{-offset:,} bytes before" if offset < 0 else f"byte {offset:,} of"
-        element = f", element {offset // near.element_bytes:,}" if offset >= 0 and near.element_bytes > 1 else ""
-        return f"{what}: {where} {near.name}, which has {near.size_bytes:,} bytes{element}"
+            return f"{what}: byte {offset} of {near.name}, which is constant"
+        if offset < 0 or offset % near.element_bytes:
+            where = f"{-offset} bytes before" if offset < 0 else f"byte {offset} of"
+            return f"{what}: {where} {near.name}, which has {near.size_bytes} bytes"
+        count = near.size_bytes // near.element_bytes
+        return f"{what}: element {offset // near.element_bytes} of {near.name}, which has {count}"
 
     def _find_nearest(self, address: int, number: int) -> Region | None:
         """The region an address most likely meant: the one below it, or one that starts right behind it."""

@@ -1,5 +1,6 @@
 """Where lanes wait for others: barriers of blocks, and of lanes of a warp."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ class BlockBarrier:
         result: slot of the result; None likewise.
         waits: False for ``bar.arrive``.
         is_aligned: all threads of a warp must come to the same instruction.
+        is_bypassed: whether there is a way around it to instructions that are also executed after it; threads that end without having come
+            to it took that way, or left the kernel early (and count as arrived).
     """
 
     static: int
@@ -45,6 +48,7 @@ class BlockBarrier:
     result: int | None = None
     waits: bool = True
     is_aligned: bool = True
+    is_bypassed: Callable[[], bool] = lambda: False
 
     def arrive(self, scheduler: "Scheduler", fragment: Fragment) -> None:
         """What ends the segment before the barrier."""
@@ -174,7 +178,7 @@ class Barriers:
     def note_passing(self, barrier: BlockBarrier, fragment: Fragment) -> None:
         """All live lanes of the batch came to a barrier together."""
         batch = self._batch
-        if batch.live_count != batch.geometry.threads * len(batch.blocks) and barrier.is_aligned:
+        if batch.live_count != batch.geometry.threads * len(batch.blocks) and barrier.is_bypassed():
             counts = batch.count_live()
             short = (counts > 0) & (counts < batch.geometry.threads)
             self._report_exited(barrier, np.flatnonzero(short))
@@ -349,7 +353,8 @@ class Barriers:
                 block=int(self._batch.blocks[mixed[0]]),
             )
             return
-        self._report_exited(aligned[0].barrier, np.flatnonzero(short))
+        if short.any() and aligned[0].barrier.is_bypassed():
+            self._report_exited(aligned[0].barrier, np.flatnonzero(short))
 
     def _report_exited(self, barrier: BlockBarrier, slots: npt.NDArray[np.int64]) -> None:
         if len(slots):
@@ -365,7 +370,10 @@ class Barriers:
 
     def _break_deadlock(self, scheduler: "Scheduler") -> None:
         """Nobody can run: say so, and let all go on."""
-        places = sorted({one.barrier.static for one in self._parked} | {gate.static for gate, _ in self._gates})
+        places = sorted({one.barrier.static for one in self._parked})
+        if self._gates:
+            self._open_gates(scheduler)
+            return
         for one in self._parked:
             slot = int(one.fragment.warps.slots()[find_active_rows(one.fragment.active())][0])
             other = next((place for place in places if place != one.barrier.static), None)
@@ -379,15 +387,7 @@ class Barriers:
                 count=one.fragment.count,
                 block=int(self._batch.blocks[slot]),
             )
-        for gate, fragment in self._gates:
-            missing = gate.find_missing(fragment, pack_lanes(fragment.active()))
-            lanes = np.flatnonzero(fragment.active() & np.repeat(missing != 0, 32))
-            message = (
-                f"lanes 0x{int(missing[missing != 0][0]) if missing.any() else 0:08x} of the warp never come to it"
-            )
-            self._faults.add_lanes(FaultKind.DEADLOCK, message, fragment.warps, lanes, instruction=gate.static)
         parked, self._parked = self._parked, []
-        gates, self._gates = self._gates, []
         everyone = np.ones(len(self._batch.blocks), np.bool_)
         self._reduce(parked, everyone)
         self._arrived.clear()
@@ -395,7 +395,17 @@ class Barriers:
             self._batch.checks.pass_barrier(everyone)
         for one in parked:
             scheduler.go(one.fragment, one.barrier.following)
+
+    def _open_gates(self, scheduler: "Scheduler") -> None:
+        """Lanes that others of their warp wait for never come: let those that wait go on without them."""
+        gates, self._gates = self._gates, []
         for gate, fragment in gates:
+            missing = gate.find_missing(fragment, pack_lanes(fragment.active()))
+            lanes = np.flatnonzero(fragment.active() & np.repeat(missing != 0, 32))
+            message = (
+                f"lanes 0x{int(missing[missing != 0][0]) if missing.any() else 0:08x} of the warp never come to it"
+            )
+            self._faults.add_lanes(FaultKind.DEADLOCK, message, fragment.warps, lanes, instruction=gate.static)
             scheduler.go(fragment, gate.following)
 
 

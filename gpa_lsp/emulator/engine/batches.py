@@ -58,7 +58,7 @@ class Runner:
                 self._run_batch(kernel, chosen, done)
                 finished += len(chosen)
         except BudgetReached as reached:
-            machine.faults.add(reached.kind, str(reached), is_fatal=True)
+            machine.faults.add(reached.kind, str(reached), instruction=reached.instruction, is_fatal=True)
         except MemoryError:
             machine.faults.add(FaultKind.MEMORY_BUDGET, "this computer has no more memory", is_fatal=True)
         return finished
@@ -98,7 +98,7 @@ class Runner:
             tracer.begin(batch)
         if kernel.function.local_bytes:
             memory.reserve_local(kernel.function.local_bytes)
-        scheduler = Scheduler(batch, meter, machine.faults, tracer)
+        scheduler = Scheduler(batch, meter, machine.faults, tracer, machine.instructions)
         try:
             with np.errstate(all="ignore"):
                 scheduler.run(kernel)

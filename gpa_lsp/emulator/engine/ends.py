@@ -1,5 +1,7 @@
 """Binding of instructions that end a segment: branches, returns, traps, barriers, calls."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from gpa_lsp.emulator.engine import calls
@@ -62,7 +64,7 @@ def bind_end(
         case "call":
             _bind_call(binder, machine, segment, _need(following))
         case _:
-            _bind_barrier(binder, segment, _need(following))
+            _bind_barrier(binder, segment, _need(following), blocks)
 
 
 def _need(following: Segment | None) -> Segment:
@@ -97,7 +99,7 @@ def _bind_branch(
     )
 
 
-def _bind_barrier(binder: Binder, segment: Segment, following: Segment) -> None:
+def _bind_barrier(binder: Binder, segment: Segment, following: Segment, blocks: PtxBlocks) -> None:
     instruction = binder.instruction
     words = instruction.suffixes
     if "warp" in words:
@@ -127,8 +129,35 @@ def _bind_barrier(binder: Binder, segment: Segment, following: Segment) -> None:
         result=result,
         waits="arrive" not in words,
         is_aligned=instruction.opcode == "bar" or "aligned" in words,
+        is_bypassed=_make_bypass_test(binder, blocks),
     )
     segment.end = end_guarded(binder.guard, following, barrier.arrive)
+
+
+def _make_bypass_test(binder: Binder, blocks: PtxBlocks) -> Callable[[], bool]:
+    """See :attr:`.BlockBarrier.is_bypassed`; found when it is first asked for."""
+    instructions, barrier = binder.function.instructions, binder.instruction
+    block = blocks.block_of[barrier.index]
+
+    @cache
+    def is_bypassed() -> bool:
+        after = _find_reached(blocks, list(blocks.successors[block]), None)
+        around = _find_reached(blocks, [0], block) if block else set()
+        return any(instructions[blocks.first[other]].opcode not in ("ret", "exit") for other in after & around)
+
+    return is_bypassed
+
+
+def _find_reached(blocks: PtxBlocks, starts: list[int], left_out: int | None) -> set[int]:
+    """Blocks that can be reached from some without going through one."""
+    reached = {start for start in starts if start != left_out}
+    waiting = list(reached)
+    while waiting:
+        for other in blocks.successors[waiting.pop()]:
+            if other not in reached and other != left_out:
+                reached.add(other)
+                waiting.append(other)
+    return reached
 
 
 def _bind_call(binder: Binder, machine: "Machine", segment: Segment, following: Segment) -> None:

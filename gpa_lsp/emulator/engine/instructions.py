@@ -9,6 +9,7 @@ from gpa_lsp.emulator.engine.copy_steps import bind_copy
 from gpa_lsp.emulator.engine.lane_steps import bind_lane_operation, bind_warp_operation
 from gpa_lsp.emulator.engine.matrix_steps import bind_matrix_move, is_matrix_move
 from gpa_lsp.emulator.engine.memory_steps import bind_load, bind_store
+from gpa_lsp.emulator.engine.texture_steps import bind_texture
 from gpa_lsp.emulator.engine.warp_steps import bind_elect
 from gpa_lsp.emulator.operations.find import bind_operation
 from gpa_lsp.emulator.operations.model import LaneOperation, WarpOperation
@@ -34,6 +35,12 @@ _BINDERS: dict[str, Callable[[Binder], None]] = {
     "mapa": bind_mapa,
     "activemask": bind_activemask,
     "elect": bind_elect,
+    "tex": bind_texture,
+    "tld4": bind_texture,
+    "txq": bind_texture,
+    "suq": bind_texture,
+    "suld": bind_texture,
+    "sust": bind_texture,
 } | dict.fromkeys(
     ("membar", "fence", "nanosleep", "prefetch", "prefetchu", "applypriority", "discard", "griddepcontrol", "pmevent",
      "brkpt", "setmaxnreg"),

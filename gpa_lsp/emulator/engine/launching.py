@@ -1,6 +1,7 @@
 """From a launch to a machine that can run it: limits, memory, parameters."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -188,7 +189,10 @@ def _fill_parameters(machine: Machine, inputs: LaunchInputs, regions: list[Regio
 def _add_textures(machine: Machine, inputs: LaunchInputs, regions: list[Region]) -> None:
     for place, source in enumerate(inputs.textures):
         handle = TEXTURE_HANDLE_BASE + place * TEXTURE_HANDLE_STEP
-        machine.textures[handle] = Texture(source=source, region=regions[source.buffer])
+        region = regions[source.buffer]
+        texels = machine.arena.bytes_of(region).view(source.texels.dtype)[: source.texels.size]
+        seen = replace(source, texels=texels.reshape(source.texels.shape))
+        machine.textures[handle] = Texture(source=seen, region=region)
         if source.parameter_offset_bytes is None:
             machine.texture_references[source.name] = handle
 

@@ -11,10 +11,14 @@ class BudgetReached(Exception):  # noqa: N818  (no error of anybody's: it ends t
     Args:
         kind: which.
         message: for the finding.
+
+    Attributes:
+        instruction: static number of what was executed then; None when nothing was.
     """
 
     def __init__(self, kind: FaultKind, message: str) -> None:
         self.kind = kind
+        self.instruction: int | None = None
         super().__init__(message)
 
 

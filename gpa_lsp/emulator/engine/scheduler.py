@@ -5,9 +5,10 @@ from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.geometry import Batch
 from gpa_lsp.emulator.engine.merging import merge_fragments
-from gpa_lsp.emulator.engine.meter import Meter
+from gpa_lsp.emulator.engine.meter import BudgetReached, Meter
 from gpa_lsp.emulator.engine.segments import Frame, Segment
 from gpa_lsp.emulator.engine.tracing import Tracer
+from gpa_lsp.emulator.trace import StaticInstruction
 
 _MOST_WAITERS = 8
 """Fragments that wait at one place are merged when there are more, so that what they hold stays bounded."""
@@ -50,11 +51,19 @@ class Scheduler:
         barriers: where lanes wait for others.
     """
 
-    def __init__(self, batch: Batch, meter: Meter, faults: FaultLog, tracer: Tracer | None) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        meter: Meter,
+        faults: FaultLog,
+        tracer: Tracer | None,
+        instructions: tuple[StaticInstruction, ...],
+    ) -> None:
         self.batch = batch
         self.meter = meter
         self.faults = faults
         self.tracer = tracer
+        self._instructions = instructions
         self.barriers = Barriers(batch, faults)
         self._waiting: dict[Key, Waiters] = {}
         self._ran = 0
@@ -127,8 +136,17 @@ class Scheduler:
         self._polled += segment.is_polling
         executed = fragment.warp_count * segment.size
         self.batch.clock += executed
-        self.meter.count_instructions(executed)
+        try:
+            self.meter.count_instructions(executed)
+        except BudgetReached as reached:
+            reached.instruction = self._find_place(segment)
+            raise
         segment.end(self, fragment)
+
+    def _find_place(self, segment: Segment) -> int | None:
+        """The instruction that tells best where a fragment stands: the segment's first access to memory, or its first instruction."""
+        accesses = (number for number in segment.instructions if self._instructions[number].kind is not None)
+        return next(accesses, next(iter(segment.instructions), None))
 
     def _pick(self) -> Fragment | None:
         waiting = self._waiting

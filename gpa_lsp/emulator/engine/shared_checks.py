@@ -156,25 +156,18 @@ class SharedChecks:
         for view, value in zip(views, values, strict=True):
             lost = view.take(index, mode="wrap") != value
             if value.dtype.kind == "f":
-                lost &= value == value
+                lost &= ~np.isnan(value)
             if mask is not None:
                 lost = lost & mask
             lanes = np.flatnonzero(lost)
             if len(lanes) == 0:
                 continue
-            threads = self._threads(fragment)
-            stamps = self._writes[self._unit_of(access, index)]
-            same = ((stamps[lanes] >> _THREAD_SHIFT) & _THREAD_MASK) >> 5 == threads[lanes] >> 5
-            for kind, chosen in ((FaultKind.SHARED_RACE, ~same), (FaultKind.WARP_RACE, same)):
-                message = "threads store different values to the same address with one instruction"
-                self._faults.add_lanes(
-                    kind,
-                    message,
-                    fragment.warps,
-                    lanes[chosen],
-                    instruction=access.instruction,
-                    other=access.instruction,
-                )
+            threads, static = self._threads(fragment), access.instruction
+            winners = self._writes[self._unit_of(access, index)][lanes] >> _THREAD_SHIFT & _THREAD_MASK
+            within = winners >> 5 == threads[lanes] >> 5
+            message = "threads store different values to the same address with one instruction"
+            for kind, chosen in ((FaultKind.SHARED_RACE, lanes[~within]), (FaultKind.WARP_RACE, lanes[within])):
+                self._faults.add_lanes(kind, message, fragment.warps, chosen, instruction=static, other=static)
 
     def _list_units(self, access: Access, fragment: Fragment, index: Any) -> list[Any]:
         """Units each lane touches, one array after the other."""

@@ -1,0 +1,234 @@
+"""Textures and surfaces: ``tex``, ``tld4``, ``txq``, ``suld``, ``sust``."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpa_lsp.emulator.engine.accesses import Access
+from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
+from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.lane_steps import guarded_mask
+from gpa_lsp.emulator.engine.memory_steps import store_lanes
+from gpa_lsp.emulator.engine.textures import Texture
+from gpa_lsp.emulator.engine.values import Value
+from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.operations.textures import TextureRead, gather_texture, sample_texture
+from gpa_lsp.emulator.ptx.model import Space, TextureAddress
+from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.emulator.trace import AccessKind
+
+if TYPE_CHECKING:
+    from gpa_lsp.emulator.engine.machine import Machine
+
+_DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3}
+_CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
+Sampler = Callable[[Texture, tuple[Any, ...]], TextureRead]
+
+
+def bind_texture(binder: Binder) -> None:
+    """``tex``, ``tld4``, ``txq``, ``suld`` and ``sust``, on textures of one to three dimensions.
+
+    Raises:
+        UnsupportedInstruction: layered textures, cubes, other forms.
+    """
+    match binder.instruction.opcode:
+        case "tex" | "tld4":
+            _bind_read(binder)
+        case "txq" | "suq":
+            _bind_query(binder)
+        case "suld" | "sust":
+            _bind_surface(binder)
+        case _:
+            raise UnsupportedInstruction
+
+
+def _find_dimensions(binder: Binder) -> int:
+    found = next((_DIMENSIONS[word] for word in binder.instruction.suffixes if word in _DIMENSIONS), None)
+    if found is None:
+        raise UnsupportedInstruction("texture of this shape")
+    return found
+
+
+def _find_address(binder: Binder) -> TextureAddress:
+    operand = binder.instruction.sources[0]
+    if not isinstance(operand, TextureAddress):
+        raise UnsupportedInstruction("texture operand of this kind")
+    return operand
+
+
+def _bind_read(binder: Binder) -> None:
+    instruction = binder.instruction
+    operand = _find_address(binder)
+    dimensions = _find_dimensions(binder)
+    if len(instruction.types) < 2:
+        raise UnsupportedInstruction
+    result_type, coordinate_type = instruction.types[:2]
+    handle = binder.read(operand.handle, ScalarType.U64)
+    coordinates = [binder.read(one, coordinate_type) for one in flatten(operand.coordinates)[:dimensions]]
+    slots = [binder.write(one, result_type) for one in flatten(instruction.destinations)]
+    sample = _make_sampler(binder, result_type)
+    dtype, natural = coordinate_type.natural_dtype, result_type.natural_dtype
+    machine, guard, static = binder.machine, binder.guard, binder.static
+
+    def step(fragment: Fragment) -> None:
+        lanes = fragment.warps.lanes
+        out = [np.zeros(lanes, natural) for _ in slots]
+        mask = guarded_mask(fragment, guard)
+        places = [np.broadcast_to(read_as(fragment, slot, dtype), (lanes,)) for slot in coordinates]
+        for texture, where in _part_by_handle(machine, fragment, handle, mask, static):
+            chosen = np.flatnonzero(where)
+            read = sample(texture, tuple(place[chosen] for place in places))
+            for value, found in zip(out, read.values, strict=False):
+                value[chosen] = found
+            _trace(machine, fragment, static, texture, chosen, read)
+        for slot, value in zip(slots, out, strict=True):
+            fragment.registers[slot] = value
+
+    binder.steps.append(step)
+    binder.finish()
+
+
+def _make_sampler(binder: Binder, result_type: ScalarType) -> Sampler:
+    instruction = binder.instruction
+    if instruction.opcode == "tex":
+        return lambda texture, places: sample_texture(texture.source, places, result_type)
+    channel = next((_CHANNELS[word] for word in instruction.suffixes if word in _CHANNELS), 0)
+    return lambda texture, places: gather_texture(texture.source, (places[0], places[1]), channel, result_type)
+
+
+def _part_by_handle(
+    machine: "Machine", fragment: Fragment, handle: int, mask: Value, static: int
+) -> Iterator[tuple[Texture, Value]]:
+    """Textures with the lanes that use them; handles of none are noted."""
+    handles = np.broadcast_to(read_as(fragment, handle, np.dtype(np.uint64)), mask.shape)
+    for number in np.unique(handles[mask]).tolist():
+        where = mask & (handles == number)
+        texture = machine.textures.get(number)
+        if texture is None:
+            machine.faults.add_lanes(
+                FaultKind.OUT_OF_BOUNDS,
+                f"0x{number:x} is no texture",
+                fragment.warps,
+                np.flatnonzero(where),
+                instruction=static,
+            )
+            continue
+        yield texture, where
+
+
+def _trace(
+    machine: "Machine", fragment: Fragment, static: int, texture: Texture, chosen: Value, read: TextureRead
+) -> None:
+    """Record each texel that lanes read; a filtered read is several executions."""
+    if machine.tracer is None or Space.TEXTURE in machine.tracer.settings.spaces_left_out:
+        return
+    size = texture.source.texels.shape[-1] * texture.source.texels.itemsize
+    for texels in read.texels.T:
+        mask = np.zeros(fragment.warps.lanes, np.bool_)
+        mask[chosen] = texels >= 0
+        if not mask.any():
+            continue
+        addresses = np.zeros(fragment.warps.lanes, np.uint64)
+        addresses[chosen] = (texture.region.base + texels * size).astype(np.uint64)
+        machine.tracer.record_addresses(static, fragment.warps, Space.TEXTURE, size, addresses, mask)
+
+
+def _bind_query(binder: Binder) -> None:
+    """``txq`` and ``suq``: what the texture is."""
+    instruction = binder.instruction
+    operand = instruction.sources[0]
+    source = operand.handle if isinstance(operand, TextureAddress) else getattr(operand, "base", operand)
+    axis = next((word for word in instruction.suffixes if word in ("width", "height", "depth")), None)
+    if axis is None:
+        raise UnsupportedInstruction("query of this property")
+    handle = binder.read(source, ScalarType.U64)
+    result = binder.write(instruction.destinations[0], ScalarType.U32)
+    machine, guard, static = binder.machine, binder.guard, binder.static
+    place = {"depth": 0, "height": 1, "width": 2}[axis]
+
+    def step(fragment: Fragment) -> None:
+        out = np.zeros(fragment.warps.lanes, np.uint32)
+        mask = guarded_mask(fragment, guard)
+        for texture, where in _part_by_handle(machine, fragment, handle, mask, static):
+            used = place >= 3 - texture.source.dimensions
+            out[where] = texture.source.texels.shape[place] if used else 0
+        fragment.registers[result] = out
+
+    binder.steps.append(step)
+    binder.finish()
+
+
+def _bind_surface(binder: Binder) -> None:
+    """``suld.b`` and ``sust.b``: bytes of a surface, x counted in bytes. What is outside reads zero, or the nearest byte with ``.clamp``."""
+    instruction = binder.instruction
+    if instruction.suffixes[:1] != ("b",):
+        raise UnsupportedInstruction("formatted surfaces")
+    operand = _find_address(binder)
+    dimensions = _find_dimensions(binder)
+    kind = instruction.types[-1]
+    is_store = instruction.opcode == "sust"
+    vector = flatten(instruction.sources[1:2]) if is_store else flatten(instruction.destinations)
+    handle = binder.read(operand.handle, ScalarType.U64)
+    coordinates = [binder.read(one, ScalarType.S32) for one in flatten(operand.coordinates)[:dimensions]]
+    if is_store:
+        slots = [binder.read(one, kind) for one in vector]
+    else:
+        slots = [binder.write(one, kind) for one in vector]
+    access = Access(
+        instruction=binder.static,
+        kind=AccessKind.STORE if is_store else AccessKind.LOAD,
+        space=Space.GLOBAL,
+        dtype=kind.storage_dtype,
+        elements=len(slots),
+    )
+    machine, guard = binder.machine, binder.guard
+    clamps, traps = "clamp" in instruction.suffixes, "trap" in instruction.suffixes
+
+    def step(fragment: Fragment) -> None:
+        lanes = fragment.warps.lanes
+        mask = guarded_mask(fragment, guard)
+        places = [
+            np.broadcast_to(read_as(fragment, slot, np.dtype(np.int32)), (lanes,)).astype(np.int64)
+            for slot in coordinates
+        ]
+        out = [np.zeros(lanes, access.dtype) for _ in slots]
+        for texture, where in _part_by_handle(machine, fragment, handle, mask, access.instruction):
+            offset, inside = _find_bytes(texture, places, access.bytes, clamps=clamps)
+            wrong = np.flatnonzero(where & ~inside)
+            if traps and len(wrong):
+                message = f"coordinates outside the surface {texture.source.name}"
+                machine.faults.add_lanes(
+                    FaultKind.OUT_OF_BOUNDS, message, fragment.warps, wrong, instruction=access.instruction
+                )
+            address = (texture.region.base + offset).astype(np.uint64)
+            views, index, allowed, _ = machine.arena.resolve(access, fragment.warps, address, where & inside)
+            if machine.tracer is not None:
+                machine.tracer.record(access, fragment, Space.TEXTURE, address, allowed)
+            for slot, value, view in zip(slots, out, views, strict=True):
+                if is_store:
+                    store_lanes(view, index, read_as(fragment, slot, access.dtype), allowed)
+                else:
+                    found = view[index] if type(index) is int else view.take(index, mode="wrap")
+                    np.copyto(value, found, where=allowed)
+        if not is_store:
+            for slot, value in zip(slots, out, strict=True):
+                fragment.registers[slot] = value
+
+    binder.steps.append(step)
+    binder.finish()
+
+
+def _find_bytes(texture: Texture, places: list[Value], size: int, *, clamps: bool) -> tuple[Value, Value]:
+    """Offset of each lane's bytes in the surface, and whether they are in it."""
+    depth, height, width, channels = texture.source.texels.shape
+    pitch = width * channels * texture.source.texels.itemsize
+    limits = (pitch - size, height - 1, depth - 1)
+    steps = (1, pitch, pitch * height)
+    offset: Value = np.zeros(len(places[0]), np.int64)
+    inside: Value = np.ones(len(places[0]), np.bool_)
+    for place, limit, step in zip(places, limits, steps, strict=False):
+        within = np.clip(place, 0, max(limit, 0))
+        inside &= (place == within) | clamps
+        offset += within * step
+    return offset, inside
