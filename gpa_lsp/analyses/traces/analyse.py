@@ -25,6 +25,7 @@ from gpa_lsp.analyses.traces.values import RepeatAccumulator
 from gpa_lsp.analyses.traces.waves import WaveCollector, WaveReferences
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.errors import InputError
+from gpa_lsp.locations import InlineChain
 
 _DEFAULTS = AnalysisSettings()
 
@@ -37,10 +38,18 @@ class TraceAnalyser:
     Args:
         context: the GPU the trace is thought to run on.
         settings: what is asked, and how much is looked at.
+        block_chains: of :func:`~gpa_lsp.analyses.traces.block_places.list_block_chains`, where basic blocks are to have lines.
     """
 
-    def __init__(self, context: TraceContext, settings: AnalysisSettings = _DEFAULTS) -> None:
+    def __init__(
+        self,
+        context: TraceContext,
+        settings: AnalysisSettings = _DEFAULTS,
+        *,
+        block_chains: tuple[InlineChain | None, ...] = (),
+    ) -> None:
         self._context = context
+        self._block_chains = block_chains
         self._settings = settings
         self._first: Trace | None = None
         self._is_complete = True
@@ -103,6 +112,7 @@ class TraceAnalyser:
             caches=predict_hits(references, loads, self._context, ways=self._settings.cache_ways),
             bypassing=advise_bypassing(warp_lines, self._context, _count_warps(first)),
             repeats=self._repeats.finish(),
+            block_chains=self._block_chains,
         )
         self._first = None
         return analyses
@@ -148,7 +158,11 @@ class TraceAnalyser:
 
 
 def analyse_trace(
-    trace: Trace | Iterable[Trace], *, context: TraceContext, settings: AnalysisSettings = _DEFAULTS
+    trace: Trace | Iterable[Trace],
+    *,
+    context: TraceContext,
+    settings: AnalysisSettings = _DEFAULTS,
+    block_chains: tuple[InlineChain | None, ...] = (),
 ) -> TraceAnalyses:
     """All analyses of one launch.
 
@@ -156,11 +170,12 @@ def analyse_trace(
         trace: a trace, or pieces of one that hold whole blocks.
         context: the GPU it is thought to run on.
         settings: what is asked, and how much is looked at.
+        block_chains: lines of basic blocks, if there are to be any.
 
     Raises:
         InputError: the trace is empty of pieces, of several launches, or its rows do not lead anywhere.
     """
-    analyser = TraceAnalyser(context, settings)
+    analyser = TraceAnalyser(context, settings, block_chains=block_chains)
     for piece in (trace,) if isinstance(trace, Trace) else trace:
         analyser.add(piece)
     return analyser.finish()

@@ -74,10 +74,15 @@ class PathBranches:
 
 def find_place(instruction: StaticInstruction) -> CodePlace:
     """The call path of an instruction; a chain that begins with line 0 has no lines."""
-    chain: InlineChain = instruction.chain or ()
-    if chain and chain[0].line == 0:
-        chain = ()
-    return CodePlace(function=instruction.function, path=tuple(reversed(chain)))
+    return build_place(instruction.function, instruction.chain)
+
+
+def build_place(function: str, chain: InlineChain | None) -> CodePlace:
+    """The call path of code of a function, without lines where it has none."""
+    frames = chain or ()
+    if frames and frames[0].line == 0:
+        frames = ()
+    return CodePlace(function=function, path=tuple(reversed(frames)))
 
 
 def find_line_place(instruction: StaticInstruction) -> CodePlace:

@@ -19,6 +19,7 @@ from gpa_lsp.analyses.traces.reuse_distance import ReuseDistances
 from gpa_lsp.analyses.traces.values import RepeatedValues
 from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import Buffer, StaticInstruction
+from gpa_lsp.locations import InlineChain
 
 GLOBAL_SPACES = (Space.GLOBAL, Space.TEXTURE)
 
@@ -47,6 +48,7 @@ class TraceAnalyses:
         caches: predicted hits.
         bypassing: the bypassing model; None where it has nothing to say.
         repeats: repeated loads and overwritten stores.
+        block_chains: inline chain of each basic block's first instruction with a line, by the block's number; empty when not given.
     """
 
     kernel: str
@@ -68,6 +70,7 @@ class TraceAnalyses:
     caches: CacheHits = field(repr=False)
     bypassing: BypassingAdvice | None
     repeats: RepeatedValues = field(repr=False)
+    block_chains: tuple[InlineChain | None, ...] = field(default=(), repr=False)
 
     @property
     def warps_per_block(self) -> int:

@@ -5,6 +5,7 @@ import pytest
 
 from gpa_lsp.analyses.traces.analyse import TraceAnalyser, analyse_trace
 from gpa_lsp.analyses.traces.ask import answer_questions
+from gpa_lsp.analyses.traces.block_places import list_block_chains
 from gpa_lsp.analyses.traces.code_centric import list_path_accesses
 from gpa_lsp.analyses.traces.data_centric import list_array_facts
 from gpa_lsp.analyses.traces.line_facts import list_branch_facts, list_line_facts
@@ -47,7 +48,21 @@ def trace() -> Trace:
 
 @pytest.fixture(scope="module")
 def analyses(trace) -> TraceAnalyses:
-    return analyse_trace(trace, context=CONTEXT)
+    chains = list_block_chains(load_module("divergent"), "divergent")
+    return analyse_trace(trace, context=CONTEXT, block_chains=chains)
+
+
+def test_basic_blocks_have_lines(analyses):
+    blocks = analyses.branches.basic_blocks
+    assert len(analyses.block_chains) > max(one.basic_block for one in blocks)
+    entry = analyses.block_chains[blocks[0].basic_block]
+    assert entry is not None
+    assert entry[-1].line in range(find_line("void divergent"), len(LINES) + 1)
+    (branches,) = [answer for answer in answer_questions(analyses)[0] if answer.analysis == "traced_branches"]
+    (table,) = [table for table in branches.tables if table.title == "Basic blocks by line"]
+    in_the_loop = [row for row in table.rows if "divergent.cu" in str(row[1]) and row[3]]
+    assert in_the_loop
+    assert sum(int(row[2]) for row in table.rows) == analyses.branches.entries
 
 
 def test_pieces_from_the_emulator_are_the_whole(analyses):

@@ -2,7 +2,8 @@
 
 from gpa_lsp.analyses.answers import Answer, Cell, Column, Finding, Missing, Quantity, Table, Weight
 from gpa_lsp.analyses.traces.branch_divergence import BranchDivergence
-from gpa_lsp.analyses.traces.code_centric import list_path_branches
+from gpa_lsp.analyses.traces.code_centric import build_place, list_path_branches
+from gpa_lsp.analyses.traces.lane_addresses import WARP_LANES
 from gpa_lsp.analyses.traces.questions import TraceQuestion
 from gpa_lsp.analyses.traces.results import TraceAnalyses
 from gpa_lsp.figures import format_whole_percent
@@ -28,13 +29,15 @@ def _answer(analyses: TraceAnalyses) -> Answer:
             summary="No conditional branch was executed in the traced blocks.",
             is_known=False,
         )
-    lanes = "" if found.lane_ratio is None else f"; {found.lane_ratio * 32:.1f} of 32 lanes take part on average"
+    lanes = (
+        "" if found.lane_ratio is None else f"; {found.lane_ratio * WARP_LANES:.1f} of 32 lanes take part on average"
+    )
     return Answer(
         analysis=_NAME,
         title=title,
         summary=f"{format_whole_percent(found.divergent_ratio)} of {found.executions:,} executions of branches by warps go both ways{lanes}.",
         findings=tuple(_find(analyses, found)),
-        tables=(_build_lines(analyses), *_build_blocks(found)),
+        tables=(_build_lines(analyses), *_build_blocks(found), *_build_block_lines(analyses)),
         missing=()
         if found.entries
         else (Missing(what="entries into basic blocks", why="they were not traced; branches alone were"),),
@@ -64,7 +67,7 @@ def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
 def _build_lines(analyses: TraceAnalyses) -> Table:
     branches = list_path_branches(analyses)
     rows: list[tuple[Cell, ...]] = [
-        (str(one.place), one.executions, one.divergent, one.divergent / one.executions, one.active_lanes / one.executions / 32)
+        (str(one.place), one.executions, one.divergent, one.divergent / one.executions, one.active_lanes / one.executions / WARP_LANES)
         for one in branches[:_MOST_ROWS]
         if one.executions
     ]  # fmt: skip
@@ -96,6 +99,41 @@ def _build_blocks(found: BranchDivergence) -> tuple[Table, ...]:
             rows=((found.divergent_entries, found.entries, found.divergent_entries / found.entries),),
             note="Entries by warps; divergent with fewer lanes than the warp has threads. "
             "The columns are those of CUDAAdvisor's Table 3, which adds up entries of the whole kernel instead.",
+        ),
+    )
+
+
+def _build_block_lines(analyses: TraceAnalyses) -> tuple[Table, ...]:
+    """The basic blocks that diverge most, where their lines are known."""
+    found = [
+        one
+        for one in sorted(analyses.branches.basic_blocks, key=lambda one: (-one.divergent, -one.entries))
+        if one.basic_block < len(analyses.block_chains)
+    ][:_MOST_ROWS]
+    if not found:
+        return ()
+    return (
+        Table(
+            title="Basic blocks by line",
+            columns=(
+                Column(name="basic block", quantity=Quantity.COUNT),
+                Column(name="begins at"),
+                Column(name="entries", quantity=Quantity.COUNT),
+                Column(name="divergent", quantity=Quantity.COUNT),
+                Column(name="share", quantity=Quantity.RATIO),
+                Column(name="lanes", quantity=Quantity.RATIO),
+            ),
+            rows=tuple(
+                (
+                    one.basic_block,
+                    str(build_place(analyses.kernel, analyses.block_chains[one.basic_block])),
+                    one.entries,
+                    one.divergent,
+                    one.divergent_ratio,
+                    one.lanes / one.entries / WARP_LANES,
+                )
+                for one in found
+            ),
         ),
     )
 
