@@ -13,10 +13,12 @@ _LONGEST_NUMBER = 80
 _LONGEST_EXPRESSION = 400
 _DEEPEST_EXPRESSION = 32
 _NUMBER = re.compile(
-    r"0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+U?"
+    r"0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+U?",
+    re.ASCII,
 )
 _EXPRESSION_TOKEN = re.compile(
-    rf"\s*(?:({_NUMBER.pattern}|WARP_SZ)|(\(\s*\.[su]64\s*\))|(<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%~!<>&^|?:()]))"
+    rf"\s*(?:({_NUMBER.pattern}|WARP_SZ)|(\(\s*\.[su]64\s*\))|(<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%~!<>&^|?:()]))",
+    re.ASCII,
 )
 _LEVELS = (
     ("||",),

@@ -46,6 +46,8 @@ def read_initial_value(text: str, kind: ScalarType, dimensions: tuple[int, ...])
         InputError: it is none, or does not fit the variable.
     """
     stripped = text.strip()
+    if not stripped:
+        raise InputError("an initial value is missing", remedy="check that the PTX is complete")
     if not stripped.startswith("{"):
         return _pack([stripped], [0], kind)
     flat = _read_plain_list(stripped, kind, dimensions)

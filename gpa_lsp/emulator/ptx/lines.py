@@ -16,10 +16,11 @@ MOST_FRAMES = 64
 
 _LOC = re.compile(
     r"\.loc\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})(?!\d)"
-    r"(?:\s*+(?:,\s*+)?function_name\s++([\w$.]++)\s*+(?:\+\s*+(\d{1,9})\s*+)?,\s*+inlined_at\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})(?!\d))?"
+    r"(?:\s*+(?:,\s*+)?function_name\s++([\w$.]++)\s*+(?:\+\s*+(\d{1,9})\s*+)?,\s*+inlined_at\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})(?!\d))?",
+    re.ASCII,
 )
-_LABEL = re.compile(r"^[ \t]*+([A-Za-z_$%.][\w$.]*+)[ \t]*+:", re.MULTILINE)
-_BYTES = re.compile(r"\.b8\s+([\d,\sxXa-fA-F]+)")
+_LABEL = re.compile(r"^[ \t]*+([A-Za-z_$%.][\w$.]*+)[ \t]*+:", re.MULTILINE | re.ASCII)
+_BYTES = re.compile(r"\.b8\s+([\d,\sxXa-fA-F]+)", re.ASCII)
 
 
 class DebugNames:

@@ -29,8 +29,12 @@ def parse(text: str) -> PtxModule:
 
 def parse_body(body: str, before: str = "") -> PtxFunction:
     """A kernel ``k`` with a few registers declared."""
-    registers = ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<99>; .reg .f32 %f<99>; .reg .b64 %rd<99>; .reg .f64 %fd<9>;"
-    return parse(f"{before}\n.visible .entry k(.param .u64 k_param_0, .param .u32 k_param_1)\n{{ {registers}\n{body}\n}}").functions["k"]
+    registers = (
+        ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<99>; .reg .f32 %f<99>; .reg .b64 %rd<99>; .reg .f64 %fd<9>;"
+    )
+    return parse(
+        f"{before}\n.visible .entry k(.param .u64 k_param_0, .param .u32 k_param_1)\n{{ {registers}\n{body}\n}}"
+    ).functions["k"]
 
 
 def parse_one(text: str, before: str = "") -> tuple[PtxFunction, PtxInstruction]:
@@ -39,7 +43,7 @@ def parse_one(text: str, before: str = "") -> tuple[PtxFunction, PtxInstruction]
     return function, function.instructions[0]
 
 
-def write_operand(function: PtxFunction, operand: "Operand | None") -> str:
+def write_operand(function: PtxFunction, operand: "Operand | None") -> str:  # noqa: PLR0911 - one for each kind
     """As PTX writes it."""
     if operand is None:
         return "_"

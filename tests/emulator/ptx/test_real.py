@@ -80,7 +80,14 @@ def compile_fixture(path: Path) -> CompiledUnit:
 
 
 @pytest.mark.parametrize(
-    "name", ["inline_chain/original", "device_calls/improved", "async_copy/improved", "indirect_call/original", "recursion/original"]
+    "name",
+    [
+        "inline_chain/original",
+        "device_calls/improved",
+        "async_copy/improved",
+        "indirect_call/original",
+        "recursion/original",
+    ],
 )
 def test_the_lines_of_ptx_and_cubin_are_the_same(name: str) -> None:
     """Every chain that ptxas keeps was read from the PTX, with the same files and mangled functions."""
