@@ -29,6 +29,8 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
     kind = find_type(instruction)
     if kind not in INTEGERS or kind is None or "cc" in instruction.suffixes:
         return None
+    if "sat" in instruction.suffixes and kind is not ScalarType.S32:
+        return None
     return _BINDERS[instruction.opcode](instruction, kind)
 
 

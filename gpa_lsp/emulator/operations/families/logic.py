@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
-from gpa_lsp.emulator.operations.modifiers import as_unsigned, find_literal, find_type, same_types
+from gpa_lsp.emulator.operations.modifiers import INTEGERS, as_unsigned, find_literal, find_type, same_types
 from gpa_lsp.emulator.operations.truth_tables import build_lop3
 from gpa_lsp.emulator.ptx.model import PtxInstruction
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
@@ -75,7 +75,7 @@ def _bind_lop3(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation |
 
 def _bind_shift(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
     left = instruction.opcode == "shl"
-    if kind not in _BITS and (left or kind.is_float or kind.bytes == 1):
+    if kind not in _BITS and (left or kind not in INTEGERS):
         return None
     width = kind.bytes * 8
     dtype = kind.natural_dtype
