@@ -1,0 +1,98 @@
+"""``gpa-lsp check SOURCE.cu`` in every format."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.cli.main import main
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+
+SOURCE = """\
+__global__ void scale(float* x)
+{
+    x[threadIdx.x] = x[threadIdx.x] * 0.7 + 0.1;
+}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "scale.cu"
+    path.write_text(SOURCE)
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["check", *arguments])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_text_has_a_line_per_kernel_and_finding(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "scale.cu", "--arch", "sm_80")
+    kernel, finding, summary = out.splitlines()
+    assert code == 0
+    assert kernel.startswith("scale.cu:1: info: scale: ") and kernel.endswith("[static]")
+    assert finding.startswith("scale.cu:3: info: Single precision values")
+    assert finding.endswith("[static double-constants]")
+    assert summary == "1 static finding in 1 kernel; nothing was measured"
+
+
+def test_failing_on_findings(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "scale.cu", "--fail-on", "finding")[0] == 1
+    source.write_text(SOURCE.replace("0.7", "0.7f").replace("0.1", "0.1f"))
+    assert run(capsys, "scale.cu", "--fail-on", "finding")[0] == 0
+
+
+def test_json_says_what_is_known(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "scale.cu", "--format", "json", "--arch", "9.0")
+    (found,) = json.loads(out)["sources"]
+    assert code == 0
+    assert (found["path"], found["compute_capability"]) == (str(source), [9, 0])
+    (kernel,) = found["kernels"]
+    assert (kernel["mangled_name"], kernel["line"], kernel["occupancy"]) == ("_Z5scalePf", 1, None)
+    (finding,) = kernel["findings"]
+    assert (finding["check"], finding["line"], finding["certainty"]) == ("double-constants", 3, "certain")
+    assert any(one["text"].startswith("F2F.F64.F32") for one in finding["instructions"])
+
+
+def test_sarif_and_annotations(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "scale.cu", "--format", "sarif")
+    (sarif_run,) = json.loads(out)["runs"]
+    (result,) = sarif_run["results"]
+    assert (
+        result["ruleId"] == sarif_run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "static/double-constants"
+    )
+    physical = result["locations"][0]["physicalLocation"]
+    assert physical["artifactLocation"] == {"uri": "scale.cu", "uriBaseId": "SRCROOT"}
+    assert physical["region"] == {"startLine": 3}
+    _, out, _ = run(capsys, "scale.cu", "--format", "github")
+    assert out.startswith("::notice file=scale.cu,line=3,title=GPU code%3A double-constants (static)::")
+
+
+def test_errors_of_the_compiler_are_printed_at_their_place(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source.write_text(SOURCE.replace("* 0.7", "* y"))
+    code, out, _ = run(capsys, "scale.cu")
+    assert code == 2
+    assert out.splitlines()[0].startswith('scale.cu:3:39: error: identifier "y" is undefined')
+
+
+def test_one_bad_source_does_not_hide_the_others(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "none.cu", "scale.cu")
+    assert code == 2
+    assert "none.cu: the source cannot be read" in err
+    assert "[static double-constants]" in out
+
+
+def test_sources_and_profiles_are_not_mixed_and_names_must_exist(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, "scale.cu", "report.ncu-rep")
+    assert code == 2 and "cannot be checked together" in err
+    code, _, err = run(capsys, "scale.cu", "--kernel", "nothing")
+    assert code == 2 and "no kernel of the sources is named 'nothing'" in err
+    code, _, err = run(capsys, "scale.cu", "--arch", "quick")
+    assert code == 2 and "no architecture such as sm_86" in err

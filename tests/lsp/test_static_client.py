@@ -1,0 +1,178 @@
+"""The real server over the wire: a source is opened, saved, edited and broken; nothing is compiled without trust; the process is ended."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpa_lsp.lsp.static_process import StaticProcess
+from gpa_lsp.lsp.static_results import StaticJob
+from tests.lsp.raw_client import RawClient
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+
+SOURCE = """\
+__global__ void __launch_bounds__(256) scale(float* x, int n)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        x[i] = x[i] * 0.7 + 0.1;
+}
+"""
+STATIC = {"static": {"enable": True}}
+
+
+@pytest.fixture
+def client() -> Iterator[RawClient]:
+    made = RawClient()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "wörk" / "scale.cu"
+    path.parent.mkdir()
+    path.write_text(SOURCE)
+    return path
+
+
+def start(client: RawClient, source: Path, options: Any = None) -> str:
+    client.initialize(source.parent, initializationOptions=STATIC if options is None else options)
+    return client.open(source)
+
+
+def find_line(client: RawClient, uri: str, line: int) -> Any:
+    """The diagnostics of the first push with one on a line (1-based)."""
+    return client.wait_for_diagnostics(
+        uri, lambda found: any(one["range"]["start"]["line"] == line - 1 for one in found), timeout_s=40.0
+    )
+
+
+def lenses(client: RawClient, uri: str) -> Any:
+    return client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+
+
+def test_a_source_without_any_profile_from_opening_to_errors(client: RawClient, source: Path) -> None:
+    uri = start(client, source)
+    (finding,) = find_line(client, uri, 4)
+    assert (finding["source"], finding["code"], finding["severity"]) == ("gpa-lsp", "static double-constants", 3)
+    assert "`0.7f`, `0.1f`" in finding["message"] and finding["message"].endswith("(static)")
+    (lens,) = lenses(client, uri)
+    assert lens["range"]["start"]["line"] == 0
+    title = lens["command"]["title"]
+    assert "registers" in title and "occupancy 100 %" in title and title.endswith("· static")
+
+    page = client.request(
+        "workspace/executeCommand", {"command": "gpaLsp.showStatics", "arguments": lens["command"]["arguments"]}
+    )
+    assert page.startswith("# scale") and "**Static**" in page and "| 256 ◀ |" in page
+
+    client.change(uri, 2, "\n\n" + SOURCE)  # lines follow before anything is saved
+    assert [one["range"]["start"]["line"] for one in find_line(client, uri, 6)] == [5]
+    client.forget()
+    client.change(uri, 3, "\n\n" + SOURCE.replace("0.7", "0.7f").replace("0.1", "0.1f"))
+    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    client.wait_for_diagnostics(uri, lambda found: found == [])
+
+    client.forget()
+    client.change(uri, 4, SOURCE.replace("x[i] * 0.7", "y[i] * 0.7"))
+    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    (error,) = [one for one in find_line(client, uri, 4) if one["severity"] == 1]
+    assert error["message"] == 'identifier "y" is undefined'
+    assert error["code"].startswith("NVRTC")
+    assert error["range"]["start"]["character"] == SOURCE.split("\n")[3].index("x[i] *")
+    assert [lens["command"]["title"].endswith("before your edits") for lens in lenses(client, uri)] == [True]
+
+    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.wait_for("textDocument/publishDiagnostics", lambda params: params["diagnostics"] == [])
+    assert client.shut_down() == 0
+
+
+def test_an_unsaved_buffer_is_compiled_where_the_user_wants_that(client: RawClient, source: Path) -> None:
+    uri = start(client, source, {"static": {"enable": True, "onChange": True, "debounceSeconds": 0.05}})
+    find_line(client, uri, 4)
+    client.forget()
+    client.change(uri, 2, SOURCE.replace("* 0.7 + 0.1", "* 0.5f / float(n)"))
+    found = client.wait_for_diagnostics(
+        uri, lambda found: any(one["code"] == "static accurate-arithmetic" for one in found), timeout_s=40.0
+    )
+    assert "FP32 division" in next(one["message"] for one in found if one["code"] == "static accurate-arithmetic")
+    assert source.read_text() == SOURCE
+
+
+def test_nothing_is_compiled_until_the_user_trusts_the_workspace(client: RawClient, source: Path) -> None:
+    uri = start(client, source, {**STATIC, "client": {"trusted": False}})
+    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    assert lenses(client, uri) is None
+    time.sleep(1.0)
+    assert [one for one in client.notifications if one["method"] == "textDocument/publishDiagnostics"] == []
+    assert count_children(client.process.pid) == 0
+    client.request("workspace/executeCommand", {"command": "gpaLsp.setTrust", "arguments": [True]})
+    find_line(client, uri, 4)
+    client.request("workspace/executeCommand", {"command": "gpaLsp.setTrust", "arguments": [False]})
+    client.wait_for_diagnostics(uri, lambda found: found == [])
+    assert lenses(client, uri) is None
+
+
+def test_processes_end_with_the_server_even_when_it_is_killed(client: RawClient, source: Path) -> None:
+    uri = start(client, source)
+    find_line(client, uri, 4)
+    children = list_children(client.process.pid)
+    assert children
+    client.process.kill()
+    client.process.wait()
+    deadline = time.monotonic() + 10
+    while any(is_running(child) for child in children) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [child for child in children if is_running(child)] == []
+
+
+def list_children(process_id: int) -> list[int]:
+    """All processes below one, as far as the system says."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found, new = [], [process_id]
+    while new:
+        new = [child for child, parent in parents.items() if parent in new]
+        found.extend(new)
+    return found
+
+
+def count_children(process_id: int) -> int:
+    return len(list_children(process_id))
+
+
+def is_running(process_id: int) -> bool:
+    try:
+        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+async def test_the_process_survives_a_bad_source_and_starts_again_when_killed(tmp_path: Path) -> None:
+    def job(text: str) -> StaticJob:
+        return StaticJob(path=tmp_path / "k.cu", text=text, roots=(tmp_path,), architecture=(8, 0), limit_s=30.0)
+
+    process = StaticProcess()
+    try:
+        bad = await process.examine(job("int a;\0"))
+        assert "NUL" in bad.failure
+        first = process._process
+        good = await process.examine(job(SOURCE))
+        assert good.failure == "" and [kernel.name for kernel in good.kernels] == ["scale(float*, int)"]
+        assert process._process is first
+        assert first is not None
+        os.kill(first.pid, 9)
+        await first.wait()
+        again = await process.examine(job(SOURCE))
+        assert (again.marks, again.kernels) == (good.marks, good.kernels)
+    finally:
+        await process.leave()
