@@ -51,6 +51,7 @@ def compile_ptx(path: Path, architecture: int, *flags: str) -> str:
             f"--gpu-architecture=compute_{architecture}",
             "-lineinfo",
             "-std=c++17",
+            "-default-device",
             f"-I{path.parent}",
             *_find_includes(),
             *flags,

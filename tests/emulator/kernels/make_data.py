@@ -86,8 +86,9 @@ def _make_graph(random: np.random.Generator) -> None:
     first = np.concatenate([[0], np.cumsum(degrees)[:-1]])
     _save("nodes", np.stack([first, degrees], axis=1).astype(np.int32).ravel())
     _save("edges", random.integers(0, 300, degrees.sum()).astype(np.int32))
-    _save("frontier", (random.random(300) < 0.1).astype(np.uint8))
-    _save("visited", (random.random(300) < 0.4).astype(np.uint8))
+    frontier = random.random(300) < 0.1
+    _save("frontier", frontier.astype(np.uint8))
+    _save("visited", (frontier | (random.random(300) < 0.4)).astype(np.uint8))
     _save("costs", np.full(300, 3, dtype=np.int32))
 
 

@@ -14,7 +14,7 @@ from gpa_lsp.emulator.model import Budget, Emulation
 from gpa_lsp.emulator.ptx.model import PtxModule
 from gpa_lsp.emulator.ptx.parse import parse_ptx
 from tests.emulator.kernels.compiling import compile_ptx
-from tests.emulator.kernels.truth import REFERENCES, Given, find_differences
+from tests.emulator.kernels.truth import REFERENCES, Array, Close, Given, Unordered, find_differences
 
 BUDGET = Budget(seconds=30.0, memory_bytes=512 << 20)
 
@@ -59,13 +59,18 @@ def run(case: Case, *, budget: Budget = BUDGET) -> Emulation:
     return emulate(load_module(case.source, case.architecture, *case.flags), case.launch, budget=budget)
 
 
-def list_differences(case: Case, emulation: Emulation) -> list[str]:
-    """Every array that is not what the reference says; arrays it does not name must be as they were."""
-    given = read_given(case)
+def compute_expected(case: Case, given: Given) -> dict[str, "Array | Close | Unordered"]:
+    """What the reference of a launch says; one for a twin goes before that of the kernel."""
     name = case.launch.kernel
     compute = REFERENCES.get(f"{name}/{case.launch.title}") or REFERENCES[name]
     with np.errstate(all="ignore"):
-        expected = dict(compute(given))
+        return dict(compute(given))
+
+
+def list_differences(case: Case, emulation: Emulation) -> list[str]:
+    """Every array that is not what the reference says; arrays it does not name must be as they were."""
+    given = read_given(case)
+    expected = compute_expected(case, given)
     differences = []
     for array, values in expected.items():
         if array not in emulation.arrays:
@@ -77,7 +82,7 @@ def list_differences(case: Case, emulation: Emulation) -> list[str]:
             isinstance(before, np.ndarray)
             and array not in expected
             and array in emulation.arrays
-            and array not in _OPEN.get(name, ())
+            and array not in _OPEN.get(case.launch.kernel, ())
         ):
             differences.extend(find_differences(array, emulation.arrays[array], before))
     return differences

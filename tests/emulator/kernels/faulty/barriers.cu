@@ -20,6 +20,6 @@ extern "C" __global__ void missing_lanes(const int* in, int* out)
     if (threadIdx.x < 16)
         value = __shfl_sync(0xffffffffu, value, 3);  // fault: deadlock
     else
-        asm volatile("bar.sync 1, 64;");
+        asm volatile("bar.sync 1, 64;");  // fault: deadlock
     out[threadIdx.x] = value;
 }

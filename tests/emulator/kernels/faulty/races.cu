@@ -33,7 +33,7 @@ extern "C" __global__ void within_warp(const int* in, int* out)
 extern "C" __global__ void same_address(const int* in, int* out)
 {
     __shared__ int last;
-    last = in[threadIdx.x];  // fault: race on shared memory
+    last = in[threadIdx.x];  // fault: race on shared memory, race on shared memory within a warp
     __syncthreads();
     out[threadIdx.x] = last;
 }

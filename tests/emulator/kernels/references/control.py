@@ -155,12 +155,13 @@ def _loop_exits(given: Given) -> Expected:
                 break
         pairs = [(a, b) for a in range(width) for b in range(a + 1, width) if row[a] + row[b] == 50]
         total = total + 1000 * pairs[0][0] + pairs[0][1] if pairs else -total
-        while True:
+        for _ in range(40):
             total += 7
             if _remainder(total, 16) == 3:
-                return total
+                break
             if _remainder(total, 16) != 5:
                 total -= 2
+        return total
 
     return {"out": _run(len(rows), loop, np.int32)}
 

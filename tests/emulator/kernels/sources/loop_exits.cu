@@ -25,7 +25,10 @@ extern "C" __global__ void loop_exits(const int* in, int* out, int width)
             }
     sum = -sum;
 found:
+    int turns = 0;
     while (true) {
+        if (++turns > 40)
+            break;
         sum += 7;
         if (sum % 16 == 3)
             break;
