@@ -8,9 +8,13 @@ from dataclasses import dataclass
 
 from gpa_lsp.analyses.traces.group_sums import AccessGroup
 from gpa_lsp.analyses.traces.model import AccessGroupKind, AccessTotals, add_totals
+from gpa_lsp.analyses.traces.patterns import LanePattern
 from gpa_lsp.analyses.traces.results import GLOBAL_SPACES, TraceAnalyses
 from gpa_lsp.emulator.trace import StaticInstruction
 from gpa_lsp.locations import Frame, InlineChain, SourceLine
+
+Look = tuple[tuple[str, ...], LanePattern | None, int]
+"""Arrays, commonest pattern, and its stride in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +40,7 @@ class CodePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathAccesses:
-    """The requests to global memory and textures of one kind at one place.
+    """The requests to global memory and textures of one kind at one place, to the same arrays and in one pattern.
 
     Attributes:
         place: its call path.
@@ -101,17 +105,36 @@ def name_arrays(analyses: TraceAnalyses, instructions: set[int]) -> tuple[str, .
     return tuple(sorted(sectors, key=lambda name: (-sectors[name], name)))
 
 
+def find_look(analyses: TraceAnalyses, group: AccessGroup | None) -> Look:
+    """What tells the accesses of one line apart; nothing does in shared memory.
+
+    Args:
+        analyses: of the trace.
+        group: the requests of an instruction; None for those to shared memory.
+    """
+    if group is None or not group.patterns:
+        return ((), None, 0)
+    pattern = group.patterns[0][0]
+    is_strided = pattern in (LanePattern.STRIDED, LanePattern.STRIDED_PIECES)
+    stride = group.strides[0][0] if is_strided and group.strides else 0
+    return (name_arrays(analyses, {group.instruction}), pattern, stride)
+
+
 def list_path_accesses(analyses: TraceAnalyses, *, by_line: bool = False) -> tuple[PathAccesses, ...]:
-    """Requests to global memory by call path, or by innermost line; most excess sectors first, then most sectors."""
+    """Requests to global memory by call path, or by innermost line; most excess sectors first, then most sectors.
+
+    Accesses to different arrays, or in different patterns, are apart; what the compiler unrolled is together.
+    """
     find = find_line_place if by_line else find_place
-    groups: dict[tuple[CodePlace, AccessGroupKind], list[AccessGroup]] = {}
+    groups: dict[tuple[CodePlace, AccessGroupKind, Look], list[AccessGroup]] = {}
     for group in analyses.accesses.instructions:
         if group.space in GLOBAL_SPACES:
-            key = (find(analyses.instructions[group.instruction]), analyses.find_kind(group.instruction))
+            place = find(analyses.instructions[group.instruction])
+            key = (place, analyses.find_kind(group.instruction), find_look(analyses, group))
             groups.setdefault(key, []).append(group)
     whole = max(1, analyses.count_global_sectors())
     found = []
-    for (place, kind), members in groups.items():
+    for (place, kind, _), members in groups.items():
         totals = add_totals([one.totals for one in members])
         instructions = {one.instruction for one in members}
         found.append(

@@ -40,6 +40,7 @@ class ArrayFacts:
         atomics: likewise; reductions as well.
         patterns: of all of these, most frequent first.
         strides: (bytes from lane to lane, requests), most frequent first; at most three.
+        worst_pattern: of the instruction with most sectors too many, in words; empty where none has any.
         footprint_bytes: distinct sectors touched, in bytes, no more than the array; None where it was not counted.
         line_reuse: of its lines within blocks.
         element_reuse: of its words within blocks.
@@ -52,6 +53,7 @@ class ArrayFacts:
     atomics: AccessTotals
     patterns: tuple[PatternShare, ...]
     strides: tuple[tuple[int, int], ...]
+    worst_pattern: str
     footprint_bytes: int | None
     line_reuse: ReuseHistogram
     element_reuse: ReuseHistogram
@@ -128,6 +130,7 @@ def _build_facts(analyses: TraceAnalyses, array: int, groups: list[AccessGroup])
 
     buffer = None if array == OUTSIDE else analyses.buffers[array]
     footprint = None if array == OUTSIDE else analyses.accesses.footprints[array]
+    worst = max(groups, key=lambda one: one.totals.excess_sectors)
     return ArrayFacts(
         buffer=buffer,
         loads=total(AccessGroupKind.LOADS),
@@ -135,6 +138,7 @@ def _build_facts(analyses: TraceAnalyses, array: int, groups: list[AccessGroup])
         atomics=total(AccessGroupKind.ATOMICS),
         patterns=share_patterns(groups),
         strides=sum_strides(groups),
+        worst_pattern=describe_pattern(share_patterns([worst]), worst.strides) if worst.totals.excess_sectors else "",
         footprint_bytes=None
         if footprint is None or buffer is None
         else min(footprint * SECTOR_BYTES, buffer.size_bytes),

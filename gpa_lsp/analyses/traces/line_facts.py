@@ -8,11 +8,10 @@ own; what the compiler unrolled is one.
 from dataclasses import dataclass
 
 from gpa_lsp.analyses.traces.bank_conflicts import BankConflicts
-from gpa_lsp.analyses.traces.code_centric import name_arrays
+from gpa_lsp.analyses.traces.code_centric import Look, find_look, name_arrays
 from gpa_lsp.analyses.traces.data_centric import PatternShare, describe_pattern, share_patterns, sum_strides
 from gpa_lsp.analyses.traces.group_sums import AccessGroup
 from gpa_lsp.analyses.traces.model import AccessGroupKind, AccessTotals, add_totals, build_empty_totals
-from gpa_lsp.analyses.traces.patterns import LanePattern
 from gpa_lsp.analyses.traces.results import TraceAnalyses
 from gpa_lsp.analyses.traces.reuse_distance import ReuseHistogram, add_histograms
 from gpa_lsp.emulator.ptx.model import Space
@@ -127,8 +126,6 @@ class BranchLineFact:
 
 
 _Place = tuple[SourceLine, bool]
-_Look = tuple[tuple[str, ...], LanePattern | None, int]
-"""Arrays, commonest pattern, and its stride in bytes."""
 
 
 def list_places(analyses: TraceAnalyses, instruction: int) -> tuple[_Place, ...]:
@@ -145,11 +142,11 @@ def list_line_facts(analyses: TraceAnalyses) -> tuple[AccessLineFact, ...]:
     """The accesses of every line, by file, line, space and kind, most sectors first; inlined ones after the line's own."""
     banks = {one.instruction: one for one in analyses.banks}
     groups = {(one.instruction, one.space): one for one in analyses.accesses.instructions}
-    members: dict[tuple[_Place, Space, AccessGroupKind, _Look], list[int]] = {}
+    members: dict[tuple[_Place, Space, AccessGroupKind, Look], list[int]] = {}
     pairs = [*groups, *((instruction, Space.SHARED) for instruction in banks)]
     for instruction, space in pairs:
         if space in _SHOWN_SPACES:
-            look = _find_look(analyses, groups.get((instruction, space)))
+            look = find_look(analyses, groups.get((instruction, space)))
             for place in list_places(analyses, instruction):
                 members.setdefault((place, space, analyses.find_kind(instruction), look), []).append(instruction)
     facts = []
@@ -187,16 +184,6 @@ def list_branch_facts(analyses: TraceAnalyses) -> tuple[BranchLineFact, ...]:
         if executions and active
     ]
     return tuple(sorted(facts, key=lambda one: (one.file, one.line, one.is_inlined)))
-
-
-def _find_look(analyses: TraceAnalyses, group: AccessGroup | None) -> _Look:
-    """What tells the accesses of one line apart; nothing does in shared memory."""
-    if group is None or not group.patterns:
-        return ((), None, 0)
-    pattern = group.patterns[0][0]
-    is_strided = pattern in (LanePattern.STRIDED, LanePattern.STRIDED_PIECES)
-    stride = group.strides[0][0] if is_strided and group.strides else 0
-    return (name_arrays(analyses, {group.instruction}), pattern, stride)
 
 
 def _build_fact(

@@ -13,7 +13,9 @@ PIECES_REMEDY = (
     "Make the rows that one warp takes longer: a block that is 32 threads wide (or a multiple) along the fastest index of the array, or several "
     "elements per thread in one wide access."
 )
-OUTSIDE_REMEDY = "Check the bounds of the index, and the sizes the launch was described with."
+OUTSIDE_REMEDY = (
+    "Unless the kernel allocates memory, check the bounds of the index, and the sizes the launch was described with."
+)
 UNIFORM_REMEDY = (
     "Where the value is the same for the whole warp, take it from constant memory or a kernel parameter, or load it once before the loop: a load by "
     "32 lanes of one address still costs a request."

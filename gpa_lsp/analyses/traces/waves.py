@@ -18,7 +18,7 @@ from gpa_lsp.analyses.traces.model import CACHED_SPACES, TraceContext
 from gpa_lsp.analyses.traces.references import list_references, number_turns
 from gpa_lsp.analyses.traces.segments import SECTOR_SHIFT
 from gpa_lsp.emulator.ptx.model import Space
-from gpa_lsp.emulator.trace import AccessKind, StaticInstruction, Trace
+from gpa_lsp.emulator.trace import Accesses, AccessKind, StaticInstruction, Trace
 
 LOAD = 0
 """Roles of references: a load through L1."""
@@ -26,6 +26,8 @@ BYPASSING_LOAD = 1
 """A load that L1 does not keep: ``.cg``, ``.cv``, volatile and the other strong ones."""
 STORE = 2
 ATOMIC = 3
+
+_SAMPLE_ROWS = 4096
 
 _BYPASSING = frozenset({"cg", "cv"})
 _STRONG_WORDS = frozenset({"volatile", "relaxed", "acquire", "mmio"})
@@ -102,6 +104,7 @@ class WaveCollector:
         rows = np.flatnonzero(kept)
         if len(rows) == 0:
             return
+        rows = self._make_room(accesses, rows)
         found = list_references(accesses, rows, SECTOR_SHIFT, 2 * self._most)
         roles = np.array([_find_role(one) for one in piece.instructions], dtype=np.int64)
         instruction = accesses.instruction[rows].astype(np.int64)
@@ -120,7 +123,7 @@ class WaveCollector:
         )
         self._is_whole &= found.row_count == len(rows)
         self._held.append(_Rows(columns=columns[:, : found.row_count], sectors=found.unit))
-        while sum(len(one.sectors) for one in self._held) > self._most and self._shrink():
+        while self._count_held() > self._most and self._shrink():
             pass
 
     def finish(self) -> WaveReferences:
@@ -161,10 +164,26 @@ class WaveCollector:
             kept &= block <= self._last_block
         return kept
 
-    def _shrink(self) -> bool:
+    def _count_held(self) -> int:
+        return sum(len(one.sectors) for one in self._held)
+
+    def _make_room(self, accesses: Accesses, rows: Integers) -> Integers:
+        """Drop blocks before the references of a piece are listed, by what some of its rows have; the rows that are left."""
+        sample = rows[:: max(1, len(rows) // _SAMPLE_ROWS)]
+        per_row = len(list_references(accesses, sample, SECTOR_SHIFT, self._most).unit) / len(sample)
+        while self._count_held() + per_row * len(rows) > self._most:
+            if not self._shrink(accesses.block[rows].astype(np.int64)):
+                break
+            rows = rows[self._is_kept(accesses.block[rows].astype(np.int64))]
+        return rows
+
+    def _shrink(self, others: Integers | None = None) -> bool:
         """Drop the last wave, half of the SMs, or half of the only SM's blocks; False when nothing is left to drop."""
         self._is_whole = False
-        blocks = np.unique(np.concatenate([one.columns[_BLOCK] for one in self._held]))
+        more = [] if others is None else [others]
+        blocks = np.unique(np.concatenate([*(one.columns[_BLOCK] for one in self._held), *more]))
+        if len(blocks) == 0:
+            return False
         wave_blocks = self._context.sm_count * self._context.blocks_per_sm
         waves = blocks // wave_blocks
         if waves[0] != waves[-1]:

@@ -108,6 +108,7 @@ def test_arrays(analyses):
     assert matrix.strides == ((64, 2 * COLUMNS),)
     assert (matrix.footprint_bytes, vector.footprint_bytes, result.footprint_bytes) == (4096, 64, 256)
     assert vector.patterns[0].pattern is LanePattern.BROADCAST
+    assert (matrix.worst_pattern, vector.worst_pattern) == ("strided by 64 bytes", "")
     assert result.stores.sectors == 8
     assert matrix.touches_per_sector == 8.0
     assert vector.line_reuse.infinite == 2

@@ -197,6 +197,18 @@ def test_too_many_references_cost_waves_then_sms(most, blocks):
     assert any("left out" in one for one in hits.assumptions) == (blocks < 16)
 
 
+def test_whole_sms_are_kept_of_a_piece_that_is_too_large():
+    """Blocks are dropped whole and before their references are listed, so what is left is not cut off in the middle."""
+    writer = TraceWriter(INSTRUCTIONS, (ARRAY,), grid=(8, 1, 1))
+    for step in range(300):
+        for block in range(8):
+            writer.access(LOAD, lanes_by(4, base=BASE + 128 * (step % 7)), block=block)
+    found = collect(writer.finish(), TraceContext(sm_count=4, blocks_per_sm=2), most=5000)
+    assert (found.kept_ratio, found.has_whole_sms, found.is_whole) == (0.5, True, False)
+    assert len(found.sector) == 300 * 4 * 4
+    assert found.blocks_per_sm == 2
+
+
 def test_nothing_is_predicted_of_nothing():
     context = TraceContext(sm_count=4, blocks_per_sm=2, l1_bytes=1024, l2_bytes=4096)
     found = collect(TraceWriter(INSTRUCTIONS, (ARRAY,)).finish(), context)

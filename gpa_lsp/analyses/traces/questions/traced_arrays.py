@@ -38,8 +38,7 @@ def _find(arrays: tuple[ArrayFacts, ...], whole: int) -> list[Finding]:
             requests = one.loads.requests + one.stores.requests + one.atomics.requests
             findings.append(
                 Finding(
-                    text=f"{requests:,} requests go to addresses outside of all arrays.",
-                    weight=Weight.HIGH,
+                    text=f"{requests:,} requests go to addresses outside of all arrays: memory the kernel allocates itself, or a wild pointer.",
                     remedy=OUTSIDE_REMEDY,
                 )
             )
@@ -49,7 +48,7 @@ def _find(arrays: tuple[ArrayFacts, ...], whole: int) -> list[Finding]:
             findings.append(
                 Finding(
                     text=f"{one.name}: {format_whole_percent(excess / one.sectors)} of its {one.sectors:,} sectors are too many; "
-                    f"lanes are mostly {describe_pattern(one.patterns, one.strides)}.",
+                    f"at the worst access lanes are {one.worst_pattern}.",
                     weight=Weight.HIGH,
                     remedy="Change how this array is laid out or walked: neighbouring threads, neighbouring elements.",
                 )

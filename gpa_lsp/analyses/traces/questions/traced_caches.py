@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from gpa_lsp.analyses.answers import Answer, Bar, Cell, Column, Finding, Missing, Quantity, Table
+from gpa_lsp.analyses.answers import Answer, Bar, Cell, Column, Missing, Quantity, Table
 from gpa_lsp.analyses.traces.code_centric import find_line_place
 from gpa_lsp.analyses.traces.questions import TraceQuestion
 from gpa_lsp.analyses.traces.results import TraceAnalyses
@@ -36,7 +36,6 @@ def _answer(analyses: TraceAnalyses) -> Answer:
         analysis=_NAME,
         title=_TITLE,
         summary=f"{', and '.join(words)}{gpu}, by a model of the resident blocks.",
-        findings=tuple(Finding(text=one) for one in caches.assumptions),
         bars=tuple(
             Bar(label=f"{name} hits", ratio=ratio, words=f"{hits:,} of {sectors:,} sectors")
             for name, ratio, hits, sectors in (
@@ -73,7 +72,7 @@ def _build_table(analyses: TraceAnalyses) -> Table:
             Column(name="store sectors", quantity=Quantity.COUNT),
         ),
         rows=tuple(rows),
-        note="Over the waves and SMs that were looked at.",
+        note=" ".join(("Over the waves and SMs that were looked at.", *analyses.caches.assumptions)),
     )
 
 

@@ -76,10 +76,7 @@ def _build_table(analyses: TraceAnalyses) -> Table:
         title="Uses by reuse distance",
         columns=(
             Column(name="distance"),
-            *(
-                Column(name=f"{one.granularity.value}s of a {one.scope.value}", quantity=Quantity.RATIO)
-                for one in kinds
-            ),
+            *(Column(name=f"{one.granularity.value}s by {one.scope.value}", quantity=Quantity.RATIO) for one in kinds),
         ),
         rows=tuple(rows),
         note="Distance: distinct words or lines used between two uses of the same one; ∞ is a first use. "

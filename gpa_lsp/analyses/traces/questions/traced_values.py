@@ -1,5 +1,7 @@
 """What never changes, is the same for all lanes, or is loaded or stored again for nothing?"""
 
+from collections.abc import Iterable
+
 from gpa_lsp.analyses.answers import Answer, Finding
 from gpa_lsp.analyses.traces.code_centric import find_place
 from gpa_lsp.analyses.traces.model import AccessGroupKind
@@ -36,51 +38,68 @@ def _count_requests(analyses: TraceAnalyses) -> int:
     return max(1, requests + sum(one.requests for one in analyses.banks))
 
 
+def _sum_by_place(analyses: TraceAnalyses, counts: Iterable[tuple[int, int, int]]) -> list[tuple[str, int, int]]:
+    """(Instruction, part, whole) summed by call path: what the compiler unrolled is one. Most parts first."""
+    sums: dict[str, list[int]] = {}
+    for instruction, part, whole in counts:
+        row = sums.setdefault(str(find_place(analyses.instructions[instruction])), [0, 0])
+        row[0] += part
+        row[1] += whole
+    found = [(place, part, whole) for place, (part, whole) in sums.items()]
+    return sorted(found, key=lambda one: (-one[1], one[0]))[:_MOST_EACH]
+
+
 def _find_repeats(analyses: TraceAnalyses, kind: str) -> list[Finding]:
     is_load = kind == "loads"
-    found = sorted(analyses.repeats.loads if is_load else analyses.repeats.stores, key=lambda one: -one.repeated)
+    found = analyses.repeats.loads if is_load else analyses.repeats.stores
     whole = _count_requests(analyses)
     words = "load what the same warp loaded before" if is_load else "are overwritten before they are read"
     return [
         Finding(
-            text=f"{find_place(analyses.instructions[one.instruction])}: {format_whole_percent(one.ratio)} of {one.requests:,} {kind} {words}, "
+            text=f"{place}: {format_whole_percent(repeated / requests)} of {requests:,} {kind} {words}, "
             "and no thread of the block comes in between.",
             remedy=REPEAT_REMEDY if is_load else DEAD_STORE_REMEDY,
         )
-        for one in found[:_MOST_EACH]
-        if one.repeated >= _LEAST * whole
+        for place, repeated, requests in _sum_by_place(
+            analyses, ((one.instruction, one.repeated, one.requests) for one in found)
+        )
+        if repeated >= _LEAST * whole
     ]
 
 
 def _find_uniform(analyses: TraceAnalyses) -> list[Finding]:
     whole = _count_requests(analyses)
-    groups = [
-        one
+    uniform = (
+        (one.instruction, one.totals.uniform, one.totals.requests)
         for one in analyses.accesses.instructions
-        if one.space in GLOBAL_SPACES and analyses.find_kind(one.instruction) is AccessGroupKind.LOADS
-    ]
+        if one.space in GLOBAL_SPACES
+        and analyses.find_kind(one.instruction) is AccessGroupKind.LOADS
+        and one.totals.uniform >= _MOSTLY * one.totals.requests
+    )
     return [
         Finding(
-            text=f"{find_place(analyses.instructions[one.instruction])}: in {format_whole_percent(one.totals.uniform / one.totals.requests)} of "
-            f"{one.totals.requests:,} loads all lanes read one address.",
+            text=f"{place}: in {format_whole_percent(count / requests)} of {requests:,} loads all lanes read one address.",
             remedy=UNIFORM_REMEDY,
         )
-        for one in sorted(groups, key=lambda one: -one.totals.uniform)[:_MOST_EACH]
-        if one.totals.uniform >= _LEAST * whole and one.totals.uniform >= _MOSTLY * one.totals.requests
+        for place, count, requests in _sum_by_place(analyses, uniform)
+        if count >= _LEAST * whole
     ]
 
 
 def _find_one_way(analyses: TraceAnalyses) -> list[Finding]:
-    branches = [one for one in analyses.branches.branches if one.is_one_way]
-    return [
-        Finding(
-            text=f"{find_place(analyses.instructions[one.instruction])}: the branch is {'always' if one.taken_lanes else 'never'} taken, "
-            f"{one.executions:,} times.",
-            remedy=ONE_WAY_REMEDY,
+    findings = []
+    for is_taken, word in ((True, "always"), (False, "never")):
+        branches = (
+            (one.instruction, one.executions, one.executions)
+            for one in analyses.branches.branches
+            if one.is_one_way and bool(one.taken_lanes) is is_taken
         )
-        for one in sorted(branches, key=lambda one: -one.executions)[:_MOST_EACH]
-        if one.executions >= _LEAST * analyses.branches.executions
-    ]
+        findings += [
+            Finding(text=f"{place}: a branch is {word} taken, {executions:,} times.", remedy=ONE_WAY_REMEDY)
+            for place, executions, _ in _sum_by_place(analyses, branches)
+            if executions >= _LEAST * analyses.branches.executions
+        ]
+    return findings
 
 
 QUESTION = TraceQuestion(name=_NAME, order=70, answer=_answer)
