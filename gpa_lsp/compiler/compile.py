@@ -61,17 +61,16 @@ def compile_source(
         compute_capability=compute_capability,
         flags=flags,
         settings=settings,
+        included=find_included_files(path, content, flags),
         is_cancelled=is_cancelled,
     )
-    included = find_included_files(job)
-    job = replace(job, headers=tuple(included.headers.values()))
     nvcc = find_nvcc(path, settings.workspace) if settings.choice is not CompilerChoice.NVRTC else None
     key = make_key(job, (nvcc and nvcc.identify(), identify_nvrtc())) if settings.keeps_units else ""
     unit = UNITS.find(key) if key else None
     if unit is None:
         unit = explain_missing_headers(_compile(job, nvcc), flags)
         if key:
-            UNITS.keep(key, unit, included)
+            UNITS.keep(key, unit, job.included)
     return replace(unit, notes=(*unit.notes, *flags.doubts))
 
 
@@ -80,7 +79,7 @@ def _compile(job: CompileJob, nvcc: NvccInstallation | None) -> CompiledUnit:
     choice = job.settings.choice
     if choice is CompilerChoice.NVCC:
         return compile_with_nvcc(job, nvcc) if nvcc is not None else _miss_nvcc()
-    host = find_host_code(job.content, job.headers)
+    host = find_host_code(job.content, job.included.headers.values())
     if nvcc is not None and (host is None or host.has_host or identify_nvrtc() is None):
         return compile_with_nvcc(job, nvcc)
     try:

@@ -2,13 +2,15 @@
 
 Host functions are overwritten with blanks (:mod:`gpa_lsp.compiler.host_code`), kernel templates are instantiated as the host code launches them
 (:mod:`gpa_lsp.compiler.launches`). What the compiler then still complains of and is not marked as device code — member functions for the host,
-types with members of the C++ library, headers that are not there — is left out as well, a few times over.
+types with members of the C++ library, host code in the project's headers, headers that are not there — is left out as well, a few times over.
 """
 
-from collections.abc import Sequence
+import zlib
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from gpa_lsp.compiler.host_code import HostCode, blank_out, find_host_code, find_removable
+from gpa_lsp.compiler.host_libraries import replace_host_libraries
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.launches import Instantiations, find_instantiations
 from gpa_lsp.compiler.missing_headers import find_missing_header
@@ -16,19 +18,42 @@ from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.compiler.nvrtc import NAME_MAP, DeviceText, compile_with_nvrtc
 from gpa_lsp.errors import ProblemSeverity
 
-_MOST_ROUNDS = 5
 HOST_LEFT_OUT = "host code was left out"
+_MOST_ROUNDS = 6
+_TOO_LARGE = "the source is too large to tell host code from device code; all of it was compiled as device code"
+
+
+@dataclass(slots=True)
+class _Text:
+    """The source or one of its headers, and what is left out of it."""
+
+    host: HostCode
+    spans: list[tuple[int, int]]
+
+    def leave_out(self, line: int, column: int | None) -> bool:
+        """Leave out what stands at a place; False when nothing of it can be, or it is already."""
+        added = [
+            span
+            for span in find_removable(self.host, line, column)
+            if not any(start <= span[0] and span[1] <= end for start, end in self.spans)
+        ]
+        self.spans += added
+        return bool(added)
+
+    def write(self) -> bytes:
+        return blank_out(self.host.content, _merge(self.spans))
 
 
 @dataclass(slots=True)
 class _Attempt:
     """What is compiled, and what has been left out of it so far."""
 
-    spans: list[tuple[int, int]]
+    source: _Text
     expressions: list[str]
+    headers: dict[Path, _Text] = field(default_factory=dict)
     empty_headers: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    removed_lines: list[int] = field(default_factory=list)
+    removed_lines: set[int] = field(default_factory=set)
 
 
 def compile_device_part(job: CompileJob, host: HostCode | None = None) -> CompiledUnit:
@@ -46,41 +71,54 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
         ToolError: it crashed, did not end in time, or was cancelled.
         UnsupportedInputError: this NVRTC does not know the architecture.
     """
-    host = host or find_host_code(job.content, job.headers)
+    host = host or find_host_code(job.content, job.included.headers.values())
     if host is None:
         unit = compile_with_nvrtc(job)
-        return replace(
-            unit,
-            notes=(
-                *unit.notes,
-                "the source is too large to tell host code from device code; all of it was compiled as device code",
-            ),
-        )
+        return replace(unit, notes=(*unit.notes, _TOO_LARGE))
     asked = find_instantiations(host.tree)
-    attempt = _Attempt(spans=list(host.spans), expressions=list(asked.expressions))
-    first = unit = _compile(job, host, attempt)
+    attempt = _Attempt(source=_Text(host, list(host.spans)), expressions=list(asked.expressions))
+    first = unit = _compile(job, attempt)
     seconds = unit.seconds
     for _ in range(_MOST_ROUNDS):
-        if not unit.has_failed or not _leave_out_more(job, host, attempt, unit):
+        if not unit.has_failed or not _leave_out_more(job, attempt, unit):
             break
-        unit = _compile(job, host, attempt)
+        unit = _compile(job, attempt)
         seconds += unit.seconds
     if unit.has_failed:
         return replace(first, seconds=seconds, notes=tuple(_write_notes(host, asked, None)))
-    return replace(unit, seconds=seconds, notes=tuple(_write_notes(host, asked, attempt)))
+    # Of what was taken out of functions compilers complain that it is missing.
+    said = tuple(one for one in unit.messages if one.path != job.path or one.line not in attempt.removed_lines)
+    return replace(unit, messages=said, seconds=seconds, notes=tuple(_write_notes(host, asked, attempt)))
 
 
-def _compile(job: CompileJob, host: HostCode, attempt: _Attempt) -> CompiledUnit:
-    text = DeviceText(
-        content=blank_out(job.content, _merge(attempt.spans)),
-        expressions=tuple(attempt.expressions),
-        empty_headers=tuple(attempt.empty_headers),
-        is_host_left_out=host.has_host,
+def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:
+    headers = [(name, "") for name in attempt.empty_headers]
+    if attempt.source.host.has_host:
+        headers += replace_host_libraries((job.content, *job.included.headers.values()))
+    for path, text in attempt.headers.items():
+        content = _wrap_header(path, text.write())
+        headers += [(name, content) for name in job.included.spellings.get(path, ())]
+    return compile_with_nvrtc(
+        job,
+        DeviceText(
+            content=attempt.source.write(),
+            expressions=tuple(attempt.expressions),
+            headers=tuple(headers),
+            folders=tuple(dict.fromkeys(path.parent for path in attempt.headers)),
+            is_host_left_out=attempt.source.host.has_host,
+        ),
     )
-    return compile_with_nvrtc(job, text)
 
 
-def _merge(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _wrap_header(path: Path, content: bytes) -> str:
+    """A header's text under its own name, and read once only, by whatever name it is included."""
+    guard = f"GPA_LSP_HEADER_{zlib.crc32(str(path).encode('utf-8', 'surrogateescape')):x}"
+    begin = f"#ifndef {guard}\n#define {guard}\n" if b"#pragma once" in content else "#if 1\n"
+    name = str(path).replace("\\", "\\\\").replace('"', "?")
+    return f'{begin}#line 1 "{name}"\n{content.decode("utf-8", "replace")}\n#endif\n'
+
+
+def _merge(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -90,36 +128,46 @@ def _merge(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _leave_out_more(job: CompileJob, host: HostCode, attempt: _Attempt, unit: CompiledUnit) -> bool:
+def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> bool:
     """Leave out what the errors of an attempt are about, where it is no device code; False when there is nothing of that kind."""
     has_changed = False
     for message in unit.messages:
-        if message.severity is not ProblemSeverity.ERROR:
+        if message.severity is not ProblemSeverity.ERROR or message.path is None:
             continue
-        if message.path is not None and message.path.name == NAME_MAP:
-            has_changed |= _drop_expression(attempt, message.text, message.line)
-            continue
-        header = find_missing_header(message.text)
-        if header is not None and header not in attempt.empty_headers and not _is_own(job, header):
-            attempt.empty_headers.append(header)
-            has_changed = True
-            continue
-        is_here = message.path == job.path and message.line is not None
-        span = find_removable(host, message.line or 0, message.column) if is_here else None
-        if span is not None and not any(start <= span[0] and span[1] <= end for start, end in attempt.spans):
-            attempt.spans.append(span)
-            attempt.removed_lines.append(message.line or 0)
-            has_changed = True
+        missing = find_missing_header(message.text)
+        if message.path.name == NAME_MAP:
+            has_changed |= _drop_expression(attempt, message.text)
+        elif missing is not None:
+            if missing not in attempt.empty_headers and not _is_own(job, missing):
+                attempt.empty_headers.append(missing)
+                has_changed = True
+        elif message.line is not None and message.path == job.path:
+            if attempt.source.leave_out(message.line, message.column):
+                attempt.removed_lines.add(message.line)
+                has_changed = True
+        elif message.line is not None and message.path in job.included.headers:
+            has_changed |= _leave_out_of_header(job, attempt, message.path, message.line, message.column)
     return has_changed
+
+
+def _leave_out_of_header(job: CompileJob, attempt: _Attempt, path: Path, line: int, column: int | None) -> bool:
+    text = attempt.headers.get(path)
+    if text is not None:
+        return text.leave_out(line, column)
+    host = find_host_code(job.included.headers[path], job.included.headers.values())
+    if host is None:
+        return False
+    text = attempt.headers[path] = _Text(host, list(host.spans))
+    return text.leave_out(line, column) or bool(host.spans)
 
 
 def _is_own(job: CompileJob, name: str) -> bool:
     """A header is included in quotes: it is the project's own, and missing it is an error and no matter of the host's libraries."""
     quoted = f'"{name}"'.encode()
-    return any(quoted in text for text in (job.content, *job.headers))
+    return any(quoted in text for text in (job.content, *job.included.headers.values()))
 
 
-def _drop_expression(attempt: _Attempt, text: str, line: int | None) -> bool:
+def _drop_expression(attempt: _Attempt, text: str) -> bool:
     """An instantiation the compiler refuses; where it does not say which, all of them."""
     squeezed = text.replace(" ", "")
     refused = [one for one in attempt.expressions if f'"{one.replace(" ", "")}"' in squeezed]
@@ -138,8 +186,11 @@ def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt | None
     if attempt is not None and attempt.empty_headers:
         notes.append(f"headers that were not found were taken as empty: {', '.join(attempt.empty_headers[:5])}")
     if attempt is not None and attempt.removed_lines:
-        lines = ", ".join(map(str, sorted(set(attempt.removed_lines))[:8]))
+        lines = ", ".join(map(str, sorted(attempt.removed_lines)[:8]))
         notes.append(f"what only host code can use was left out on lines {lines}")
+    if attempt is not None and attempt.headers:
+        names = ", ".join(path.name for path in list(attempt.headers)[:5])
+        notes.append(f"what only host code can use was left out of {names}")
     notes += [
         f"{name} is a template, and no launch in this file says with which arguments; it was not compiled"
         for name in asked.untold[:5]

@@ -98,7 +98,7 @@ def is_marked(text: bytes, mark_names: frozenset[bytes]) -> bool:
     return any(word in mark_names or _SPEAKING_NAME.fullmatch(word) for word in _WORD.findall(text))
 
 
-def find_removable(host: HostCode, line: int, column: int | None) -> tuple[int, int] | None:
+def find_removable(host: HostCode, line: int, column: int | None) -> tuple[tuple[int, int], ...]:
     """What can be left out, besides, when a compiler of device code complains of a place.
 
     Args:
@@ -108,7 +108,7 @@ def find_removable(host: HostCode, line: int, column: int | None) -> tuple[int, 
 
     Returns:
         The body of an unmarked member function or of a ``constexpr`` function, an unmarked declaration, or a class with a member of a type that is
-        not there (never the member alone: the others would move). None where it is device code, or nothing that can be left out alone.
+        not there (never the member alone: the others would move). Empty where it is device code, or nothing that can be left out alone.
     """
     node = _find_node_at(host.tree, line, column)
     chain = () if node is None else (node, *list_ancestors(node))
@@ -117,28 +117,30 @@ def find_removable(host: HostCode, line: int, column: int | None) -> tuple[int, 
             return _find_removable_body(host, around)
         if around.type in _REMOVABLE:
             return _find_removable_declaration(host, around, chain[index + 1 :])
-    return None
+    return ()
 
 
-def _find_removable_declaration(host: HostCode, node: "Node", outer: "tuple[Node, ...]") -> tuple[int, int] | None:
+def _find_removable_declaration(host: HostCode, node: "Node", outer: "tuple[Node, ...]") -> tuple[tuple[int, int], ...]:
     if is_marked(host.content[node.start_byte : node.end_byte], host.mark_names):
-        return None
+        return ()
     function = next((one for one in outer if one.type == "function_definition"), None)
     if function is not None:
         return _find_removable_body(host, function)
     if node.type == "field_declaration" and find_function_declarator(node) is None:
         node = next((one for one in outer if one.type in _CLASSES), node)
-        # Its kernels would not be there any more.
-        if _MARK.search(host.content[node.start_byte : node.end_byte].replace(b"__host__ __device__", b"")):
-            return None
-    return _widen(node)
+        if _MARK.search(host.content[node.start_byte : node.end_byte]):
+            return ()  # device code would miss it
+    return (_widen(node),)
 
 
-def _find_removable_body(host: HostCode, function: "Node") -> tuple[int, int] | None:
+def _find_removable_body(host: HostCode, function: "Node") -> tuple[tuple[int, int], ...]:
+    """The statements of a function, and what a constructor does before them."""
     body = function.child_by_field_name("body")
     if body is None or is_marked(host.content[function.start_byte : body.start_byte], host.mark_names):
-        return None
-    return body.start_byte + 1, max(body.start_byte + 1, body.end_byte - 1)
+        return ()
+    inside = (body.start_byte + 1, max(body.start_byte + 1, body.end_byte - 1))
+    before = [child for child in function.named_children if child.type == "field_initializer_list"]
+    return (*((child.start_byte, child.end_byte) for child in before), inside)
 
 
 def _find_node_at(tree: SourceTree, line: int, column: int | None) -> "Node | None":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpa_lsp.compiler.header_folders import find_cuda_headers
-from gpa_lsp.compiler.job import CompileJob
+from gpa_lsp.compiler.model import CompilerFlags
 
 _INCLUDE = re.compile(
     rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"([^"\n]{1,1000})"|<([^>\n]{1,1000})>|([^\s"<][^\n]{0,200}))',
@@ -26,41 +26,51 @@ class IncludedFiles:
 
     Attributes:
         headers: path → text of each header of the project's that was found.
+        spellings: path → the names that ``#include`` lines give it.
         absent: paths that were looked at and are not there; a header that appears at one of them would be taken.
         is_whole: everything could be followed; False where a macro names a header, or where there is too much.
     """
 
     headers: dict[Path, bytes]
+    spellings: dict[Path, tuple[str, ...]]
     absent: tuple[Path, ...]
     is_whole: bool
 
 
-def find_included_files(job: CompileJob) -> IncludedFiles:
+def find_included_files(path: Path, content: bytes, flags: CompilerFlags) -> IncludedFiles:
     """Follow the ``#include`` lines of a source; CUDA's own headers and those of the system are not followed.
 
     Args:
-        job: the source and its flags.
+        path: of the source.
+        content: its text.
+        flags: it is compiled with.
     """
-    walk = _Walk(job)
-    walk.follow(job.content, job.path.parent)
-    for header in job.flags.forced_includes:
+    walk = _Walk(path, flags)
+    walk.follow(content, path.parent)
+    for header in flags.forced_includes:
         walk.enter(header)
     while walk.pending:
-        path = walk.pending.pop()
-        walk.follow(walk.headers[path], path.parent)
-    return IncludedFiles(headers=walk.headers, absent=tuple(walk.absent), is_whole=walk.is_whole)
+        header = walk.pending.pop()
+        walk.follow(walk.headers[header], header.parent)
+    return IncludedFiles(
+        headers=walk.headers,
+        spellings={found: tuple(names) for found, names in walk.spellings.items()},
+        absent=tuple(walk.absent),
+        is_whole=walk.is_whole,
+    )
 
 
 class _Walk:
     """One walk over the headers of a source."""
 
-    def __init__(self, job: CompileJob) -> None:
+    def __init__(self, source: Path, flags: CompilerFlags) -> None:
         self.headers: dict[Path, bytes] = {}
+        self.spellings: dict[Path, dict[str, None]] = {}
         self.absent: dict[Path, None] = {}
         self.pending: list[Path] = []
         self.is_whole = True
-        self._folders = tuple(dict.fromkeys((*job.flags.includes, *job.flags.system_includes)))
-        self._own_source = job.path
+        self._folders = tuple(dict.fromkeys((*flags.includes, *flags.system_includes)))
+        self._own_source = source
         self._cuda = find_cuda_headers()
         self._known: dict[Path, bool] = {}
         self._bytes = 0
@@ -74,7 +84,9 @@ class _Walk:
             name = os.fsdecode(quoted or bracketed)
             folders = (folder, *self._folders) if quoted is not None else self._folders
             for one in folders:
-                if self.enter(Path(os.path.normpath(one / name))):
+                header = Path(os.path.normpath(one / name))
+                if self.enter(header):
+                    self.spellings.setdefault(header, {})[name] = None
                     break
 
     def enter(self, path: Path) -> bool:

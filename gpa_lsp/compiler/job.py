@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpa_lsp.compiler.architectures import name_target
+from gpa_lsp.compiler.included_files import IncludedFiles
 from gpa_lsp.compiler.model import CompilerFlags
 from gpa_lsp.compiler.settings import CompileSettings
 
@@ -19,8 +20,8 @@ class CompileJob:
         compute_capability: to compile for.
         flags: that decide what the text means.
         settings: limits.
+        included: the project's headers that the source includes, as far as can be told.
         is_cancelled: asked again and again; True ends the compiler.
-        headers: texts of the project's headers that the source includes, as far as can be told.
     """
 
     path: Path
@@ -28,8 +29,8 @@ class CompileJob:
     compute_capability: tuple[int, int]
     flags: CompilerFlags
     settings: CompileSettings
+    included: IncludedFiles = field(repr=False)
     is_cancelled: Callable[[], bool] | None = None
-    headers: tuple[bytes, ...] = field(default=(), repr=False)
 
     @property
     def target(self) -> str:

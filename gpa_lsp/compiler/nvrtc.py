@@ -1,5 +1,7 @@
 """Device code by NVRTC: in a process that is kept warm, 25 to 60 ms for a kernel."""
 
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,12 @@ _KNOWN_SWITCHES = ("--use_fast_math", "-maxrregcount", "--fmad", "--ftz", "--pre
 _UNANNOTATED = "-default-device"
 """Functions that say neither host nor device are compiled for the device; without it NVRTC refuses members of classes and ``constexpr`` functions."""
 
+_LONG_INT64 = "--define-macro=GPA_LSP_LONG_INT64"
+_NVIDIA_LIBRARY = re.compile(
+    rb"#[ \t]*include[ \t]*[<\"](?:cuda/|cub/|thrust/|cooperative_groups|cuda_pipeline|cuda_awbarrier|nv/)"
+)
+_TWO_INT64 = 'invalid redeclaration of type name "'
+
 NAME_MAP = "__nv_name_map"
 """The file NVRTC names in errors about instantiations that it was asked for."""
 
@@ -31,13 +39,15 @@ class DeviceText:
     Attributes:
         content: stands in place of the source's text, with the same lines and columns.
         expressions: kernel templates to instantiate.
-        empty_headers: headers to take as empty.
+        headers: (name in the ``#include``, text) of headers that are taken from here and from nowhere else.
+        folders: searched for headers besides those of the flags.
         is_host_left_out: ``content`` has blanks where the source has host code.
     """
 
     content: bytes
     expressions: tuple[str, ...] = ()
-    empty_headers: tuple[str, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    folders: tuple[Path, ...] = ()
     is_host_left_out: bool = False
 
 
@@ -64,21 +74,37 @@ def compile_with_nvrtc(job: CompileJob, text: DeviceText | None = None) -> Compi
             path=job.path,
             remedy=f"choose one of {known}, or install another release of NVRTC",
         )
-    answer = PROCESSES.compile(
+    takes_long = os.name != "nt" and not _reads_nvidia_library(job, text)
+    answer = _ask(job, text, takes_long=takes_long)
+    if takes_long and answer.error is not None and _TWO_INT64 in answer.log:
+        answer = _ask(job, text, takes_long=False)
+    return _build_unit(job, answer, f"NVRTC {'.'.join(map(str, greeting.version or ()))}", text.is_host_left_out)
+
+
+def _reads_nvidia_library(job: CompileJob, text: DeviceText) -> bool:
+    empty = {name for name, content in text.headers if not content}
+    texts = (text.content, *job.included.headers.values())
+    return any(
+        found[1].decode("utf-8", "replace") not in empty for one in texts for found in _NVIDIA_LIBRARY.finditer(one)
+    )
+
+
+def _ask(job: CompileJob, text: DeviceText, *, takes_long: bool) -> NvrtcAnswer:
+    headers = dict((*read_device_headers(), *text.headers))
+    return PROCESSES.compile(
         NvrtcJob(
             source=text.content,
             name=str(job.path),
-            options=tuple(_list_options(job)),
-            headers=(*read_device_headers(), *((name, "") for name in text.empty_headers)),
+            options=(*_list_options(job, text.folders), *([_LONG_INT64] if takes_long else [])),
+            headers=tuple(headers.items()),
             expressions=text.expressions,
             limit_s=job.settings.limit_s,
         ),
         is_cancelled=job.is_cancelled,
     )
-    return _build_unit(job, answer, f"NVRTC {'.'.join(map(str, greeting.version or ()))}", text.is_host_left_out)
 
 
-def _list_options(job: CompileJob) -> Iterator[str]:
+def _list_options(job: CompileJob, folders: tuple[Path, ...]) -> Iterator[str]:
     flags = job.flags
     yield f"--gpu-architecture={job.target}"
     yield "-lineinfo"
@@ -87,7 +113,7 @@ def _list_options(job: CompileJob) -> Iterator[str]:
         yield f"--std={flags.standard}"
     for macro in flags.macros:
         yield f"--undefine-macro={macro[1:]}" if macro.startswith("-") else f"--define-macro={macro}"
-    for folder in (*flags.includes, *flags.system_includes, *find_cuda_headers()):
+    for folder in (*flags.includes, *flags.system_includes, *folders, *find_cuda_headers()):
         yield f"--include-path={folder}"
     for header in flags.forced_includes:
         yield f"--pre-include={header}"

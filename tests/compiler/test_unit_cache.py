@@ -17,6 +17,7 @@ from tests.compiler.installed import require_nvrtc
 
 NVRTC = CompileSettings(choice=CompilerChoice.NVRTC)
 LONG_AGO_S = 1_000_000_000
+NOTHING = IncludedFiles(headers={}, spellings={}, absent=(), is_whole=True)
 
 
 def write(path: Path, text: str, *, at_s: float = LONG_AGO_S) -> Path:
@@ -56,7 +57,9 @@ def test_a_unit_is_kept_until_a_header_changes_or_appears(tmp_path: Path) -> Non
 def test_other_flags_texts_and_architectures_are_other_units(tmp_path: Path) -> None:
     source = write(tmp_path / "k.cu", "")
     flags = CompilerFlags(directory=tmp_path)
-    job = CompileJob(path=source, content=b"a", compute_capability=(8, 0), flags=flags, settings=NVRTC)
+    job = CompileJob(
+        path=source, content=b"a", compute_capability=(8, 0), flags=flags, settings=NVRTC, included=NOTHING
+    )
     others = [
         replace(job, content=b"b"),
         replace(job, path=tmp_path / "other.cu"),
@@ -83,9 +86,9 @@ def test_what_cannot_be_watched_is_not_kept(tmp_path: Path) -> None:
     cache = UnitCache()
     young = write(tmp_path / "young.cuh", "", at_s=time.time())
     for key, included in (
-        ("macro", IncludedFiles(headers={}, absent=(), is_whole=False)),
-        ("young", IncludedFiles(headers={young: b""}, absent=(), is_whole=True)),
-        ("gone", IncludedFiles(headers={tmp_path / "gone.cuh": b""}, absent=(), is_whole=True)),
+        ("macro", replace(NOTHING, is_whole=False)),
+        ("young", replace(NOTHING, headers={young: b""})),
+        ("gone", replace(NOTHING, headers={tmp_path / "gone.cuh": b""})),
     ):
         cache.keep(key, make_unit(1), included)
         assert cache.find(key) is None
@@ -93,11 +96,10 @@ def test_what_cannot_be_watched_is_not_kept(tmp_path: Path) -> None:
 
 def test_the_cache_stays_within_its_limit() -> None:
     cache = UnitCache(limit_bytes=1000)
-    whole = IncludedFiles(headers={}, absent=(), is_whole=True)
     for number in range(10):
-        cache.keep(str(number), make_unit(300), whole)
+        cache.keep(str(number), make_unit(300), NOTHING)
     assert [number for number in range(10) if cache.find(str(number)) is not None] == [7, 8, 9]
-    cache.keep("huge", make_unit(2000), whole)
+    cache.keep("huge", make_unit(2000), NOTHING)
     assert cache.find("huge") is None
 
 
@@ -108,14 +110,7 @@ def test_includes_are_followed_conservatively(tmp_path: Path) -> None:
     source = write(tmp_path / "k.cu", "")
 
     def find(text: bytes) -> IncludedFiles:
-        job = CompileJob(
-            path=source,
-            content=text,
-            compute_capability=(8, 0),
-            flags=CompilerFlags(directory=tmp_path),
-            settings=NVRTC,
-        )
-        return find_included_files(job)
+        return find_included_files(source, text, CompilerFlags(directory=tmp_path))
 
     found = find(b'#include "a.cuh"\n')
     assert {path.name for path in found.headers} == {"a.cuh", "b.cuh", "skipped.cuh"}

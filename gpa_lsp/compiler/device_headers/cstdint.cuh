@@ -1,14 +1,20 @@
-// Integer types of fixed width, as NVIDIA's own headers define them for NVRTC: 64 bits are long long, so that both can be read together.
+// Integer types of fixed width. 64 bits are long as for host compilers on Linux, so that kernels have the same mangled names; but long long where
+// NVIDIA's C++ library is read as well, which defines them so for NVRTC.
 #pragma once
 #include <climits>
 typedef signed char int8_t;
 typedef signed short int16_t;
 typedef signed int int32_t;
-typedef signed long long int64_t;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
+#ifdef GPA_LSP_LONG_INT64
+typedef signed long int64_t;
+typedef unsigned long uint64_t;
+#else
+typedef signed long long int64_t;
 typedef unsigned long long uint64_t;
+#endif
 typedef int8_t int_least8_t;
 typedef uint8_t uint_least8_t;
 typedef int16_t int_least16_t;
