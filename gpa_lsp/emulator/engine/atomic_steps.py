@@ -9,7 +9,7 @@ from gpa_lsp.emulator.engine.atomic_order import apply_in_order
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.lane_steps import narrow_mask
-from gpa_lsp.emulator.engine.memory_steps import bind_address, make_access, make_resolver
+from gpa_lsp.emulator.engine.resolving import bind_address, make_access, make_resolver
 from gpa_lsp.emulator.engine.values import U64, Value
 from gpa_lsp.emulator.operations.atomics import AtomicFunction, atomic_function
 from gpa_lsp.emulator.ptx.model import Immediate, Operand, Space

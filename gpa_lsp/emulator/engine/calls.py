@@ -1,6 +1,7 @@
 """Calls and returns of device functions: parameters are handed over in parts, as registers."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,35 +40,47 @@ def assemble(registers: Registers, parts: Parts, offset_bytes: int, size_bytes: 
     return result.astype(dtype)
 
 
-def enter(
-    scheduler: "Scheduler",
-    fragment: Fragment,
-    callee: BoundFunction,
-    arguments: list[Parts],
-    return_to: Segment,
-    machine: "Machine",
-    static: int,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSite:
+    """A call instruction.
+
+    Attributes:
+        machine: knows the functions.
+        arguments: parts of each argument, in order.
+        return_to: the segment behind the call.
+        static: number of the instruction.
+    """
+
+    machine: "Machine"
+    arguments: list[Parts]
+    return_to: Segment
+    static: int
+
+
+def enter(scheduler: "Scheduler", fragment: Fragment, callee: BoundFunction, site: CallSite) -> None:
     """Send lanes into a function. Calls nested too deeply end the lanes."""
-    frame = fragment.frame.call(callee, fragment.segment, return_to)
-    if frame.depth > machine.meter.budget.call_depth:
-        message = f"calls of {callee.name} nested more than {machine.meter.budget.call_depth} deep"
-        lanes = np.flatnonzero(fragment.active())
-        scheduler.faults.add_lanes(
-            FaultKind.CALL_DEPTH, message, fragment.warps, lanes, instruction=static, is_fatal=True
-        )
-        scheduler.retire(fragment)
+    frame = fragment.frame.call(callee, fragment.segment, site.return_to)
+    most = site.machine.meter.budget.call_depth
+    if frame.depth > most:
+        message = f"calls of {callee.name} nested more than {most} deep"
+        _end_lanes(scheduler, fragment, FaultKind.CALL_DEPTH, message, site.static)
         return
     if callee.local_bytes:
         fragment.batch.memory.reserve_local(frame.local_base + callee.local_bytes)
     registers = callee.template.copy()
-    for given, wanted in zip(arguments, callee.parameters, strict=False):
+    for given, wanted in zip(site.arguments, callee.parameters, strict=False):
         for (offset, size), slot in wanted.items():
             registers[slot] = assemble(fragment.registers, given, offset, size)
     fragment.callers = (*fragment.callers, fragment.registers)
     fragment.registers = registers
     fragment.frame = frame
     scheduler.go(fragment, callee.segments[0])
+
+
+def _end_lanes(scheduler: "Scheduler", fragment: Fragment, kind: FaultKind, message: str, static: int) -> None:
+    lanes = np.flatnonzero(fragment.active())
+    scheduler.faults.add_lanes(kind, message, fragment.warps, lanes, instruction=static, is_fatal=True)
+    scheduler.retire(fragment)
 
 
 def leave(scheduler: "Scheduler", fragment: Fragment) -> None:
@@ -85,18 +98,16 @@ def leave(scheduler: "Scheduler", fragment: Fragment) -> None:
     scheduler.go(fragment, frame.return_to)
 
 
-def end_with_call(name: str, arguments: list[Parts], return_to: Segment, machine: "Machine", static: int) -> End:
+def end_with_call(name: str, site: CallSite) -> End:
     """A call whose callee is known; it is bound when it is first called."""
 
     def end(scheduler: "Scheduler", fragment: Fragment) -> None:
-        enter(scheduler, fragment, machine.get_function(name), arguments, return_to, machine, static)
+        enter(scheduler, fragment, site.machine.get_function(name), site)
 
     return end
 
 
-def end_with_indirect_call(
-    pointer: int, arguments: list[Parts], return_to: Segment, machine: "Machine", static: int
-) -> End:
+def end_with_indirect_call(pointer: int, site: CallSite) -> End:
     """A call through a pointer: lanes part by the function they call. A pointer to nothing ends the lane."""
 
     def end(scheduler: "Scheduler", fragment: Fragment) -> None:
@@ -106,35 +117,28 @@ def end_with_indirect_call(
             where = active & (addresses == address)
             count = int(np.count_nonzero(where))
             part = fragment if count == fragment.count else fragment.narrow(where, count)
-            callee = machine.find_function(address)
+            callee = site.machine.find_function(address)
             if callee is None:
                 message = f"call of 0x{address:x}, which is no function"
-                lanes = np.flatnonzero(part.active())
-                scheduler.faults.add_lanes(
-                    FaultKind.OUT_OF_BOUNDS, message, part.warps, lanes, instruction=static, is_fatal=True
-                )
-                scheduler.retire(part)
+                _end_lanes(scheduler, part, FaultKind.OUT_OF_BOUNDS, message, site.static)
                 continue
-            enter(scheduler, part, callee, arguments, return_to, machine, static)
+            enter(scheduler, part, callee, site)
 
     return end
 
 
-def end_with_builtin(
-    builtin: Builtin, arguments: list[Parts], results: list[Parts], return_to: Segment, static: int
-) -> End:
+def end_with_builtin(builtin: Builtin, site: CallSite) -> End:
     """A call of a function the system brings: ``vprintf``, ``malloc`` …"""
 
     def end(scheduler: "Scheduler", fragment: Fragment) -> None:
-        values = [assemble(fragment.registers, parts, 0, 8) for parts in arguments]
-        result = builtin(fragment, values, static)
+        values = [assemble(fragment.registers, parts, 0, 8) for parts in site.arguments]
+        result = builtin(fragment, values, site.static)
         if result is None:
             scheduler.retire(fragment)
             return
-        registers = fragment.registers
-        for parts in results:
+        for parts in site.return_to.returned:
             for (_, size), slot in parts.items():
-                registers[slot] = result.astype(np.dtype(f"u{size}"))
-        scheduler.go(fragment, return_to)
+                fragment.registers[slot] = result.astype(np.dtype(f"u{size}"))
+        scheduler.go(fragment, site.return_to)
 
     return end

@@ -1,6 +1,6 @@
 """What ends segments: branches, returns, traps."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.model import FaultKind
 
 if TYPE_CHECKING:
+    from gpa_lsp.emulator.engine.machine import Machine
     from gpa_lsp.emulator.engine.scheduler import Scheduler
     from gpa_lsp.emulator.engine.tracing import Tracer
 
@@ -66,7 +67,7 @@ def end_with_branch(
 
 
 def end_with_table(
-    targets: list[Segment], index: int, fallen: Segment | None, guard: int | None, static: int, machine: Any
+    targets: list[Segment], index: int, fallen: Segment | None, *, guard: int | None, static: int, machine: "Machine"
 ) -> End:
     """``brx.idx``: each lane jumps to the target its index names; an index beyond the table ends the lane.
 

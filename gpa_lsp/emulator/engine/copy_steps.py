@@ -6,7 +6,8 @@ from gpa_lsp.emulator.engine.accesses import Access
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, read_as
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.lane_steps import narrow_mask
-from gpa_lsp.emulator.engine.memory_steps import bind_address, make_resolver, store_lanes
+from gpa_lsp.emulator.engine.memory_steps import store_lanes
+from gpa_lsp.emulator.engine.resolving import bind_address, make_resolver
 from gpa_lsp.emulator.engine.values import U32, Value
 from gpa_lsp.emulator.ptx.model import Address, Immediate, Register, Space
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType

@@ -1,11 +1,12 @@
 """Binding of instructions that end a segment: branches, returns, traps, barriers, calls."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from gpa_lsp.emulator.engine import calls
-from gpa_lsp.emulator.engine.barriers import BlockBarrier, WarpBarrier
+from gpa_lsp.emulator.engine.barrier_ends import BlockBarrier, WarpBarrier
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten
 from gpa_lsp.emulator.engine.control import (
     end_guarded,
@@ -15,99 +16,108 @@ from gpa_lsp.emulator.engine.control import (
     end_with_jump,
     end_with_table,
 )
-from gpa_lsp.emulator.engine.layout import Piece
-from gpa_lsp.emulator.engine.segments import Segment
+from gpa_lsp.emulator.engine.segments import End, Segment
 from gpa_lsp.emulator.engine.system_functions import find_builtin
 from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.emulator.ptx.blocks import PtxBlocks
-from gpa_lsp.emulator.ptx.model import CallDetails, Immediate, Symbol
+from gpa_lsp.emulator.ptx.model import Immediate, Symbol
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 
 if TYPE_CHECKING:
     from gpa_lsp.emulator.engine.machine import Machine
 
 
-def bind_end(
-    binder: Binder,
-    machine: "Machine",
-    segment: Segment,
-    following: Segment | None,
-    starts: list[Segment],
-    blocks: PtxBlocks,
-) -> None:
-    """Give a segment its end.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """A segment that is to get its end.
 
-    Args:
+    Attributes:
         binder: stands at the instruction.
         machine: what all functions share.
         segment: that the instruction ends.
         following: what is behind it; None at the end of the function.
         starts: of each block its first segment.
         blocks: of the function.
+    """
+
+    binder: Binder
+    machine: "Machine"
+    segment: Segment
+    following: Segment | None
+    starts: list[Segment]
+    blocks: PtxBlocks
+
+    @property
+    def next_segment(self) -> Segment:
+        """What is behind it.
+
+        Raises:
+            UnsupportedInstruction: nothing is.
+        """
+        if self.following is None:
+            raise UnsupportedInstruction("the function ends without ret")
+        return self.following
+
+
+def bind_end(ending: Ending) -> None:
+    """Give a segment its end.
 
     Raises:
         UnsupportedInstruction: the form is not emulated.
     """
-    instruction = binder.instruction
-    match instruction.opcode:
+    binder, segment = ending.binder, ending.segment
+    match binder.instruction.opcode:
         case "bra" | "brx":
-            _bind_branch(binder, machine, segment, following, starts, blocks)
+            segment.end = _bind_branch(ending)
         case "exit":
-            segment.end = end_with_exit(binder.guard, following)
+            segment.end = end_with_exit(binder.guard, ending.following)
         case "ret":
             leaves = end_with_exit(None, None) if binder.function.is_entry else calls.leave
-            segment.end = end_guarded(binder.guard, following, leaves)
+            segment.end = end_guarded(binder.guard, ending.following, leaves)
         case "trap":
+            message = "trap: the kernel gave up"
             segment.end = end_with_fault(
-                binder.guard, following, kind=FaultKind.TRAP, message="trap: the kernel gave up", static=binder.static
+                binder.guard, ending.following, kind=FaultKind.TRAP, message=message, static=binder.static
             )
         case "call":
-            _bind_call(binder, machine, segment, _need(following))
+            segment.end = end_guarded(binder.guard, ending.following, _bind_call(ending))
         case _:
-            _bind_barrier(binder, segment, _need(following), blocks)
+            segment.end = end_guarded(binder.guard, ending.following, _bind_barrier(ending))
 
 
-def _need(following: Segment | None) -> Segment:
-    if following is None:
-        raise UnsupportedInstruction("the function ends without ret")
-    return following
-
-
-def _bind_branch(
-    binder: Binder,
-    machine: "Machine",
-    segment: Segment,
-    following: Segment | None,
-    starts: list[Segment],
-    blocks: PtxBlocks,
-) -> None:
+def _bind_branch(ending: Ending) -> End:
+    binder, machine = ending.binder, ending.machine
     instruction = binder.instruction
     if instruction.opcode == "brx":
-        targets = [starts[blocks.block_of[index]] for index in instruction.targets]
+        targets = [ending.starts[ending.blocks.block_of[index]] for index in instruction.targets]
         index = binder.read(instruction.sources[0], ScalarType.U32)
-        segment.end = end_with_table(targets, index, following, binder.guard, binder.static, machine)
-        return
+        following = ending.following
+        return end_with_table(targets, index, following, guard=binder.guard, static=binder.static, machine=machine)
     if instruction.target is None:
         raise UnsupportedInstruction("bra without a target")
-    target = starts[blocks.block_of[instruction.target]]
+    target = ending.starts[ending.blocks.block_of[instruction.target]]
     guard = instruction.guard
     if guard is None:
-        segment.end = end_with_jump(target)
-        return
-    segment.end = end_with_branch(
-        target, _need(following), guard.slot, static=binder.static, tracer=machine.tracer, is_negated=guard.is_negated
+        return end_with_jump(target)
+    return end_with_branch(
+        target,
+        ending.next_segment,
+        guard.slot,
+        static=binder.static,
+        tracer=machine.tracer,
+        is_negated=guard.is_negated,
     )
 
 
-def _bind_barrier(binder: Binder, segment: Segment, following: Segment, blocks: PtxBlocks) -> None:
+def _bind_barrier(ending: Ending) -> End:
+    binder, following = ending.binder, ending.next_segment
     instruction = binder.instruction
     words = instruction.suffixes
     if "warp" in words:
         members = binder.read(instruction.sources[0], ScalarType.U32)
         gate = WarpBarrier(static=binder.static, following=following, members=members, guard=None, is_sync=True)
         following.live_in = (*following.live_in, members)
-        segment.end = end_guarded(binder.guard, following, gate.arrive)
-        return
+        return gate.arrive
     if "cluster" in words:
         raise UnsupportedInstruction("barriers of clusters")
     reduction = next((word for word in ("popc", "and", "or") if "red" in words and word in words), "")
@@ -129,9 +139,9 @@ def _bind_barrier(binder: Binder, segment: Segment, following: Segment, blocks: 
         result=result,
         waits="arrive" not in words,
         is_aligned=instruction.opcode == "bar" or "aligned" in words,
-        is_bypassed=_make_bypass_test(binder, blocks),
+        is_bypassed=_make_bypass_test(binder, ending.blocks),
     )
-    segment.end = end_guarded(binder.guard, following, barrier.arrive)
+    return barrier.arrive
 
 
 def _make_bypass_test(binder: Binder, blocks: PtxBlocks) -> Callable[[], bool]:
@@ -160,40 +170,25 @@ def _find_reached(blocks: PtxBlocks, starts: list[int], left_out: int | None) ->
     return reached
 
 
-def _bind_call(binder: Binder, machine: "Machine", segment: Segment, following: Segment) -> None:
+def _bind_call(ending: Ending) -> End:
+    binder, machine, following = ending.binder, ending.machine, ending.next_segment
     call = binder.instruction.call
     if call is None:
         raise UnsupportedInstruction("call without a callee")
     arguments = [binder.take_stored(_name(operand)) for operand in call.arguments]
-    results = [binder.expect_returned(_name(operand)) for operand in call.results]
-    following.returned = results
+    following.returned = [binder.expect_returned(_name(operand)) for operand in call.results]
+    site = calls.CallSite(machine=machine, arguments=arguments, return_to=following, static=binder.static)
     if call.callee is None:
         if call.pointer is None:
             raise UnsupportedInstruction("call without a callee")
-        end = calls.end_with_indirect_call(call.pointer.slot, arguments, following, machine, binder.static)
-        segment.end = end_guarded(binder.guard, following, end)
-        return
-    segment.end = end_guarded(
-        binder.guard, following, _end_direct(binder, machine, call, arguments, results, following)
-    )
-
-
-def _end_direct(
-    binder: Binder,
-    machine: "Machine",
-    call: CallDetails,
-    arguments: list[dict[Piece, int]],
-    results: list[dict[Piece, int]],
-    following: Segment,
-) -> "calls.End":
-    assert call.callee is not None
+        return calls.end_with_indirect_call(call.pointer.slot, site)
     function = machine.module.functions.get(call.callee)
     if function is not None and function.instructions:
-        return calls.end_with_call(call.callee, arguments, following, machine, binder.static)
+        return calls.end_with_call(call.callee, site)
     builtin = find_builtin(machine, call.callee)
     if builtin is None:
         raise UnsupportedInstruction(f"{call.callee} has no body")
-    return calls.end_with_builtin(builtin, arguments, results, following, binder.static)
+    return calls.end_with_builtin(builtin, site)
 
 
 def _name(operand: object) -> str:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from gpa_lsp.emulator.engine.barriers import WarpBarrier
+from gpa_lsp.emulator.engine.barrier_ends import WarpBarrier
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction
 from gpa_lsp.emulator.engine.control import end_with_exit, end_with_fault, end_with_jump
-from gpa_lsp.emulator.engine.ends import bind_end
+from gpa_lsp.emulator.engine.ends import Ending, bind_end
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.instructions import bind_instruction, find_gate
 from gpa_lsp.emulator.engine.lane_steps import guarded_mask
@@ -88,7 +88,16 @@ class _FunctionBinder:
                     following = self._follow(block, index)
                     segment.instructions = (*segment.instructions, binder.static)
                     self._count_guarded()
-                    bind_end(binder, self._machine, segment, following, self._starts, self._blocks)
+                    bind_end(
+                        Ending(
+                            binder=binder,
+                            machine=self._machine,
+                            segment=segment,
+                            following=following,
+                            starts=self._starts,
+                            blocks=self._blocks,
+                        )
+                    )
                     if index == last or following is None:
                         return
                     segment = following

@@ -41,7 +41,8 @@ _BINDERS: dict[str, Callable[[Binder], None]] = {
     "suq": bind_texture,
     "suld": bind_texture,
     "sust": bind_texture,
-} | dict.fromkeys(
+}
+_BINDERS |= dict.fromkeys(
     ("membar", "fence", "nanosleep", "prefetch", "prefetchu", "applypriority", "discard", "griddepcontrol", "pmevent",
      "brkpt", "setmaxnreg"),
     _bind_nothing,

@@ -1,151 +1,16 @@
 """Loads and stores."""
 
-from collections.abc import Callable
-
 import numpy as np
 
-from gpa_lsp.emulator.engine.accesses import Access, Place
-from gpa_lsp.emulator.engine.binder import Binder, Step, UnsupportedInstruction, flatten
+from gpa_lsp.emulator.engine.accesses import Access
+from gpa_lsp.emulator.engine.binder import Binder, Step, flatten
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.lane_steps import narrow_mask
-from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from gpa_lsp.emulator.engine.values import U32, U64, Value
-from gpa_lsp.emulator.ptx.model import Address, Operand, Register, Space, Symbol
+from gpa_lsp.emulator.engine.resolving import Finder, bind_address, find_space, make_access, make_resolver
+from gpa_lsp.emulator.engine.values import Value
+from gpa_lsp.emulator.ptx.model import Address, Operand, Space, Symbol
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.emulator.trace import AccessKind
-
-Resolver = Callable[[Fragment, Value, Value], list[tuple[Space, Place]]]
-"""Takes addresses and mask, gives where lanes go, by space: each lane is in the mask of at most one place."""
-Finder = Callable[[Fragment], Value]
-"""Gives the addresses of lanes without the instruction's offset: uint64 or uint32, over the lanes or uniform."""
-
-_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
-_SPACES = {
-    "global": Space.GLOBAL,
-    "shared": Space.SHARED,
-    "local": Space.LOCAL,
-    "const": Space.CONST,
-    "param": Space.PARAM,
-}
-
-
-def find_space(suffixes: tuple[str, ...]) -> Space:
-    """The state space an instruction names; GENERIC when it names none."""
-    for suffix in suffixes:
-        found = _SPACES.get(suffix.partition("::")[0])
-        if found is not None:
-            return found
-    return Space.GENERIC
-
-
-def make_access(binder: Binder, kind: AccessKind, dtype: "np.dtype[np.generic]", elements: int, offset: int) -> Access:
-    """The access of the instruction that is being bound."""
-    suffixes = binder.instruction.suffixes
-    return Access(
-        instruction=binder.static,
-        kind=kind,
-        space=find_space(suffixes),
-        dtype=dtype,
-        elements=elements,
-        offset_bytes=offset,
-        is_strong=kind in (AccessKind.ATOMIC, AccessKind.REDUCTION) or not _STRONG.isdisjoint(suffixes),
-    )
-
-
-def bind_address(binder: Binder, operand: Operand) -> tuple[Finder, int]:
-    """What reads an address operand, and the constant offset beside it.
-
-    Raises:
-        UnsupportedInstruction: it is none.
-    """
-    if not isinstance(operand, Address):
-        raise UnsupportedInstruction("address of this kind")
-    if operand.base is None:
-        absolute = np.uint64(operand.offset_bytes % (1 << 64))
-        return lambda _fragment: absolute, 0
-    if isinstance(operand.base, Symbol):
-        symbol = Symbol(operand.base.name, operand.base.offset_bytes + operand.offset_bytes)
-        slot = binder.read_address(symbol)
-        return lambda fragment: fragment.registers[slot], 0
-    return _make_finder(binder, operand.base), operand.offset_bytes
-
-
-def _make_finder(binder: Binder, base: Register) -> Finder:
-    slot = base.slot
-    if binder.layout.dtypes[slot].itemsize == 4:
-
-        def find_narrow(fragment: Fragment) -> Value:
-            value = fragment.registers[slot]
-            return value if value.dtype is U32 else value.view(U32)
-
-        return find_narrow
-
-    def find(fragment: Fragment) -> Value:
-        value = fragment.registers[slot]
-        return value if value.dtype is U64 else value.view(U64)
-
-    return find
-
-
-def make_resolver(binder: Binder, access: Access) -> Resolver:
-    """What finds the places of an access, for its space."""
-    arena = binder.machine.arena
-    space = access.space
-    if space is Space.SHARED:
-        return lambda fragment, address, mask: [
-            (Space.SHARED, fragment.batch.memory.resolve_shared(access, fragment.warps, address, mask))
-        ]
-    if space is Space.LOCAL:
-        return lambda fragment, address, mask: [
-            (Space.LOCAL, fragment.batch.memory.resolve_local(access, fragment.warps, address, mask))
-        ]
-    if space is not Space.GENERIC:
-
-        def resolve(fragment: Fragment, address: Value, mask: Value) -> list[tuple[Space, Place]]:
-            wide = address if address.dtype is U64 else address.astype(U64)
-            return [(space, arena.resolve(access, fragment.warps, wide, mask))]
-
-        return resolve
-    return lambda fragment, address, mask: _resolve_generic(binder, access, fragment, address, mask)
-
-
-def _resolve_generic(
-    binder: Binder, access: Access, fragment: Fragment, address: Value, mask: Value
-) -> list[tuple[Space, Place]]:
-    arena = binder.machine.arena
-    wide = address if address.dtype is U64 else address.astype(U64)
-    moved = wide + access.wide_offset
-    if not moved.ndim:
-        windowed = SHARED_WINDOW <= int(moved) < LOCAL_WINDOW + WINDOW_BYTES
-    else:
-        seen = moved if mask is None else moved[mask]
-        windowed = len(seen) > 0 and int(seen.max()) >= SHARED_WINDOW
-    if not windowed:
-        return [(Space.GLOBAL, arena.resolve(access, fragment.warps, wide, mask))]
-    return _resolve_windows(binder, access, fragment, wide, mask)
-
-
-def _resolve_windows(
-    binder: Binder, access: Access, fragment: Fragment, wide: Value, mask: Value
-) -> list[tuple[Space, Place]]:
-    """Lanes that go to several spaces, or all to a window."""
-    memory, lanes = fragment.batch.memory, fragment.warps.lanes
-    moved = np.broadcast_to(wide + access.wide_offset, (lanes,))
-    wanted = np.ones(lanes, np.bool_) if mask is None else mask
-    in_shared = (moved - np.uint64(SHARED_WINDOW)) < np.uint64(WINDOW_BYTES)
-    in_local = (moved - np.uint64(LOCAL_WINDOW)) < np.uint64(WINDOW_BYTES)
-    places = []
-    for space, window, where in (
-        (Space.SHARED, SHARED_WINDOW, wanted & in_shared),
-        (Space.LOCAL, LOCAL_WINDOW, wanted & in_local),
-    ):
-        if where.any():
-            resolve = memory.resolve_shared if space is Space.SHARED else memory.resolve_local
-            places.append((space, resolve(access, fragment.warps, wide - np.uint64(window), where)))
-    rest = wanted & ~in_shared & ~in_local
-    if rest.any():
-        places.append((Space.GLOBAL, binder.machine.arena.resolve(access, fragment.warps, wide, rest)))
-    return places
 
 
 def bind_load(binder: Binder) -> None:
@@ -159,9 +24,9 @@ def bind_load(binder: Binder) -> None:
     dtype = kind.natural_dtype
     results = flatten(instruction.destinations)
     operand = instruction.sources[0]
-    if find_space(instruction.suffixes) is Space.PARAM and isinstance(operand, Address):
-        if _bind_parameter_load(binder, operand, results, kind):
-            return
+    is_parameter = find_space(instruction.suffixes) is Space.PARAM
+    if is_parameter and _bind_parameter_load(binder, operand, results, kind):
+        return
     find, offset = bind_address(binder, operand)
     access = make_access(binder, AccessKind.LOAD, dtype, len(results), offset)
     binder.share_memo(access, operand)
@@ -170,8 +35,8 @@ def bind_load(binder: Binder) -> None:
     binder.finish()
 
 
-def _bind_parameter_load(binder: Binder, operand: Address, results: list[Operand | None], kind: ScalarType) -> bool:
-    if not isinstance(operand.base, Symbol):
+def _bind_parameter_load(binder: Binder, operand: Operand, results: list[Operand | None], kind: ScalarType) -> bool:
+    if not isinstance(operand, Address) or not isinstance(operand.base, Symbol):
         return False
     if binder.function.is_entry and binder.machine.is_kernel_parameter(operand.base.name):
         return False
@@ -240,10 +105,10 @@ def bind_store(binder: Binder) -> None:
     values = flatten(instruction.sources[1:])
     operand = instruction.sources[0]
     sources = [binder.read(value, kind) for value in values]
-    if find_space(instruction.suffixes) is Space.PARAM and isinstance(operand, Address):
-        if isinstance(operand.base, Symbol):
-            _bind_parameter_store(binder, operand, operand.base, sources, kind)
-            return
+    is_parameter = find_space(instruction.suffixes) is Space.PARAM
+    if is_parameter and isinstance(operand, Address) and isinstance(operand.base, Symbol):
+        _bind_parameter_store(binder, operand, operand.base, sources, kind)
+        return
     find, offset = bind_address(binder, operand)
     access = make_access(binder, AccessKind.STORE, kind.storage_dtype, len(sources), offset)
     binder.share_memo(access, operand)
@@ -295,7 +160,7 @@ def _make_store(binder: Binder, access: Access, find: Finder, sources: list[int]
             for view, value in zip(views, values, strict=True):
                 store_lanes(view, index, value, allowed)
             if checks is not None:
-                checks.check_values(access, fragment, index, allowed, views, values)
+                checks.check_values(access, fragment, index, allowed, views=views, values=values)
 
     return step
 

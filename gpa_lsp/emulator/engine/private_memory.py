@@ -1,5 +1,6 @@
 """Shared memory of blocks and local memory of threads of a batch: :class:`BatchMemory`."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,15 @@ LOCAL_WINDOW = 0x7FFE_0000_0000
 WINDOW_BYTES = 1 << 32
 _LOCAL_STEP_BYTES = 256
 _LARGEST_LOCAL_BYTES = 512 << 10  # what the hardware gives a thread (CUDA C++ programming guide, compute capabilities)
+
+
+@dataclass(slots=True)
+class _Area:
+    """What belongs to one block or thread: where it begins in elements (int64[n], or uniform), and its bytes."""
+
+    space: Space
+    base: Value
+    size_bytes: int
 
 
 class BatchMemory:
@@ -54,13 +64,13 @@ class BatchMemory:
     def resolve_shared(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
         """Find what lanes access, see :meth:`.Arena.resolve`; addresses are uint32 or uint64 from the start of shared memory."""
         base = warps.column(f"shared.{access.shift}")
-        return self._resolve(access, warps, address, mask, base, self.geometry.shared_bytes, Space.SHARED)
+        return self._resolve(access, warps, address, mask, _Area(Space.SHARED, base, self.geometry.shared_bytes))
 
     def resolve_local(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
         """Find what lanes access, see :meth:`.Arena.resolve`; addresses are from the start of the thread's local memory."""
         lanes = warps.column("lane")
         base = lanes * np.int64(self._local_stride_bytes >> access.shift)
-        return self._resolve(access, warps, address, mask, base, self._local_stride_bytes, Space.LOCAL)
+        return self._resolve(access, warps, address, mask, _Area(Space.LOCAL, base, self._local_stride_bytes))
 
     def reserve_local(self, size_bytes: int) -> None:
         """Make sure that each thread has so much local memory.
@@ -93,9 +103,8 @@ class BatchMemory:
         start = lane * self._local_stride_bytes
         return self._local[start + offset_bytes : start + min(offset_bytes + limit, self._local_stride_bytes)].tobytes()
 
-    def _resolve(
-        self, access: Access, warps: WarpSet, address: Value, mask: Value, base: Value, size_bytes: int, space: Space
-    ) -> Place:
+    def _resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value, area: "_Area") -> Place:
+        base, size_bytes, space = area.base, area.size_bytes, area.space
         views = self._views_of(space, access)
         access.view_start = 0
         last = size_bytes - access.bytes
@@ -120,7 +129,7 @@ class BatchMemory:
         bits = int(np.bitwise_or.reduce(checked))
         bad = None
         if last < 0 or bits & access.align_mask or (bits > last and int(checked.max()) > last):
-            mask, bad = self._find_bad(access, warps, address, mask, last, space)
+            mask, bad = self._find_bad(access, warps, address, mask, area)
             if last < 0:
                 return views, 0, mask, bad
             checked = np.where(mask, address, address.dtype.type(0))
@@ -131,14 +140,15 @@ class BatchMemory:
         return views, index, mask, bad
 
     def _find_bad(
-        self, access: Access, warps: WarpSet, address: Value, mask: Value, last: int, space: Space
+        self, access: Access, warps: WarpSet, address: Value, mask: Value, area: "_Area"
     ) -> tuple[Value, Value]:
+        last = area.size_bytes - access.bytes
         wide = address.astype(np.uint64)
         misaligned = (wide & np.uint64(access.align_mask)) != 0
         outside = wide > np.uint64(last) if last >= 0 else np.ones(len(wide), np.bool_)
         wanted = np.ones(len(wide), np.bool_) if mask is None else mask
-        size = last + access.bytes
-        owner = "the block's shared" if space is Space.SHARED else "the thread's local"
+        size = area.size_bytes
+        owner = "the block's shared" if area.space is Space.SHARED else "the thread's local"
         for kind, wrong in (
             (FaultKind.OUT_OF_BOUNDS, wanted & outside),
             (FaultKind.MISALIGNED, wanted & misaligned & ~outside),

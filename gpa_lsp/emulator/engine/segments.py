@@ -103,7 +103,7 @@ class Frame:
         self.function = function
         self.parent = parent
         self.return_to = return_to
-        self.depth = 0 if parent is None else parent.depth + 1
+        self.depth: int = 0 if parent is None else parent.depth + 1
         self.local_base = 0
         self.prefix: tuple[int, ...] = ()
         if parent is not None:

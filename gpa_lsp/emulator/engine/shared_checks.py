@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.engine.accesses import Access
+from gpa_lsp.emulator.engine.columns import STAMP_THREAD_SHIFT
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.geometry import WarpSet
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 # A stamp, int64: when (counted in accesses), who (thread in its block), with which instruction, and whether it was strong.
 _STRONG = np.int64(1)
 _INSTRUCTION_SHIFT = 1
-_INSTRUCTION_BITS = 19
-_THREAD_SHIFT = _INSTRUCTION_SHIFT + _INSTRUCTION_BITS
+_INSTRUCTION_BITS = STAMP_THREAD_SHIFT - _INSTRUCTION_SHIFT
+_THREAD_SHIFT = STAMP_THREAD_SHIFT
 _THREAD_BITS = 10
 _TIME_SHIFT = _THREAD_SHIFT + _THREAD_BITS
 _THREAD_MASK = (1 << _THREAD_BITS) - 1
@@ -148,7 +149,7 @@ class SharedChecks:
         return highest >= self._oldest and highest > 0
 
     def check_values(
-        self, access: Access, fragment: Fragment, index: Any, mask: Value, views: Any, values: list[Value]
+        self, access: Access, fragment: Fragment, index: Any, mask: Value, *, views: Any, values: list[Value]
     ) -> None:
         """A store happened: lanes that stored something else than what is there now lost a race within one instruction."""
         if type(index) is int:

@@ -128,9 +128,9 @@ class _Printer:
             case _:
                 value = float(take(8, "<f8"))
                 if letter in "aA":
-                    return value.hex()
+                    return float(value).hex()
         flags = _limit(flags)
-        return f"%{flags}{letter}" % value
+        return str(f"%{flags}{letter}" % value)
 
 
 def _limit(flags: str) -> str:

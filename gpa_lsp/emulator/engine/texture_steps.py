@@ -81,7 +81,7 @@ def _bind_read(binder: Binder) -> None:
             read = sample(texture, tuple(place[chosen] for place in places))
             for value, found in zip(out, read.values, strict=False):
                 value[chosen] = found
-            _trace(machine, fragment, static, texture, chosen, read)
+            _trace(machine, fragment, static, texture, chosen=chosen, read=read)
         for slot, value in zip(slots, out, strict=True):
             fragment.registers[slot] = value
 
@@ -118,7 +118,7 @@ def _part_by_handle(
 
 
 def _trace(
-    machine: "Machine", fragment: Fragment, static: int, texture: Texture, chosen: Value, read: TextureRead
+    machine: "Machine", fragment: Fragment, static: int, texture: Texture, *, chosen: Value, read: TextureRead
 ) -> None:
     """Record each texel that lanes read; a filtered read is several executions."""
     if machine.tracer is None or Space.TEXTURE in machine.tracer.settings.spaces_left_out:
@@ -131,7 +131,9 @@ def _trace(
             continue
         addresses = np.zeros(fragment.warps.lanes, np.uint64)
         addresses[chosen] = (texture.region.base + texels * size).astype(np.uint64)
-        machine.tracer.record_addresses(static, fragment.warps, Space.TEXTURE, size, addresses, mask)
+        machine.tracer.record_addresses(
+            static, fragment.warps, Space.TEXTURE, size_bytes=size, addresses=addresses, mask=mask
+        )
 
 
 def _bind_query(binder: Binder) -> None:

@@ -75,10 +75,10 @@ class Tracer:
             moved = moved - np.uint64(_WINDOWS[space])
         if not moved.ndim:
             moved = np.broadcast_to(moved, (warps.lanes,))
-        self.record_addresses(access.instruction, warps, space, access.bytes, moved, mask)
+        self.record_addresses(access.instruction, warps, space, size_bytes=access.bytes, addresses=moved, mask=mask)
 
     def record_addresses(
-        self, static: int, warps: WarpSet, space: Space, size_bytes: int, addresses: Value, mask: Value
+        self, static: int, warps: WarpSet, space: Space, *, size_bytes: int, addresses: Value, mask: Value
     ) -> None:
         """Record lane addresses.
 
@@ -93,16 +93,15 @@ class Tracer:
         if not self._has_room():
             return
         if mask is None:
-            rows, masks, counts = slice(None), np.full(len(warps.ids), _FULL, np.uint32), None
+            ids, masks, counts = warps.ids, np.full(len(warps.ids), _FULL, np.uint32), None
         else:
             masks = pack_lanes(np.ascontiguousarray(mask))
             rows = np.flatnonzero(masks)
             if len(rows) == 0:
                 return
-            masks = masks[rows]
+            ids, masks = warps.ids[rows], masks[rows]
             counts = np.bitwise_count(masks)
             addresses = addresses[mask]
-        ids = warps.ids[rows]
         execution = self._count_execution(static, ids)
         self._accesses.append((ids, static, execution, masks, size_bytes, int(space), counts, addresses))
         self.held_bytes += len(ids) * _ROW_BYTES + len(addresses) * 8
