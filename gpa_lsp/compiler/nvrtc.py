@@ -24,7 +24,7 @@ _UNANNOTATED = "-default-device"
 
 _LONG_INT64 = "--define-macro=GPA_LSP_LONG_INT64"
 _NVIDIA_LIBRARY = re.compile(
-    rb"#[ \t]*include[ \t]*[<\"](?:cuda/|cub/|thrust/|cooperative_groups|cuda_pipeline|cuda_awbarrier|nv/)"
+    rb'#[ \t]*include[ \t]*[<"]((?:cuda/|cub/|thrust/|cooperative_groups|cuda_pipeline|cuda_awbarrier|nv/)[^>"\n]*)[>"]'
 )
 _TWO_INT64 = 'invalid redeclaration of type name "'
 
