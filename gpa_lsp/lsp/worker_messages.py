@@ -82,6 +82,15 @@ class ProfileFailed:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """How far a process that stays is with its job: ``done`` of ``total`` steps, and what is being done."""
+
+    words: str
+    done: int
+    total: int
+
+
 Message = Progress | FilesFound | KernelRead | ProfileRead | ProfileFailed
 
 
