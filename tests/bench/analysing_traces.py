@@ -4,8 +4,8 @@ Usage: ``python -m tests.bench.analysing_traces [--references N] [--requests N]`
 """
 
 import argparse
-import resource
 import time
+import tracemalloc
 
 import numpy as np
 
@@ -128,8 +128,12 @@ def time_all(references: int, requests: int) -> None:
     start = time.perf_counter()
     answer_questions(analyses)
     print(f"questions: {(time.perf_counter() - start) * 1e3:.1f} ms")
-    print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB, the trace's columns are "
-          f"{(trace.accesses.addresses.nbytes + len(trace.accesses) * 32) >> 20} MiB of it")  # fmt: skip
+    tracemalloc.start()
+    analyse_trace(trace, context=context)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    held = trace.accesses.addresses.nbytes + len(trace.accesses) * 32
+    print(f"memory: {peak >> 20} MiB at most, beside the {held >> 20} MiB of the trace")
 
 
 def main() -> None:
