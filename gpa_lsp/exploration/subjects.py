@@ -60,6 +60,7 @@ def prepare_exploration(
     text: str | None = None,
     kernel: str | None = None,
     launches_path: Path | None = None,
+    launches_text: str | None = None,
     launch_number: int | None = None,
     machine: str | None = None,
     mode: VolumeMode = VolumeMode.CORRECTED,
@@ -73,6 +74,7 @@ def prepare_exploration(
         text: what an editor holds of it; None to read the file.
         kernel: its name or a part of it; None where the source has one described launch.
         launches_path: the description; None for the file beside the source.
+        launches_text: what an editor holds of it; None to read the file.
         launch_number: which of the launches of that kernel, from 1; None where there is one.
         machine: name of the GPU; None for the first known of the compute capability.
         mode: of the volume model.
@@ -94,7 +96,7 @@ def prepare_exploration(
         message = "no launch is described, so that nothing tells its arguments"
         remedy = f"describe one in {path.with_suffix('.launch.toml').name}; gpa-lsp trace --template prints one to begin with"
         raise InputError(message, path=path, remedy=remedy)
-    launch_text = read_launch_text(described)
+    launch_text = read_launch_text(described) if launches_text is None else launches_text
     launch, mangled, number = _choose_launch(module, described, launch_text, kernel, launch_number)
     if launch.threads is None:
         message = "the launch gives its grid, so that it cannot follow another block"

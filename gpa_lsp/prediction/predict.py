@@ -1,5 +1,6 @@
 """From a source, or device code that was built, to predictions: :func:`predict_source`. Computes nothing itself."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ def predict_source(
     text: str | None = None,
     kernel: str | None = None,
     launches_path: Path | None = None,
+    launches_text: str | None = None,
     launch_number: int | None = None,
     compute_capability: tuple[int, int] | None = None,
     settings: PredictionSettings = DEFAULT_PREDICTION,
@@ -49,6 +51,7 @@ def predict_source(
         text: what an editor holds of it; None to read the file.
         kernel: only kernels whose name contains this; None for all.
         launches_path: the description; None for the file beside the source.
+        launches_text: what an editor holds of it; None to read the file.
         launch_number: only this one of the launches of those kernels, from 1; None for all.
         compute_capability: to compile for; None as in :func:`~gpa_lsp.prediction.static_source.examine_source`, or that of the GPU named in the
             settings.
@@ -72,7 +75,7 @@ def predict_source(
     if statics.unit.ptx is None:
         return SourcePrediction(path=statics.path, launches_path=described, statics=statics, kernels=())
     module = parse_ptx(statics.unit.ptx, name=str(path))
-    launches = () if described is None else read_launches(described)
+    launches = () if described is None else read_launches(described, text=launches_text)
     problems: list[Problem] = []
     matched = match_launches(module, launches, kernel, problems)
     launched = {one.function.name for one in matched}
@@ -148,7 +151,13 @@ class _Work:
 def _predict_all(work: _Work, matched: Sequence[DescribedLaunch], problems: list[Problem]) -> list[KernelPrediction]:
     by_name = {one.statics.mangled_name: one.statics for one in work.statics.kernels}
     predictions = []
+    started_s, most_s = time.monotonic(), work.settings.all_seconds
     for number, one in enumerate(matched):
+        if most_s is not None and time.monotonic() - started_s > most_s:
+            left = len(matched) - number
+            message = f"time was up before {left} of {len(matched)} launches were emulated"
+            problems.append(Problem.from_error(GpaError(message)))
+            break
         name = demangle(one.function.name)
         if work.progress is not None:
             work.progress(f"emulating {name}", number, len(matched))

@@ -17,6 +17,7 @@ class PredictionSettings:
         traced_warp_instructions: a launch with more is sampled, by an estimate from a few blocks.
         blocks: linear indexes of the blocks to execute; empty for a choice by their number.
         checks_races: look for races on shared memory.
+        all_seconds: launches that have not begun by then are left out, and said to be; None for no such limit.
     """
 
     machine: str | None = None
@@ -25,6 +26,7 @@ class PredictionSettings:
     traced_warp_instructions: int = 20_000_000
     blocks: tuple[int, ...] = ()
     checks_races: bool = True
+    all_seconds: float | None = None
 
 
 DEFAULT_PREDICTION = PredictionSettings()
