@@ -189,3 +189,26 @@ def decode_table(name: str) -> npt.NDArray[np.float64]:
     elif layout.nan_bits is not None:
         values[layout.nan_bits] = np.nan
     return np.concatenate([values, -values])
+
+
+def encode_scale(values: Any, *, rounds_up: bool, saturates: bool) -> Any:
+    """float32 magnitudes as ``ue8m0``: uint8 exponents of powers of two, 2^-127 … 2^127, and 255 for NaN and what is too large.
+
+    Args:
+        values: float32[n]; their signs do not count, and 0 becomes the smallest power.
+        rounds_up: to the next power at or above (``.rp``), else at or below (``.rz``).
+        saturates: what is too large becomes the largest power.
+    """
+    fraction, exponent = np.frexp(np.abs(values))
+    power = exponent - 1 + (rounds_up & (fraction != 0.5))
+    large = np.isinf(values) | (power > 127)
+    bits = np.where(values == 0, 0, np.clip(power, -127, 127) + 127)
+    bits = np.where(large, 254 if saturates else 255, bits)
+    return np.where(np.isnan(values), 255, bits).astype(np.uint8)
+
+
+def decode_scale_table() -> npt.NDArray[np.float64]:
+    """The value of every ``ue8m0``: float64[256]."""
+    values = np.ldexp(1.0, np.arange(256) - 127)
+    values[255] = np.nan
+    return values

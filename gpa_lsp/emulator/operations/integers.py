@@ -55,6 +55,16 @@ def subtract_saturated(a: Any, b: Any) -> Any:
     return np.clip(np.subtract(a, b, dtype=np.int64), _S32_LOW, _S32_HIGH).astype(np.int32)
 
 
+def add_saturated_unsigned(a: Any, b: Any) -> Any:
+    """Sum of two uint32, at most the largest."""
+    return np.add(a, np.minimum(b, np.invert(a)))
+
+
+def subtract_saturated_unsigned(a: Any, b: Any) -> Any:
+    """Difference of two uint32, at least 0."""
+    return np.subtract(a, np.minimum(a, b))
+
+
 def divide_unsigned(a: Any, b: Any) -> Any:
     """Quotient of unsigned integers; all ones where the divisor is 0, which PTX leaves unspecified."""
     quotient = np.floor_divide(a, b)

@@ -255,6 +255,18 @@ def test_eight_bit_floats_keep_nan() -> None:
     assert bits_of(evaluate("cvt.rn.satfinite.relu.e4m3x2.f16x2 %h1, %r1", halves)) == [0x3800]
 
 
+def test_scales_are_powers_of_two() -> None:
+    numbers = np.float32([1, 3, -0.75, 0, 2.0**-127, 1e-45, 3e38, np.inf, np.nan])
+    zeros = np.zeros(9, np.float32)
+    down = [127, 128, 126, 0, 0, 0, 254, 255, 255]
+    assert bits_of(evaluate("cvt.rz.ue8m0x2.f32 %h1, %f1, %f2", zeros, numbers)) == down
+    up = [127, 129, 127, 0, 0, 0, 254, 254, 255]
+    found = bits_of(evaluate("cvt.rp.satfinite.ue8m0x2.f32 %h1, %f1, %f2", numbers, zeros))
+    assert found == [bits << 8 for bits in up]
+    unpacked = evaluate("cvt.rn.bf16x2.ue8m0x2 %r1, %h1", np.uint16([0x807F, 0x00FF]))
+    assert bits_of(unpacked) == [0x4000_3F80, 0x0040_7FFF]
+
+
 def test_tf32_has_ten_stored_bits() -> None:
     numbers = np.float32([1, 1 + 2**-11, 1 + 2**-10, 1 + 3 * 2**-11, -1 - 2**-11, np.inf])
     found = evaluate("cvt.rna.tf32.f32 %r1, %f1", numbers).view(np.float32)

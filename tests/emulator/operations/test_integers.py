@@ -113,6 +113,10 @@ def test_saturation() -> None:
     signed = [(as_signed(x, 32), as_signed(y, 32)) for x, y in zip(a, b, strict=True)]
     assert bits_of(evaluate("add.sat.s32 %r1, %r2, %r3", a, b)) == [clamp(x + y) for x, y in signed]
     assert bits_of(evaluate("sub.sat.s32 %r1, %r2, %r3", a, b)) == [clamp(x - y) for x, y in signed]
+    assert bits_of(evaluate("add.sat.u32 %r1, %r2, %r3", a, b)) == [
+        min(x + y, 2**32 - 1) for x, y in zip(a, b, strict=True)
+    ]
+    assert bits_of(evaluate("sub.sat.u32 %r1, %r2, %r3", a, b)) == [max(x - y, 0) for x, y in zip(a, b, strict=True)]
     high = bits_of(evaluate("mad.hi.sat.s32 %r1, %r2, %r3, %r4", a, b, a))
     assert high == [clamp((x * y >> 32) + x) for x, y in signed]
 
@@ -202,19 +206,28 @@ def test_dot_products(types: str) -> None:
         assert found == [total & 0xFFFF_FFFF for total in expected]
 
 
-@pytest.mark.parametrize("kind", ["u16x2", "s16x2"])
-def test_pairs_of_integers(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["u16x2", "s16x2", "u8x4", "s8x4"])
+def test_packed_integers(kind: str) -> None:
     a, b = pairs(edge_integers(32))
-    signed = kind[0] == "s"
-    for name, function in (("add", lambda x, y: x + y), ("min", min), ("max", max)):
+    signed, width = kind[0] == "s", int(kind[1:-2])
+    mask = (1 << width) - 1
+    low = -(1 << width - 1) if signed else 0
+    functions = {
+        "add": lambda x, y: x + y,
+        "sub": lambda x, y: x - y,
+        "min": min,
+        "max": max,
+        "add.sat": lambda x, y: min(max(x + y, low), low + mask),
+        "sub.sat": lambda x, y: min(max(x - y, low), low + mask),
+        "max.relu": lambda x, y: max(x, y, 0),
+    }
+    for name, function in functions.items():
         found = bits_of(evaluate(f"{name}.{kind} %r1, %r2, %r3", a, b))
         expected = []
         for x, y in zip(a, b, strict=True):
-            parts = [
-                function(p, q) for p, q in zip(split(x, 16, signed=signed), split(y, 16, signed=signed), strict=True)
-            ]
-            expected.append(sum((part & 0xFFFF) << 16 * place for place, part in enumerate(parts)))
-        assert found == expected
+            parts = zip(split(x, width, signed=signed), split(y, width, signed=signed), strict=True)
+            expected.append(sum((function(p, q) & mask) << width * place for place, (p, q) in enumerate(parts)))
+        assert found == expected, name
 
 
 def test_the_lesser_of_integers_clipped_at_zero() -> None:

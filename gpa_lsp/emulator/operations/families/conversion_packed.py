@@ -1,4 +1,4 @@
-"""``cvt`` into and out of pairs (f16x2, bf16x2, e4m3x2, e5m2x2, e2m1x2, e2m3x2, e3m2x2), tf32, and ``cvt.pack``.
+"""``cvt`` into and out of pairs (f16x2, bf16x2, e4m3x2, e5m2x2, e2m1x2, e2m3x2, e3m2x2, ue8m0x2), tf32, and ``cvt.pack``.
 
 Of ``cvt d, a, b`` into a pair, a becomes the upper and b the lower element. Source: PTX ISA 9.0, sections 9.7.9.22 and 9.7.9.23.
 """
@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.emulator.operations.half_formats import FORMATS, decode_table, encode, narrow, round_to_format, widen
+from gpa_lsp.emulator.operations.half_formats import (
+    FORMATS,
+    decode_scale_table,
+    decode_table,
+    encode,
+    encode_scale,
+    narrow,
+    round_to_format,
+    widen,
+)
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import ROUNDINGS, over_lanes
 from gpa_lsp.emulator.ptx.model import PtxInstruction
@@ -17,7 +26,7 @@ from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 Function = Callable[..., Any]
 S = ScalarType
 
-_SMALL = {"e4m3x2": "e4m3", "e5m2x2": "e5m2", "e2m3x2": "e2m3", "e3m2x2": "e3m2", "e2m1x2": "e2m1"}
+_SMALL = {"e4m3x2": "e4m3", "e5m2x2": "e5m2", "e2m3x2": "e2m3", "e3m2x2": "e3m2", "e2m1x2": "e2m1", "ue8m0x2": "ue8m0"}
 _HALVES = {"f16x2": S.F16, "bf16x2": S.BF16}
 _FORMATS = {*_SMALL, *_HALVES, "f16", "bf16", "f32", "tf32"}
 
@@ -48,6 +57,8 @@ def _convert_one(name: str, words: tuple[str, ...]) -> Function:
     mode = next((word for word in words if word in ROUNDINGS or word == "rna"), "rn")
     saturates = "satfinite" in words
     relu = "relu" in words
+    if name == "ue8m0":
+        return lambda values: encode_scale(values, rounds_up=mode == "rp", saturates=saturates)
     if mode == "rn" and name in ("f16", "bf16") and not saturates and not relu:
         to_half = narrow(S.F16 if name == "f16" else S.BF16)
         return lambda values: to_half(np.positive(values))
@@ -97,7 +108,7 @@ def _bind_from_pair(result: str, source: str, words: tuple[str, ...]) -> LaneOpe
 
 def _bind_from_small(result: str, source: str, words: tuple[str, ...]) -> LaneOperation:
     name, kind, distance = _find_layout(source)
-    table = decode_table(name)
+    table = decode_scale_table() if name == "ue8m0" else decode_table(name)
     if "relu" in words:
         table = np.where(table <= 0, 0.0, table)
     with np.errstate(all="ignore"):

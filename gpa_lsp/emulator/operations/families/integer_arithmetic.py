@@ -1,6 +1,6 @@
 """Integer ``add sub mul mad mul24 mad24 sad abs neg min max``.
 
-Source: PTX ISA 9.0, section 9.7.1 (integer arithmetic). All wrap modulo 2^width; ``.sat`` exists for s32 sums alone.
+Source: PTX ISA 9.0, section 9.7.1 (integer arithmetic). All wrap modulo 2^width; ``.sat`` exists for sums of 32 bits alone.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.emulator.operations.integers import add_saturated, multiply_high, subtract_saturated
+from gpa_lsp.emulator.operations.integers import (
+    add_saturated,
+    add_saturated_unsigned,
+    multiply_high,
+    subtract_saturated,
+    subtract_saturated_unsigned,
+)
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import (
     INTEGERS,
@@ -29,15 +35,21 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
     kind = find_type(instruction)
     if kind not in INTEGERS or kind is None or "cc" in instruction.suffixes:
         return None
-    if "sat" in instruction.suffixes and kind is not ScalarType.S32:
+    if "sat" in instruction.suffixes and not _can_saturate(instruction.opcode, kind):
         return None
     return _BINDERS[instruction.opcode](instruction, kind)
+
+
+def _can_saturate(opcode: str, kind: ScalarType) -> bool:
+    return kind is ScalarType.S32 or (kind is ScalarType.U32 and opcode in ("add", "sub"))
 
 
 def _bind_sum(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
     adds = instruction.opcode == "add"
     if "sat" in instruction.suffixes:
-        return same_types(add_saturated if adds else subtract_saturated, ScalarType.S32, 2)
+        if kind is ScalarType.U32:
+            return same_types(add_saturated_unsigned if adds else subtract_saturated_unsigned, kind, 2)
+        return same_types(add_saturated if adds else subtract_saturated, kind, 2)
     return same_types(np.add if adds else np.subtract, as_unsigned(kind), 2)
 
 

@@ -39,7 +39,7 @@ def bind(instruction: PtxInstruction) -> WarpOperation | None:
     words = instruction.suffixes
     if instruction.opcode == "wmma" and words[:1] != ("mma",):
         return None
-    if any(word.startswith(("sp", "kind", "block_scale")) for word in words):
+    if any(word.startswith(("sp", "kind::mx", "block_scale")) for word in words):
         return None
     shape = next((match for word in words if (match := _SHAPE.fullmatch(word))), None)
     types = _find_types(instruction)

@@ -1,4 +1,4 @@
-"""Packed arithmetic: ``add sub mul fma.f32x2``, ``add min max.u16x2|s16x2``, ``dp4a`` and ``dp2a``.
+"""Packed arithmetic: ``add sub mul fma.f32x2``, ``add sub min max.u16x2|s16x2|u8x4|s8x4``, ``dp4a`` and ``dp2a``.
 
 Source: PTX ISA 9.0, sections 9.7.1.1, 9.7.1.13, 9.7.1.14, 9.7.1.23, 9.7.1.24 and 9.7.3.
 """
@@ -28,9 +28,10 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
     kind = find_type(instruction)
     if kind is S.F32X2:
         return _bind_singles(instruction)
-    if kind in (S.U16X2, S.S16X2) and kind is not None:
-        return _bind_integers(instruction, kind)
-    return None
+    parts = [_INTEGER_PARTS[word] for word in instruction.suffixes if word in _INTEGER_PARTS]
+    if len(parts) != 1 or instruction.opcode not in _INTEGER_FUNCTIONS:
+        return None
+    return _bind_integers(instruction, parts[0])
 
 
 _NEAREST: dict[str, tuple[Function, int]] = {
@@ -61,17 +62,39 @@ def _bind_singles(instruction: PtxInstruction) -> LaneOperation | None:
     return same_types(by_parts(finished, np.float32), S.F32X2, count)
 
 
-def _bind_integers(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
-    signed = kind is S.S16X2
-    part = np.dtype(np.int16 if signed else np.uint16)
-    functions: dict[str, Function] = {"add": np.add, "min": np.minimum, "max": np.maximum}
-    function = functions.get(instruction.opcode)
-    if function is None:
-        return None
+_INTEGER_PARTS: dict[str, "np.dtype[Any]"] = {
+    "u16x2": np.dtype(np.uint16),
+    "s16x2": np.dtype(np.int16),
+    "u8x4": np.dtype(np.uint8),
+    "s8x4": np.dtype(np.int8),
+}
+_INTEGER_FUNCTIONS: dict[str, Function] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+def _bind_integers(instruction: PtxInstruction, part: "np.dtype[Any]") -> LaneOperation | None:
+    """``add sub{.sat}`` and ``min max{.relu}`` of two 16-bit or four 8-bit integers."""
+    function = _INTEGER_FUNCTIONS[instruction.opcode]
     if "relu" in instruction.suffixes:
         raw, zero = function, part.type(0)
         function = lambda a, b: np.maximum(raw(a, b), zero)  # noqa: E731
-    return same_types(by_parts(function, part), kind, 2)
+    if "sat" in instruction.suffixes:
+        function = _saturate(function, part)
+    return same_types(by_parts(function, part), S.U32, 2)
+
+
+def _saturate(function: Function, part: "np.dtype[Any]") -> Function:
+    """Clamp results to the range of a part."""
+    least, greatest = np.iinfo(part).min, np.iinfo(part).max
+
+    def evaluate(a: Any, b: Any) -> Any:
+        return np.clip(function(a.astype(np.int32), b.astype(np.int32)), least, greatest).astype(part)
+
+    return evaluate
 
 
 def _bind_dot(instruction: PtxInstruction) -> LaneOperation | None:
