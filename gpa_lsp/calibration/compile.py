@@ -1,10 +1,12 @@
 """CUDA C++ → cubin, by NVRTC: no toolkit, and no GPU either."""
 
-from typing import Any
+from gpa_lsp.compiler.architectures import name_target
+from gpa_lsp.compiler.nvrtc_frames import NvrtcJob
+from gpa_lsp.compiler.nvrtc_processes import PROCESSES, TOOL
+from gpa_lsp.errors import ToolError
 
-from gpa_lsp.errors import MissingToolError, ToolError
-
-_INSTALL = "install gpa-lsp[cuda], which brings cuda-python and NVRTC"
+_LIMIT_S = 60.0
+_LONGEST_LOG = 2000
 
 
 def compile_source(source: str, compute_capability: tuple[int, int]) -> bytes:
@@ -14,20 +16,13 @@ def compile_source(source: str, compute_capability: tuple[int, int]) -> bytes:
         MissingToolError: NVRTC or its Python bindings are not installed.
         ToolError: NVRTC refuses; carries its log.
     """
-    nvrtc = _load_nvrtc()
-    target = f"sm_{compute_capability[0]}{compute_capability[1]}"
-    program = _check(nvrtc.nvrtcCreateProgram(source.encode(), b"benchmark.cu", 0, [], []), "create a program")
-    try:
-        failed = nvrtc.nvrtcCompileProgram(program, 1, [f"--gpu-architecture={target}".encode()])[0]
-        if failed != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            log = _read_log(nvrtc, program)
-            raise ToolError("NVRTC", f"does not compile a benchmark for {target}: {log}", output=log)
-        size: int = _check(nvrtc.nvrtcGetCUBINSize(program), "give the cubin")
-        image: bytes = b" " * size
-        _check(nvrtc.nvrtcGetCUBIN(program, image), "give the cubin")
-        return image
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
+    target = name_target(compute_capability)
+    options = (f"--gpu-architecture={target}",)
+    answer = PROCESSES.compile(NvrtcJob(source=source.encode(), name="benchmark.cu", options=options, limit_s=_LIMIT_S))
+    if answer.cubin is None:
+        log = answer.log.rstrip("\0 \n")[:_LONGEST_LOG]
+        raise ToolError(TOOL, f"does not compile a benchmark for {target}: {log or answer.error}", output=log)
+    return answer.cubin
 
 
 def find_compiler_version() -> str:
@@ -36,29 +31,4 @@ def find_compiler_version() -> str:
     Raises:
         MissingToolError: it is not installed.
     """
-    _, major, minor = _load_nvrtc().nvrtcVersion()
-    return f"{major}.{minor}"
-
-
-def _load_nvrtc() -> Any:
-    try:
-        from cuda.bindings import nvrtc  # an optional dependency
-
-        nvrtc.nvrtcVersion()  # the library itself is looked for at the first call
-    except (ImportError, RuntimeError, OSError) as error:
-        raise MissingToolError("NVRTC", needed_for="compiling the benchmarks", install=_INSTALL) from error
-    return nvrtc
-
-
-def _check(answer: tuple[Any, ...], what: str) -> Any:
-    failed, *values = answer
-    if int(failed) != 0:
-        raise ToolError("NVRTC", f"could not {what}: error {int(failed)}")
-    return values[0] if values else None
-
-
-def _read_log(nvrtc: Any, program: Any) -> str:
-    size: int = _check(nvrtc.nvrtcGetProgramLogSize(program), "give its log")
-    log = b" " * size
-    _check(nvrtc.nvrtcGetProgramLog(program, log), "give its log")
-    return log.rstrip(b"\0 \n").decode(errors="replace")[:2000]
+    return ".".join(map(str, PROCESSES.greet().version or ()))
