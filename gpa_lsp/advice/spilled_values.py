@@ -17,6 +17,18 @@ def find_spills(subject: Subject, limits: Mapping[str, CompiledLimits]) -> tuple
 
 def find_marked_accesses(subject: Subject, limits: Mapping[str, CompiledLimits]) -> tuple[LocalAccess, ...]:
     """Every access to local memory of a kernel, by row; the compiler's marks decide what is a spill in functions that have any."""
+    last = _LAST[0] if _LAST else None
+    if last is None or last[0] is not subject or last[1] is not limits:
+        last = (subject, limits, _mark(subject, limits))
+        _LAST[:] = [last]
+    return last[2]
+
+
+_LAST: list[tuple[Subject, Mapping[str, CompiledLimits], tuple[LocalAccess, ...]]] = []
+"""The last answer: several checks ask the same, one after the other."""
+
+
+def _mark(subject: Subject, limits: Mapping[str, CompiledLimits]) -> tuple[LocalAccess, ...]:
     marked = {name: frozenset(one.spill_offsets) for name, one in limits.items() if one.spill_offsets}
     found = []
     for access in find_local_accesses(subject):

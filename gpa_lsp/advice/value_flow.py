@@ -213,8 +213,23 @@ class FunctionFlow:
         return readers
 
 
+_LAST: list[tuple[Subject, dict[int, FunctionFlow | None]]] = []
+"""The last subject and its flows: whoever matches patterns asks for the same ones, one after the other."""
+
+
 def build_flow(subject: Subject, index: int) -> FunctionFlow | None:
     """The flow of one function; None where it has no instructions."""
+    last = _LAST[0] if _LAST else None
+    if last is None or last[0] is not subject:
+        last = (subject, {})
+        _LAST[:] = [last]
+    flows = last[1]
+    if index not in flows:
+        flows[index] = _build_flow(subject, index)
+    return flows[index]
+
+
+def _build_flow(subject: Subject, index: int) -> FunctionFlow | None:
     function = subject.kernel.functions[index]
     if function.instructions is None or function.graph is None or not len(function.instructions):
         return None
