@@ -9,6 +9,7 @@ from gpa_lsp.analyses.traces.arrays import ArrayIndex, split_by_array
 from gpa_lsp.analyses.traces.group_sums import AccessGroup, GroupSums, build_keys
 from gpa_lsp.analyses.traces.lane_addresses import Integers, gather_lanes, split_rows
 from gpa_lsp.analyses.traces.model import OUTSIDE
+from gpa_lsp.analyses.traces.patterns import find_patterns
 from gpa_lsp.analyses.traces.segments import (
     SECTOR_SHIFT,
     build_intervals,
@@ -69,7 +70,9 @@ class AccessAccumulator:
             for rows in split_rows(local[accesses.bytes[local] == width]):
                 matrix = gather_lanes(accesses, rows)
                 touched = measure_intervals(build_local_intervals(matrix, width))
-                self._by_instruction.add(build_keys(accesses, rows, None), accesses.bytes[rows], matrix, touched)
+                patterns = find_patterns(matrix, accesses.bytes[rows])
+                keys = build_keys(accesses, rows, None)
+                self._by_instruction.add(keys, accesses.bytes[rows], matrix, touched, patterns=patterns)
 
     def finish(self) -> AccessSums:
         """The sums of all pieces."""
@@ -83,14 +86,17 @@ class AccessAccumulator:
         width = accesses.bytes[rows]
         intervals = build_intervals(matrix, width)
         touched = measure_intervals(intervals)
-        self._by_instruction.add(build_keys(accesses, rows, None), width, matrix, touched)
+        patterns = find_patterns(matrix, width)
+        self._by_instruction.add(build_keys(accesses, rows, None), width, matrix, touched, patterns=patterns)
         parts = split_by_array(self._index, matrix)
         part_rows, part_width = rows[parts.request], width[parts.request]
         part_intervals = intervals
         if parts.matrix is not matrix:
             part_intervals = build_intervals(parts.matrix, part_width)
             touched = measure_intervals(part_intervals)
-        self._by_array.add(build_keys(accesses, part_rows, parts.array), part_width, parts.matrix, touched)
+            patterns = find_patterns(parts.matrix, part_width)
+        keys = build_keys(accesses, part_rows, parts.array)
+        self._by_array.add(keys, part_width, parts.matrix, touched, patterns=patterns)
         self._mark_footprints(parts.array, *list_segments(part_intervals, SECTOR_SHIFT))
 
     def _mark_footprints(self, array: Integers, part: Integers, sector: Integers) -> None:

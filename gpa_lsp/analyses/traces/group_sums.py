@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gpa_lsp.analyses.traces.keyed_sums import KeyedSums, compress_keys, count_pairs, sum_columns
 from gpa_lsp.analyses.traces.lane_addresses import MOST_ARRAYS, Integers, LaneMatrix
 from gpa_lsp.analyses.traces.model import MOST_SEGMENTS, AccessTotals
-from gpa_lsp.analyses.traces.patterns import LanePattern, find_patterns
+from gpa_lsp.analyses.traces.patterns import LanePattern, Patterns
 from gpa_lsp.analyses.traces.segments import Touched
 from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import Accesses
@@ -70,7 +70,15 @@ class GroupSums:
         self._patterns = KeyedSums(1)
         self._strides = KeyedSums(1)
 
-    def add(self, keys: Integers, width: npt.NDArray[np.uint8], matrix: LaneMatrix, touched: Touched) -> None:
+    def add(
+        self,
+        keys: Integers,
+        width: npt.NDArray[np.uint8],
+        matrix: LaneMatrix,
+        touched: Touched,
+        *,
+        patterns: Patterns,
+    ) -> None:
         """Add requests, or parts of them.
 
         Args:
@@ -78,6 +86,7 @@ class GroupSums:
             width: uint8[n], bytes per lane.
             matrix: their lanes.
             touched: what they touch.
+            patterns: of their lanes.
         """
         groups, place = compress_keys(keys)
         is_uniform = (touched.distinct == 1) & (matrix.counts > 1)
@@ -88,10 +97,9 @@ class GroupSums:
         self._sums.add(groups, sum_columns(place, np.stack(columns, axis=1), len(groups)))
         for histogram, counts in ((self._lines, touched.lines), (self._sectors, touched.sectors)):
             count_pairs(histogram, groups, place, np.minimum(counts, MOST_SEGMENTS), _BINS)
-        found = find_patterns(matrix, width)
-        count_pairs(self._patterns, groups, place, found.pattern, _PATTERNS)
-        has_stride = (found.stride_bytes != 0) & (np.abs(found.stride_bytes) < _MOST_STRIDE_BYTES)
-        self._strides.count(keys[has_stride] * _STRIDES + found.stride_bytes[has_stride] + _MOST_STRIDE_BYTES)
+        count_pairs(self._patterns, groups, place, patterns.pattern, _PATTERNS)
+        has_stride = (patterns.stride_bytes != 0) & (np.abs(patterns.stride_bytes) < _MOST_STRIDE_BYTES)
+        self._strides.count(keys[has_stride] * _STRIDES + patterns.stride_bytes[has_stride] + _MOST_STRIDE_BYTES)
 
     def finish(self) -> tuple[AccessGroup, ...]:
         """All groups, by instruction, space and array."""

@@ -77,10 +77,10 @@ class AnalysisSettings:
     stores: StoreEffect = StoreEffect.REFERENCE
     evicts_on_store: bool = False
     cache_ways: int | None = None
-    block_references: int = 2_000_000
+    block_references: int = 1_000_000
     wave_references: int = 2_000_000
     footprint_sectors: int = 1 << 26
-    value_rows: int = 4_000_000
+    value_rows: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
