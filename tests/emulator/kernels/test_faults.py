@@ -15,7 +15,7 @@ from tests.emulator.kernels.running import Case, read_cases, run
 
 _FOLDER = Path(__file__).parent / "faulty"
 _MARK = re.compile(r"// fault: ([a-z ,-]+)$")
-_SMALL = Budget(seconds=5.0, memory_bytes=64 << 20, warp_instructions=200_000)
+_SMALL = Budget(seconds=5.0, memory_bytes=64 << 20, warp_instructions=50_000)
 
 
 def _list_cases() -> list[Case]:
@@ -151,6 +151,12 @@ def test_an_array_larger_than_the_budget_is_not_allocated() -> None:
         run(_change(case, arguments=(large, *case.launch.arguments[1:])), budget=_SMALL)
 
 
+def test_local_memory_beyond_the_budget_ends_with_a_finding() -> None:
+    (fault,) = run(_find("needs_memory"), budget=_SMALL).faults
+    assert fault.kind is FaultKind.MEMORY_BUDGET
+    assert fault.is_fatal
+
+
 def test_peak_memory_stays_within_the_budget() -> None:
-    for kernel in ("traps", "no_race", "endless_recursion"):
+    for kernel in ("traps", "no_race", "endless_recursion", "needs_memory"):
         assert 0 < run(_find(kernel), budget=_SMALL).peak_bytes <= _SMALL.memory_bytes

@@ -23,6 +23,7 @@ for _family in (
     "integers",
     "functions",
     "memory",
+    "modern",
     "fixtures",
 ):
     import_module(f"tests.emulator.kernels.references.{_family}")

@@ -30,3 +30,12 @@ extern "C" __global__ void divides_by_zero(const int* in, int* out)
     int quotient = 100 / in[threadIdx.x];  // fault: integer division by zero
     out[threadIdx.x] = quotient;
 }
+
+// No fault of the kernel's: a megabyte of local memory for each thread of a block is more than a small budget holds.
+extern "C" __global__ void needs_memory(const int* in, int* out)
+{
+    int large[1 << 18];
+    for (int k = 0; k < 64; ++k)
+        large[(in[threadIdx.x] * 1000 + k) & 0x3ffff] = k;
+    out[threadIdx.x] = large[in[threadIdx.x] & 0x3ffff];
+}
