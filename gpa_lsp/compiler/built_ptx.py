@@ -11,6 +11,7 @@ from gpa_lsp.binary.fatbin import EntryKind, FatbinEntry, read_fatbin_entries, u
 from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.binary.tool_location import require_tool
 from gpa_lsp.compiler.compiler_run import RunLimits, run_compiler
+from gpa_lsp.compiler.leash import TEMPORARY
 from gpa_lsp.errors import InputError, ToolError
 
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin")
@@ -68,7 +69,7 @@ def _find_entries(data: FileBytes, path: Path, kind: Container | None) -> Iterat
 def _extract(path: Path, limit_bytes: int) -> Iterator[str]:
     """By NVIDIA's own tool: from static libraries, Windows programs, and what is compressed in a way that is not read here."""
     tool = require_tool(_TOOL, needed_for=f"taking the PTX out of {path.name}")
-    with tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         command = [str(tool), "-xptx", "all", str(path.resolve())]
         limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_LIMIT_BYTES, largest_file_bytes=limit_bytes)

@@ -80,7 +80,7 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
     first = unit = _compile(job, attempt)
     seconds = unit.seconds
     for _ in range(_MOST_ROUNDS):
-        if not unit.has_failed or not _leave_out_more(job, attempt, unit):
+        if not unit.has_failed or seconds > job.settings.limit_s or not _leave_out_more(job, attempt, unit):
             break
         unit = _compile(job, attempt)
         seconds += unit.seconds
@@ -88,7 +88,9 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
         return replace(first, seconds=seconds, notes=tuple(_write_notes(host, asked, None)))
     # Of what was taken out of functions compilers complain that it is missing.
     said = tuple(one for one in unit.messages if one.path != job.path or one.line not in attempt.removed_lines)
-    return replace(unit, messages=said, seconds=seconds, notes=tuple(_write_notes(host, asked, attempt)))
+    is_left_out = unit.is_host_left_out or bool(attempt.removed_lines or attempt.headers or attempt.empty_headers)
+    notes = tuple(_write_notes(host, asked, attempt))
+    return replace(unit, messages=said, is_host_left_out=is_left_out, seconds=seconds, notes=notes)
 
 
 def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.model import CompilerFlags
+from gpa_lsp.errors import InputError
 
 _INCLUDE = re.compile(
     rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"([^"\n]{1,1000})"|<([^>\n]{1,1000})>|([^\s"<][^\n]{0,200}))',
@@ -44,6 +45,9 @@ def find_included_files(path: Path, content: bytes, flags: CompilerFlags) -> Inc
         path: of the source.
         content: its text.
         flags: it is compiled with.
+
+    Raises:
+        InputError: a header is a pipe.
     """
     walk = _Walk(path, flags)
     walk.follow(content, path.parent)
@@ -110,6 +114,7 @@ class _Walk:
     def _read(self, path: Path) -> bytes | None:
         try:
             if not path.is_file():
+                self._refuse_pipe(path)
                 return None
             with path.open("rb") as stream:
                 text = stream.read(_LARGEST_HEADER_BYTES + 1)
@@ -118,3 +123,8 @@ class _Walk:
         if len(text) > _LARGEST_HEADER_BYTES:
             self.is_whole = False
         return text
+
+    def _refuse_pipe(self, path: Path) -> None:
+        """A compiler that opens a pipe waits for somebody to write to it."""
+        if path.is_fifo() or path.is_socket():
+            raise InputError("a header is no regular file", path=path, remedy="replace it by a file")

@@ -9,6 +9,7 @@ from pathlib import Path
 from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
 from gpa_lsp.compiler.compiler_run import RunLimits, run_compiler
 from gpa_lsp.compiler.job import CompileJob
+from gpa_lsp.compiler.leash import TEMPORARY
 from gpa_lsp.compiler.messages import parse_messages
 from gpa_lsp.compiler.model import CompiledUnit, CompilerKind, CompilerMessage
 from gpa_lsp.compiler.nvcc_command import NvccCommand, prepare_command
@@ -34,7 +35,7 @@ def compile_with_nvcc(job: CompileJob, installation: NvccInstallation) -> Compil
         UnsupportedInputError: this nvcc does not know the architecture.
     """
     begin_s = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         command = prepare_command(job, installation.program, folder)
         is_well, output = run_compiler(

@@ -21,11 +21,7 @@ def read_source(path: Path, text: str | None) -> bytes:
     Raises:
         InputError: it cannot be read, is no file, is too large, or is no text.
     """
-    content = (
-        _read_file(path)
-        if text is None
-        else text.encode("utf-8", "surrogateescape" if _is_escaped(text) else "replace")
-    )
+    content = _read_file(path) if text is None else _encode(text)
     if len(content) > LARGEST_SOURCE_BYTES:
         raise InputError(f"the source is larger than {LARGEST_SOURCE_BYTES >> 20} MiB", path=path, remedy="split it")
     if b"\0" in content:
@@ -40,9 +36,12 @@ def read_source(path: Path, text: str | None) -> bytes:
     return content.removeprefix(b"\xef\xbb\xbf").replace(b"\xff", b"?")
 
 
-def _is_escaped(text: str) -> bool:
-    """Some of it was no UTF-8 and was read so that nothing is lost."""
-    return any("\udc80" <= one <= "\udcff" for one in text) if not text.isascii() else False
+def _encode(text: str) -> bytes:
+    """The bytes of a text; what was no UTF-8 where it was read comes back as it was."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
 
 
 def _read_file(path: Path) -> bytes:

@@ -166,6 +166,39 @@ int main() {
     assert "lines 4, 5" in notes
 
 
+def test_host_code_in_a_header_of_the_project_is_left_out(tmp_path: Path) -> None:
+    header = (
+        "#pragma once\n#include <chrono>\ninline double now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }\n"
+        "struct Timer { Timer() : start(now()) {} double start; };\n__device__ inline float twice(float x) { return 2 * x; }\n"
+    )
+    write(tmp_path, header, "timing.h")
+    text = (
+        '#include "timing.h"\n#include "./timing.h"\n#include <cstdint>\n'
+        "__global__ void k(float* p, uint64_t n) { p[n] = twice(p[1]); }\nint main() {}\n"
+    )
+    unit = compile_source(write(tmp_path, text), settings=NVRTC)
+    assert not unit.has_failed, unit.messages
+    assert "timing.h" in " ".join(unit.notes)
+    assert unit.ptx is not None
+    assert str(tmp_path / "timing.h") in unit.ptx
+    assert os.name == "nt" or "_Z1kPfm" in unit.ptx
+
+
+def test_libraries_for_the_host_are_left_out_and_parts_for_blocks_kept(tmp_path: Path) -> None:
+    text = """\
+#include <thrust/device_vector.h>
+#include <cub/cub.cuh>
+__global__ void k(int* p) {
+  using Reduce = cub::BlockReduce<int, 128>;
+  __shared__ typename Reduce::TempStorage storage;
+  p[0] = Reduce(storage).Sum(p[threadIdx.x]);
+}
+int main() { thrust::device_vector<int> v(3); }
+"""
+    unit = compile_source(write(tmp_path, text), settings=NVRTC)
+    assert not unit.has_failed, unit.messages
+
+
 def test_errors_in_device_code_are_those_of_the_whole_text(tmp_path: Path) -> None:
     text = "#include <string>\nstruct Bad { std::string s; float x; };\n__global__ void k(Bad b, float* p) { p[0] = b.x; }\nint main() {}\n"
     unit = compile_source(write(tmp_path, text), settings=NVRTC)
@@ -203,6 +236,17 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.cu")
     with pytest.raises(InputError, match="regular file"):
         compile_source(tmp_path / "pipe.cu", settings=NVRTC)
+
+
+def test_a_header_that_is_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.h")
+    with pytest.raises(InputError, match="no regular file"):
+        compile_source(write(tmp_path, '#include "pipe.h"\n'), settings=NVRTC)
+
+
+@pytest.mark.parametrize("text", ["__global__ void k() { /* \udcff */ }", "__global__ void k() { /* \ud800 */ }"])
+def test_texts_an_editor_cannot_encode_compile(tmp_path: Path, text: str) -> None:
+    assert not compile_source(tmp_path / "unsaved.cu", text=text, settings=NVRTC).has_failed
 
 
 def test_a_large_source_compiles_or_ends_in_time(tmp_path: Path) -> None:

@@ -198,6 +198,23 @@ def test_a_run_ends_when_the_one_that_asked_dies(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
+def test_a_temporary_folder_goes_with_the_one_that_asked(tmp_path: Path) -> None:
+    folder = tmp_path / "gpa-lsp-test"
+    folder.mkdir()
+    (folder / "left").touch()
+    program = (
+        "import os, threading; from pathlib import Path; from gpa_lsp.compiler.compiler_run import RunLimits, run_compiler\n"
+        "threading.Timer(0.3, os._exit, (0,)).start()\n"
+        f"run_compiler('sleep', ['/bin/sleep', '60'], folder=Path({str(folder)!r}), environment=dict(os.environ), "
+        "limits=RunLimits(limit_s=60, memory_limit_bytes=1 << 30))"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+    until_s = time.monotonic() + 5
+    while folder.exists() and time.monotonic() < until_s:
+        time.sleep(0.02)
+    assert not folder.exists()
+
+
 def test_programs_that_cannot_be_started_say_so(tmp_path: Path) -> None:
     limits = RunLimits(limit_s=5, memory_limit_bytes=1 << 30)
     with pytest.raises(ToolError, match="cannot be started"):
