@@ -13,6 +13,7 @@ from gpa_lsp.emulator.inputs.scalars import pack_scalar
 from gpa_lsp.emulator.launch import (
     Argument,
     ArrayArgument,
+    Generator,
     LaunchDescription,
     ScalarArgument,
     StructArgument,
@@ -23,6 +24,7 @@ from gpa_lsp.errors import InputError
 
 _ADDRESS_BYTES = 8
 _LARGEST_PARAMETERS = 32764
+_KEY_BYTES = 16
 
 
 def build_inputs(
@@ -113,7 +115,16 @@ class _Builder:
 
     def _add_buffer(self, array: ArrayArgument, space: Space, number: int | None) -> int:
         data = _make(array)
-        self.buffers.append(BufferInput(name=array.name, space=space, element=array.type, data=data, argument=number))
+        self.buffers.append(
+            BufferInput(
+                name=array.name,
+                space=space,
+                element=array.type,
+                data=data,
+                argument=number,
+                is_zero=array.generator == Generator.ZEROS,
+            )
+        )
         self.places[array.name] = len(self.buffers) - 1
         return len(self.buffers) - 1
 
@@ -268,11 +279,16 @@ def _list_arrays(launch: LaunchDescription) -> list[ArrayArgument]:
     return [array for array in found if array.alias_of is None]
 
 
+def _count_bytes(array: ArrayArgument) -> int:
+    """What making an array needs: itself, and the keys a permutation is sorted by."""
+    return array.count * (array.type.bytes + (_KEY_BYTES if array.generator == Generator.PERMUTATION else 0))
+
+
 def _check_memory(arrays: Sequence[ArrayArgument], limit_bytes: int) -> None:
-    needed = sum(array.count * array.type.bytes for array in arrays)
+    needed = sum(_count_bytes(array) for array in arrays)
     if needed > limit_bytes:
-        largest = max(arrays, key=lambda array: array.count * array.type.bytes)
+        largest = max(arrays, key=_count_bytes)
         raise InputError(
-            f"the arrays need {needed} bytes, and {limit_bytes} may be used; {largest.name!r} alone needs {largest.count * largest.type.bytes}",
+            f"the arrays need {needed} bytes, and {limit_bytes} may be used; {largest.name!r} alone needs {_count_bytes(largest)}",
             remedy="make the launch smaller, or raise the memory limit",
         )

@@ -9,7 +9,9 @@ Number = int | float
 
 _LONGEST = 400
 _DEEPEST = 32
-_LARGEST = 1 << 100
+LARGEST = 1 << 100
+"""Integers of any step of an expression stay below it."""
+
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F_]{1,32}|(?:\d[\d_]{0,40}\.?\d{0,40}|\.\d{1,40})(?:[eE][+-]?\d{1,4})?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>//|<<|>>|[-+*/%(),]))",
     re.ASCII,
@@ -160,6 +162,6 @@ def _apply(operator: str, left: Number, right: Number) -> Number:
 def _bound(value: Number) -> Number:
     if isinstance(value, float):
         return value
-    if abs(value) > _LARGEST:
+    if abs(value) > LARGEST:
         raise InputError("an expression gives a number beyond 100 bits", remedy="check the numbers it is made of")
     return value

@@ -33,6 +33,11 @@ def generate_array(array: ArrayArgument) -> npt.NDArray[np.generic]:
     >>> generate_array(ArrayArgument(name="x", type=ScalarType.S16, count=4, generator=Generator.SEQUENCE, low=5, step=-2)).tolist()
     [5, 3, 1, -1]
     """
+    with np.errstate(all="ignore"):
+        return _generate(array)
+
+
+def _generate(array: ArrayArgument) -> npt.NDArray[np.generic]:
     if array.generator == Generator.FILE:
         if array.file is None:
             raise InputError(f"the array {array.name!r} names no file", remedy="give file = …")

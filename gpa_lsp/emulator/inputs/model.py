@@ -19,6 +19,7 @@ class BufferInput:
         element: type of its elements.
         data: one dimension, of the element's natural dtype, writable and nobody else's.
         argument: index of the kernel's parameter whose pointer goes here; None for a texture reference's.
+        is_zero: all elements are zero and no page of them was touched, so that they need not be copied.
     """
 
     name: str
@@ -26,6 +27,7 @@ class BufferInput:
     element: ScalarType
     data: npt.NDArray[np.generic] = field(repr=False)
     argument: int | None
+    is_zero: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ the same to editors.
 """
 
 import tomllib
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,8 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message, _, place = str(error).rpartition(" (at ")
-        where = place.rstrip(")").partition(",")[0] if message else None
+        where = place.rstrip(")").partition(",")[0]
+        where = where if where.startswith("line") else f"line {text.count(chr(10)) + 1}"
         raise InputError(
             f"is no TOML: {(message or str(error))[:200]}", path=path, place=where, remedy="see toml.io"
         ) from None
@@ -166,7 +168,7 @@ class _LaunchReader:
             threads=self._read_size("threads") if "threads" in table.content else None,
             shared_bytes=table.read_integer("shared_bytes", self._names.find, 0),
             arguments=arguments,
-            variables=self._read_variables(),
+            variables=self._read_variables(reader.arrays.keys()),
             title=table.read_text("title") if table.content.get("title") else "",
             path=self._path,
             line=table.line,
@@ -231,11 +233,13 @@ class _LaunchReader:
         x, y, z = (self._table.check_integer(one, key, least=1, most=_MOST_THREADS) for one in numbers[:3])
         return x, y, z
 
-    def _read_variables(self) -> tuple[ArrayArgument, ...]:
+    def _read_variables(self, taken: Collection[str]) -> tuple[ArrayArgument, ...]:
         reader = ArgumentReader(names=self._names, folder=self._path.parent)
         found = []
         for table in self._table.read_tables("variables", "variables"):
             name = table.read_text("name")
+            if name in taken:
+                raise table.refuse(f"an argument is called {name!r} as well", remedy="rename the argument", key="name")
             try:
                 found.append(reader.read_array_member(table, name))
             except InputError as error:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.emulator.inputs.expressions import Number, evaluate
+from gpa_lsp.emulator.inputs.expressions import LARGEST, Number, evaluate
 from gpa_lsp.emulator.inputs.toml_lines import Place, TomlLines
 from gpa_lsp.errors import InputError
 
@@ -104,8 +104,10 @@ class Table:
         """A value as a number: numbers, ``true`` and ``false``, expressions, ``"nan"`` and ``"inf"``."""
         if isinstance(value, bool):
             return int(value)
-        if isinstance(value, int | float):
+        if isinstance(value, float) or (isinstance(value, int) and abs(value) <= LARGEST):
             return value
+        if isinstance(value, int):
+            raise self.refuse(f"{key} has more than 100 bits", remedy="give a smaller number", key=key)
         if not isinstance(value, str):
             raise self.refuse(
                 f"{key!r} is no number", remedy=f"write {key} = NUMBER, or an expression in quotes", key=key

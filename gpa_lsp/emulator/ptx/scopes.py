@@ -3,7 +3,6 @@
 Registers get a slot when they are first named, so that ``.reg .b32 %r<4000000000>`` costs nothing.
 """
 
-import re
 from dataclasses import dataclass, field
 
 from gpa_lsp.emulator.ptx.model import Operand, PtxVariable
@@ -11,7 +10,8 @@ from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.errors import InputError
 
 DEEPEST_SCOPE = 64
-_TRAILING_DIGITS = re.compile(r"\d{1,10}\Z")
+_DIGITS = "0123456789"
+_MOST_DIGITS = 10
 COMPONENTS = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 """Names of a vector register's elements."""
 
@@ -112,10 +112,7 @@ class Scope:
 
     def _find_range(self, name: str) -> ScalarType | None:
         """The type of ``name`` in a range ``prefix<count>``; the prefix itself may end in digits."""
-        match = _TRAILING_DIGITS.search(name)
-        if match is None:
-            return None
-        for start in range(match.start(), len(name)):
+        for start in range(max(len(name.rstrip(_DIGITS)), len(name) - _MOST_DIGITS), len(name)):
             known = self.ranges.get(name[:start])
             digits = name[start:]
             if known is not None and int(digits) < known[0] and (digits[0] != "0" or digits == "0"):
