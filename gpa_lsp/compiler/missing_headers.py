@@ -3,12 +3,16 @@
 import re
 from dataclasses import replace
 
+from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags, CompilerMessage
 
 _MISSING = re.compile(
     r'(?:cannot|could not) open source file "([^"]+)"|(?:fatal error: )?(\S[^:]*): No such file or directory|Cannot open include file: \'([^\']+)\''
 )
 _MOST_FOLDERS = 6
+_NO_CUDA_HEADERS = (
+    "CUDA's own headers are not installed: pip install nvidia-cuda-runtime nvidia-cuda-cccl, or set CUDA_HOME"
+)
 
 
 def find_missing_header(text: str) -> str | None:
@@ -26,6 +30,8 @@ def explain_missing_headers(unit: CompiledUnit, flags: CompilerFlags) -> Compile
     if not any(find_missing_header(one.text) for one in unit.messages):
         return unit
     remedy = describe_search(flags)
+    if not find_cuda_headers():
+        remedy = f"{_NO_CUDA_HEADERS}; {remedy}"
     return replace(unit, messages=tuple(_explain(one, remedy) for one in unit.messages))
 
 

@@ -167,6 +167,24 @@ def test_a_missing_header_says_where_was_searched_and_what_to_do() -> None:
     assert find_missing_header(known.messages[0].text) == "x.h"
 
 
+def test_without_cudas_headers_their_wheels_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpa_lsp.compiler.missing_headers.find_cuda_headers", tuple)
+    message = parse_messages('/k.cu(1): catastrophic error: cannot open source file "cuda_fp16.h"')
+    unit = CompiledUnit(
+        source=Path("/k.cu"),
+        kind=CompilerKind.NVRTC,
+        compiler="",
+        compute_capability=(8, 0),
+        ptx=None,
+        cubin=None,
+        messages=message,
+    )
+    assert (
+        "nvidia-cuda-runtime nvidia-cuda-cccl"
+        in explain_missing_headers(unit, CompilerFlags(directory=Path("/"))).messages[0].text
+    )
+
+
 def test_reports_of_the_assembler() -> None:
     output = """\
 ptxas info    : 0 bytes gmem
