@@ -9,15 +9,17 @@ from gpa_lsp.emulator.engine.ends import Ending, bind_end
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.instructions import bind_instruction, find_gate
 from gpa_lsp.emulator.engine.lane_steps import guarded_mask
+from gpa_lsp.emulator.engine.lives import ENDING, MEETING, find_lives
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.segments import BoundFunction, Segment
 from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.emulator.ptx.blocks import PtxBlocks, find_blocks
+from gpa_lsp.emulator.ptx.blocks import find_blocks
 from gpa_lsp.emulator.ptx.model import PtxFunction, PtxInstruction
-from gpa_lsp.emulator.ptx.registers_used import list_reads, list_writes
+from gpa_lsp.emulator.ptx.registers_used import list_writes
 
-_ENDING = frozenset({"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier"})
-_MEETING = frozenset({"shfl", "vote", "match", "redux", "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "elect"})
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+"""What comes of instructions with operands that nobody writes."""
+_DROPPED_AT_ONCE = 6
 _POLLING_OPCODES = frozenset({"atom", "red", "nanosleep"})
 _POLLING_SUFFIXES = frozenset({"volatile", "acquire", "relaxed", "mmio"})
 
@@ -40,7 +42,8 @@ class _FunctionBinder:
         self._bound = bound
         self._binder = Binder(machine, function, machine.first_statics[function.name])
         self._blocks = find_blocks(function)
-        self._live = _find_live_at_cuts(function, self._blocks)
+        self._life = find_lives(function, self._blocks)
+        self._dead: list[int] = []
         self._segments: list[tuple[int, int, Segment]] = []
         self._starts = [self._new_segment(block, first) for block, first in enumerate(self._blocks.first)]
 
@@ -58,6 +61,7 @@ class _FunctionBinder:
             segment.size = len(segment.instructions)
         first = self._starts[0]
         self._bound.segments = [first, *(segment for _, _, segment in self._segments if segment is not first)]
+        self._bound.most_live = self._life.most_live
         self._bound.template = layout.template
         self._bound.dtypes = layout.dtypes
         self._bound.parameters = [layout.pieces.setdefault(one.name, {}) for one in self._function.parameters]
@@ -68,49 +72,79 @@ class _FunctionBinder:
         return self._machine.block_bases.get(self._function.name, 0) + block
 
     def _new_segment(self, block: int, start: int) -> Segment:
-        live = self._live.get(start, frozenset())
-        segment = Segment(self._function.name, 0, (), tuple(sorted(live)))
+        live = self._life.live_at.get(start, frozenset())
+        segment = Segment(self._function.name, tuple(sorted(live)))
         self._segments.append((block, start, segment))
         return segment
 
-    def _bind_block(self, block: int, segment: Segment) -> None:
-        binder, instructions = self._binder, self._function.instructions
-        last = self._blocks.last[block]
-        binder.steps = segment.steps
+    def _bind_block(self, block: int, first: Segment) -> None:
+        binder, last = self._binder, self._blocks.last[block]
+        segment: Segment | None = first
+        binder.steps = first.steps
         for index in range(self._blocks.first[block], last + 1):
-            instruction = instructions[index]
-            binder.begin(instruction)
-            self._note_polling(segment, instruction)
+            assert segment is not None
+            binder.begin(self._function.instructions[index])
             try:
-                if instruction.opcode in _MEETING:
-                    segment = self._put_gate(block, segment, index)
-                elif instruction.opcode in _ENDING:
-                    following = self._follow(block, index)
-                    segment.instructions = (*segment.instructions, binder.static)
-                    self._count_guarded()
-                    bind_end(
-                        Ending(
-                            binder=binder,
-                            machine=self._machine,
-                            segment=segment,
-                            following=following,
-                            starts=self._starts,
-                            blocks=self._blocks,
-                        )
-                    )
-                    if index == last or following is None:
-                        return
-                    segment = following
-                    binder.steps = segment.steps
-                    continue
-                segment.instructions = (*segment.instructions, binder.static)
-                self._count_guarded()
-                bind_instruction(binder)
-            except (UnsupportedInstruction, KeyError) as error:
+                segment = self._bind_one(block, segment, index)
+            except (UnsupportedInstruction, *_MALFORMED) as error:
                 self._refuse(segment, index, error)
+                return
+            if segment is None:
                 return
         following = self._start_after(block, last)
         segment.end = end_with_exit(None, None) if following is None else end_with_jump(following)
+
+    def _bind_one(self, block: int, segment: Segment, index: int) -> Segment | None:
+        """Bind an instruction; gives the segment for the next one, None when the block ends here."""
+        binder, instruction = self._binder, self._function.instructions[index]
+        self._note_polling(segment, instruction)
+        if instruction.opcode in ENDING:
+            following = self._follow(block, index)
+            segment.instructions.append(binder.static)
+            self._count_guarded()
+            self._drop_dead(1)
+            bind_end(
+                Ending(
+                    binder=binder,
+                    machine=self._machine,
+                    segment=segment,
+                    following=following,
+                    starts=self._starts,
+                    blocks=self._blocks,
+                )
+            )
+            binder.layout.take_temporaries()
+            if following is not None:
+                binder.steps = following.steps
+            return None if index == self._blocks.last[block] else following
+        if instruction.opcode in MEETING:
+            self._drop_dead(1)
+            segment = self._put_gate(block, segment, index)
+        segment.instructions.append(binder.static)
+        self._count_guarded()
+        bind_instruction(binder)
+        temporaries = binder.layout.take_temporaries()
+        written = list_writes(instruction)
+        self._dead = [slot for slot in self._dead if slot not in written]
+        if instruction.opcode not in MEETING:
+            self._dead.extend((*self._life.dead_after[index], *temporaries))
+            self._drop_dead(_DROPPED_AT_ONCE)
+        return segment
+
+    def _drop_dead(self, least: int) -> None:
+        """Forget values nobody reads any more, so that their memory is used again while it is in the cache."""
+        if len(self._dead) < least:
+            return
+        template = self._binder.layout.template
+        pairs = [(slot, template[slot]) for slot in dict.fromkeys(self._dead)]
+        self._dead.clear()
+
+        def step(fragment: Fragment) -> None:
+            registers = fragment.registers
+            for slot, nothing in pairs:
+                registers[slot] = nothing
+
+        self._binder.steps.append(step)
 
     def _note_polling(self, segment: Segment, instruction: PtxInstruction) -> None:
         if instruction.opcode in _POLLING_OPCODES or not _POLLING_SUFFIXES.isdisjoint(instruction.suffixes):
@@ -156,6 +190,7 @@ class _FunctionBinder:
         instruction = self._function.instructions[index]
         reason = f" ({error})" if isinstance(error, UnsupportedInstruction) and str(error) else ""
         self._binder.discard()
+        self._dead.clear()
         segment.end = end_with_fault(
             None,
             None,
@@ -163,25 +198,3 @@ class _FunctionBinder:
             message=f"{instruction.text} is not emulated{reason}",
             static=self._binder.static,
         )
-
-
-def _find_live_at_cuts(function: PtxFunction, blocks: PtxBlocks) -> dict[int, frozenset[int]]:
-    """Live slots at the starts of blocks and around instructions where segments are cut."""
-    live: dict[int, frozenset[int]] = {}
-    for block, (first, last) in enumerate(zip(blocks.first, blocks.last, strict=True)):
-        alive: set[int] = set()
-        for other in blocks.successors[block]:
-            alive.update(blocks.live_in[other])
-        for index in range(last, first - 1, -1):
-            instruction = function.instructions[index]
-            if instruction.opcode in _ENDING:
-                live[index + 1] = frozenset(alive)
-            if instruction.guard is None:
-                alive.difference_update(list_writes(instruction))
-            else:
-                alive.update(list_writes(instruction))
-            alive.update(list_reads(instruction))
-            if instruction.opcode in _MEETING:
-                live[index] = frozenset(alive)
-        live[first] = frozenset(alive)
-    return live

@@ -27,12 +27,23 @@ class Layout:
         self.dtypes: list[np.dtype[Any]] = []
         self.pieces: dict[str, dict[Piece, int]] = {}
         self._constants: dict[tuple[bytes, str], int] = {}
+        self._temporaries: list[int] = []
         for kind in function.registers:
-            self.temporary(U64 if kind is ScalarType.B128 else kind.storage_dtype)
-        self.carry = self.temporary(BOOL)
+            self._add(U64 if kind is ScalarType.B128 else kind.storage_dtype)
+        self.carry = self._add(BOOL)
 
     def temporary(self, dtype: "np.dtype[Any]") -> int:
-        """A new slot."""
+        """A new slot, for a value that is needed for one instruction."""
+        self._temporaries.append(self._add(dtype))
+        return self._temporaries[-1]
+
+    def take_temporaries(self) -> tuple[int, ...]:
+        """Slots of temporaries made since this was last asked."""
+        found = tuple(self._temporaries)
+        self._temporaries.clear()
+        return found
+
+    def _add(self, dtype: "np.dtype[Any]") -> int:
         self.template.append(dtype.type(0))
         self.dtypes.append(dtype)
         return len(self.template) - 1
@@ -42,7 +53,7 @@ class Layout:
         key = (value.tobytes(), value.dtype.str)
         found = self._constants.get(key)
         if found is None:
-            found = self._constants[key] = self.temporary(value.dtype)
+            found = self._constants[key] = self._add(value.dtype)
             self.template[found] = value
         return found
 
@@ -51,7 +62,7 @@ class Layout:
         parts = self.pieces.setdefault(variable, {})
         key = (offset_bytes, size_bytes)
         if key not in parts:
-            parts[key] = self.temporary(np.dtype(f"u{size_bytes}"))
+            parts[key] = self._add(np.dtype(f"u{size_bytes}"))
         return parts[key]
 
     @property

@@ -27,6 +27,7 @@ class Segment:
         end: what comes then.
         live_in: slots that are read here or later before they are written.
         instructions: static numbers of its instructions.
+        size: how many.
         returned: of a segment behind a call: for each result the parts that are read: (offset, bytes) → slot.
         is_polling: it reads memory in a way that is meant to see what others write: lanes may spin here.
         enters_block: number of the basic block that begins here; None for a later part of one.
@@ -39,11 +40,11 @@ class Segment:
         "warp_executions",
     )  # fmt: skip
 
-    def __init__(self, function: str, order: int, instructions: tuple[int, ...], live_in: tuple[int, ...]) -> None:
+    def __init__(self, function: str, live_in: tuple[int, ...]) -> None:
         self.function = function
-        self.order = order
-        self.instructions = instructions
-        self.size = len(instructions)
+        self.order = 0
+        self.instructions: list[int] = []
+        self.size = 0
         self.live_in = live_in
         self.steps: list[Step] = []
         self.end: End = _nowhere
@@ -69,13 +70,15 @@ class BoundFunction:
         parameters: for each parameter its parts: (offset, bytes) → slot.
         returns: likewise what it returns.
         local_bytes: of its frame in local memory.
+        most_live: registers that are live at once.
     """
 
-    __slots__ = ("dtypes", "local_bytes", "name", "parameters", "returns", "segments", "template")
+    __slots__ = ("dtypes", "local_bytes", "most_live", "name", "parameters", "returns", "segments", "template")
 
     def __init__(self, name: str, local_bytes: int) -> None:
         self.name = name
         self.local_bytes = local_bytes
+        self.most_live = 0
         self.segments: list[Segment] = []
         self.template: list[Value] = []
         self.dtypes: list[np.dtype[Any]] = []

@@ -1,0 +1,54 @@
+"""How long registers live within basic blocks: :func:`find_lives`."""
+
+from dataclasses import dataclass
+
+from gpa_lsp.emulator.ptx.blocks import PtxBlocks
+from gpa_lsp.emulator.ptx.model import PtxFunction
+from gpa_lsp.emulator.ptx.registers_used import list_reads, list_writes
+
+ENDING = frozenset({"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier"})
+"""Opcodes that end a segment."""
+MEETING = frozenset({"shfl", "vote", "match", "redux", "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "elect"})
+"""Opcodes before which lanes of a warp may have to wait for each other: a segment ends before them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lives:
+    """Where registers live.
+
+    Attributes:
+        live_at: slots that are live before an instruction, for those where a segment may begin.
+        dead_after: for each instruction slots that it reads or writes and nobody reads after it.
+        most_live: slots that are live at once.
+    """
+
+    live_at: dict[int, frozenset[int]]
+    dead_after: list[tuple[int, ...]]
+    most_live: int
+
+
+def find_lives(function: PtxFunction, blocks: PtxBlocks) -> Lives:
+    """Go through each block from its end."""
+    live_at: dict[int, frozenset[int]] = {}
+    dead_after: list[tuple[int, ...]] = [()] * len(function.instructions)
+    most = 0
+    for block, (first, last) in enumerate(zip(blocks.first, blocks.last, strict=True)):
+        alive: set[int] = set()
+        for other in blocks.successors[block]:
+            alive.update(blocks.live_in[other])
+        for index in range(last, first - 1, -1):
+            instruction = function.instructions[index]
+            reads, writes = list_reads(instruction), list_writes(instruction)
+            most = max(most, len(alive))
+            if instruction.opcode in ENDING and index < last:
+                live_at[index + 1] = frozenset(alive)
+            dead_after[index] = tuple(slot for slot in dict.fromkeys((*reads, *writes)) if slot not in alive)
+            if instruction.guard is None:
+                alive.difference_update(writes)
+            else:
+                alive.update(writes)
+            alive.update(reads)
+            if instruction.opcode in MEETING:
+                live_at[index] = frozenset(alive)
+        live_at[first] = frozenset(alive)
+    return Lives(live_at=live_at, dead_after=dead_after, most_live=most)
