@@ -143,8 +143,10 @@ def float_to_float(source: ScalarType, result: ScalarType, mode: str, *, flushes
         steps.append(flush)
     if saturates:
         steps.append(saturate)
+    elif result is S.F32 and (source is S.F64 or mode in INTEGER_ROUNDERS):
+        steps.append(canonicalise)
     elif result is S.F32:
-        steps.append(lambda values: canonicalise(np.positive(values)))
+        steps.append(lambda values: canonicalise(np.positive(values)))  # of an array of its own
     return chain(steps)
 
 

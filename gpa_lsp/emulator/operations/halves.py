@@ -11,15 +11,17 @@ import numpy as np
 
 from gpa_lsp.emulator.operations.directed import round_to_single
 from gpa_lsp.emulator.operations.extremes import build_extreme
-from gpa_lsp.emulator.operations.half_formats import narrow, narrow_bfloat, widen
+from gpa_lsp.emulator.operations.half_formats import HALF_NAN, narrow, narrow_bfloat, widen
 from gpa_lsp.emulator.operations.single import saturate
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType
 
+_LOW_15, _LOW_16 = np.uint32(17), np.uint32(16)
+_HIGH_BIT, _NOTHING = np.uint32(1 << 31), np.uint32(0)
+_LEAST_NORMAL = np.float32(2.0**-126)
 _SIGN, _MAGNITUDE = np.uint16(0x8000), np.uint16(0x7FFF)
-_HALF_NAN = np.uint16(0x7FFF)
 
 
 def fuse(a: Any, b: Any, c: Any) -> Any:
@@ -29,21 +31,39 @@ def fuse(a: Any, b: Any, c: Any) -> Any:
 
 def narrow_double(kind: ScalarType) -> Function:
     """Build the function from float64 to bits of F16 or BF16 with one rounding to nearest."""
-    if kind is S.F16:
+    return _narrow_double_half if kind is S.F16 else _narrow_double_bfloat
 
-        def to_half(values: Any) -> Any:
-            bits = values.astype(np.float16).view(np.uint16)
-            nan = np.isnan(values)
-            return np.where(nan, _HALF_NAN, bits) if nan.any() else bits
 
-        return to_half
+def _narrow_double_half(values: Any) -> Any:
+    bits = values.astype(np.float16).view(np.uint16)
+    nan = np.isnan(values)
+    if not nan.any():
+        return bits
+    replaced = np.where(nan, HALF_NAN, bits)
+    return replaced if replaced.ndim else replaced[()]
 
-    def to_bfloat(values: Any) -> Any:
-        cut = round_to_single(values, "rz").view(np.uint32)
-        inexact = np.not_equal(cut.view(np.float32), values)
-        return narrow_bfloat(np.bitwise_or(cut, inexact).view(np.float32))
 
-    return to_bfloat
+def _narrow_double_bfloat(values: Any) -> Any:
+    """By float32, which is wrong only where that falls on the middle between two bf16: those lanes are rounded to odd instead."""
+    single = values.astype(np.float32)
+    bits = single.view(np.uint32)
+    if not np.equal(np.left_shift(bits, _LOW_15), _NOTHING).any():  # no middle, not even between subnormal numbers
+        return narrow_bfloat(single)
+    middle = np.equal(np.left_shift(bits, _LOW_16), _HIGH_BIT)
+    middle = np.logical_or(middle, np.logical_and(np.abs(single) <= _LEAST_NORMAL, values != 0))
+    if not np.ndim(single):
+        return narrow_bfloat(round_single_to_odd(values) if middle else single)
+    lanes = np.flatnonzero(middle)
+    single[lanes] = round_single_to_odd(values[lanes])
+    return narrow_bfloat(single)
+
+
+def round_single_to_odd(values: Any) -> Any:
+    """float64 cut to float32, with the last bit set where anything was cut off."""
+    cut = round_to_single(np.reshape(values, -1), "rz").view(np.uint32)
+    inexact = np.not_equal(cut.view(np.float32), np.reshape(values, -1)) & np.isfinite(np.reshape(values, -1))
+    odd = np.bitwise_or(cut, inexact).view(np.float32)
+    return odd if np.ndim(values) else odd[0]
 
 
 _SIMPLE: dict[str, tuple[Function, int]] = {

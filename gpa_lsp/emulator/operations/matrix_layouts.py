@@ -5,7 +5,7 @@ here is our own: elements in row-major order, consecutive ones in one lane.
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ _LANES = np.arange(32)
 _GROUP, _WITHIN = _LANES // 4, _LANES % 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Fragment:
     """A matrix spread over a warp.
 
@@ -31,6 +31,18 @@ class Fragment:
     row: Indexes
     column: Indexes
 
+    @cached_property
+    def holders(self) -> Indexes:
+        """int64[rows · columns]: for each element, row by row, a place in [32, e] that holds it."""
+        found = np.empty(self.rows * self.columns, np.int64)
+        found[self.places] = np.arange(self.places.size)
+        return found
+
+    @cached_property
+    def places(self) -> Indexes:
+        """int64[32 · e]: for each place in [32, e], its element, counted row by row."""
+        return (self.row * self.columns + self.column).reshape(-1)
+
     @property
     def elements(self) -> int:
         """Per lane."""
@@ -43,13 +55,12 @@ class Fragment:
 
     def gather(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """[w, 32, e] values of lanes → [w, rows, columns]."""
-        matrix = np.empty((len(values), self.rows, self.columns), values.dtype)
-        matrix[:, self.row, self.column] = values
-        return matrix
+        flat = values.reshape(len(values), -1)
+        return flat.take(self.holders, axis=1).reshape(-1, self.rows, self.columns)
 
     def scatter(self, matrix: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """[w, rows, columns] → [w, 32, e]."""
-        return matrix[:, self.row, self.column]
+        return matrix.reshape(len(matrix), -1).take(self.places, axis=1).reshape(-1, 32, self.elements)
 
 
 @cache

@@ -38,18 +38,18 @@ def register_type(kind: ScalarType) -> ScalarType:
 
 
 def unpack(registers: Any, kind: ScalarType) -> Any:
-    """Registers [w, 32, r] → elements [w, 32, e]: float64 for floating point, int64 for integers, uint8 bits for B1."""
+    """Registers [w, 32, r] → elements [w, 32, e]: float64 for floating point, small integers for integers, uint8 bits for B1."""
     return _UNPACKERS[kind](np.ascontiguousarray(registers))
 
 
 def _unpack_nibbles(words: Any) -> Any:
     octets = words.view(np.uint8)
-    return np.stack([octets & 0xF, octets >> 4], axis=-1).reshape(*octets.shape[:2], -1).astype(np.int64)
+    return np.stack([octets & 0xF, octets >> 4], axis=-1).reshape(*octets.shape[:2], -1).view(np.int8)
 
 
 def _unpack_signed_nibbles(words: Any) -> Any:
     nibbles = _unpack_nibbles(words)
-    return np.where(nibbles > 7, nibbles - 16, nibbles)
+    return np.subtract(np.bitwise_xor(nibbles, np.int8(8)), np.int8(8))
 
 
 _UNPACKERS: dict[ScalarType, Callable[[Any], Any]] = {
@@ -60,9 +60,9 @@ _UNPACKERS: dict[ScalarType, Callable[[Any], Any]] = {
     S.BF16: lambda words: widen_bfloat(words.view(np.uint16)).astype(np.float64),
     S.E4M3: lambda words: decode_table("e4m3")[words.view(np.uint8)],
     S.E5M2: lambda words: decode_table("e5m2")[words.view(np.uint8)],
-    S.S32: lambda words: words.view(np.int32).astype(np.int64),
-    S.U8: lambda words: words.view(np.uint8).astype(np.int64),
-    S.S8: lambda words: words.view(np.int8).astype(np.int64),
+    S.S32: lambda words: words.view(np.int32),
+    S.U8: lambda words: words.view(np.uint8),
+    S.S8: lambda words: words.view(np.int8),
     S.U4: _unpack_nibbles,
     S.S4: _unpack_signed_nibbles,
     S.B1: lambda words: np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little"),

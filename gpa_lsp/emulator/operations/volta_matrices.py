@@ -64,8 +64,7 @@ def bind_volta(
         a[:, quad, left_row, left_column] = unpack(np.stack(registers[:2], -1), S.F16)
         b[:, quad, right_row, right_column] = unpack(np.stack(registers[2:4], -1), S.F16)
         total[:, quad, given[0], given[1]] = unpack(np.stack(registers[4:], -1), addend)
-        for place in range(4):
-            total += a[:, :, :, place, None] * b[:, :, None, place, :]
+        total += np.matmul(a, b)
         packed = pack(total[:, quad, wanted[0], wanted[1]], result)
         return tuple(packed[..., index] for index in range(packed.shape[-1]))
 

@@ -1,7 +1,8 @@
 """``mma.sync`` and ``wmma.mma``: D = A · B + C by a warp.
 
-Products are exact. They are added to C in double precision, in the order of the depth (fused for f64), and rounded to the type of D once, to
-nearest; integers are exact modulo 2^32 or clamped. Tensor cores cut intermediate sums off in ways NVIDIA does not document; results differ from
+Products of f64 are fused with C one by one, in the order of the depth. Products of narrower numbers are exact in double precision; they are summed
+there, in no particular order (all but always exactly), then C is added, and the result is rounded once, to nearest. Integers are exact, modulo
+2^32 or clamped. Tensor cores cut intermediate sums off in ways NVIDIA does not document; results differ from
 theirs in the last bits. Sparse and block-scaled forms are not supported.
 
 Source: PTX ISA 9.0, section 9.7.14.
@@ -150,11 +151,8 @@ def _find_product(instruction: PtxInstruction, types: Types) -> Callable[[Any, A
 
 
 def multiply_floats(a: Any, b: Any, c: Any) -> Any:
-    """[w, m, k] · [w, k, n] + [w, m, n] in float64, added in the order of k."""
-    total = c.copy()
-    for place in range(a.shape[2]):
-        total += a[:, :, place, None] * b[:, None, place, :]
-    return total
+    """[w, m, k] · [w, k, n] + [w, m, n] in float64."""
+    return np.add(np.matmul(a, b), c)
 
 
 def multiply_doubles(a: Any, b: Any, c: Any) -> Any:

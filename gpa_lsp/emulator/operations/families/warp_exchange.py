@@ -50,7 +50,8 @@ def _bind_shuffle(instruction: PtxInstruction) -> WarpOperation | None:
             values = a.take(lanes, axis=1)
         else:
             lanes, inside = _find_lanes(mode, np.asarray(b), np.asarray(c))
-            values = np.take_along_axis(a, np.broadcast_to(lanes, active.shape), axis=1)
+            flat = lanes + 32 * np.arange(len(active))[:, None]
+            values = np.ascontiguousarray(a).reshape(-1).take(flat)
         return (values, np.broadcast_to(inside, active.shape)) if pair else values
 
     return WarpOperation(
@@ -74,9 +75,13 @@ def find_source_lanes(mode: str, b: int, c: int) -> tuple[npt.NDArray[np.int64],
 
 
 def _find_lanes(mode: str, b: Any, c: Any) -> tuple[Any, Any]:
+    if _is_uniform(c):
+        c = c.reshape(-1)[:1]
     distance = np.bitwise_and(b, 31).astype(np.int64)
     clamp = np.bitwise_and(c, 31).astype(np.int64)
     segment = np.bitwise_and(np.right_shift(c, c.dtype.type(8)), 31).astype(np.int64)
+    if mode == "idx" and clamp.size == 1 and clamp[0] == 31 and segment[0] == 0:
+        return distance + np.zeros(32, np.int64), np.ones(32, np.bool_)
     lowest = np.bitwise_and(_LANES, segment)
     highest = np.bitwise_or(lowest, np.bitwise_and(clamp, ~segment))
     if mode == "up":
