@@ -1,4 +1,4 @@
-"""Numbers with their uncertainty: shares with intervals, and spreads over launches; and how whole percent are written."""
+"""Numbers with their uncertainty: shares with intervals, and spreads over launches; and how sentences write percent, amounts and times."""
 
 import math
 from collections.abc import Sequence
@@ -108,3 +108,41 @@ def format_whole_percent(ratio: float) -> str:
     if 0 < ratio < 0.005:
         return "<1 %"
     return ">99 %" if 0.995 <= ratio < 1 else f"{100 * ratio:.0f} %"
+
+
+def format_amount(value: float) -> str:
+    """A number with three significant digits and no exponent; whole ones and those from 1,000 on have no decimals.
+
+    >>> format_amount(9745.92), format_amount(14.6), format_amount(0.00996), format_amount(8.0), format_amount(-0.0)
+    ('9,746', '14.6', '0.00996', '8', '0')
+    """
+    if not math.isfinite(value):
+        return "unlimited" if value > 0 else "unknown"
+    if value == round(value) or abs(value) >= 1000:
+        return f"{round(value):,}"
+    decimals = min(12, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+
+
+def format_rate(per_s: float, noun: str) -> str:
+    """How many things are done in a second.
+
+    >>> format_rate(9.75e12, "updates"), format_rate(115e9, "updates"), format_rate(120.0, "updates")
+    ('9.75 trillion updates', '115 billion updates', '120 updates')
+    """
+    for size, word in ((1e12, "trillion "), (1e9, "billion "), (1e6, "million ")):
+        if per_s >= size:
+            return f"{format_amount(per_s / size)} {word}{noun}"
+    return f"{format_amount(per_s)} {noun}"
+
+
+def format_time_ns(duration_ns: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> format_time_ns(9.5), format_time_ns(29_100.0), format_time_ns(6_190_912.0), format_time_ns(2.5e9)
+    ('9.5 ns', '29.1 µs', '6.19 ms', '2.5 s')
+    """
+    for size_ns, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if duration_ns >= size_ns:
+            return f"{format_amount(duration_ns / size_ns)} {unit}"
+    return f"{format_amount(duration_ns)} ns"

@@ -3,6 +3,9 @@
 Lines are 1-based, as in DWARF and in every editor's status bar; only ``lsp/positions.py`` knows 0-based lines.
 """
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -45,3 +48,23 @@ class Frame:
 
 InlineChain = tuple[Frame, ...]
 """Frames of one instruction, innermost first. Never empty: an instruction without a line has no chain at all (None)."""
+
+
+def shorten_paths(paths: Iterable[str]) -> dict[str, str]:
+    """The shortest tails of paths that still tell them apart.
+
+    >>> shorten_paths(["/a/x/k.cu", "/a/y/k.cu", "/b/m.h"])
+    {'/a/x/k.cu': 'x/k.cu', '/a/y/k.cu': 'y/k.cu', '/b/m.h': 'm.h'}
+    """
+    tails = {path: [part for part in re.split(r"[/\\\\]", path) if part] or [path] for path in paths}
+    short: dict[str, str] = {}
+    length = 1
+    while tails:
+        shown = {path: "/".join(parts[-length:]) for path, parts in tails.items()}
+        times = Counter(shown.values())
+        for path, parts in list(tails.items()):
+            if times[shown[path]] == 1 or length >= len(parts):
+                short[path] = shown[path] if times[shown[path]] == 1 else path
+                del tails[path]
+        length += 1
+    return {path: short[path] for path in paths}

@@ -1,8 +1,6 @@
 """How source places are shown: the path that exists here where there is one, and the line's own text where it can be trusted."""
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from gpa_lsp.report.model import KernelReport
@@ -76,26 +74,6 @@ class PlaceNames:
                 text = ""
             self._local_lines[path] = text.splitlines()
         return self._local_lines[path]
-
-
-def shorten_paths(paths: Iterable[str]) -> dict[str, str]:
-    """The shortest tails of paths that still tell them apart.
-
-    >>> shorten_paths(["/a/x/k.cu", "/a/y/k.cu", "/b/m.h"])
-    {'/a/x/k.cu': 'x/k.cu', '/a/y/k.cu': 'y/k.cu', '/b/m.h': 'm.h'}
-    """
-    tails = {path: [part for part in re.split(r"[/\\\\]", path) if part] or [path] for path in paths}
-    short: dict[str, str] = {}
-    length = 1
-    while tails:
-        shown = {path: "/".join(parts[-length:]) for path, parts in tails.items()}
-        times = Counter(shown.values())
-        for path, parts in list(tails.items()):
-            if times[shown[path]] == 1 or length >= len(parts):
-                short[path] = shown[path] if times[shown[path]] == 1 else path
-                del tails[path]
-        length += 1
-    return {path: short[path] for path in paths}
 
 
 def _is_older(path: Path, unix_s: int | None) -> bool:

@@ -25,7 +25,7 @@ from gpa_lsp.analyses.traces.values import RepeatAccumulator
 from gpa_lsp.analyses.traces.waves import WaveCollector, WaveReferences
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.errors import InputError
-from gpa_lsp.locations import InlineChain
+from gpa_lsp.locations import InlineChain, shorten_paths
 
 _DEFAULTS = AnalysisSettings()
 
@@ -113,6 +113,7 @@ class TraceAnalyser:
             bypassing=advise_bypassing(warp_lines, self._context, _count_warps(first)),
             repeats=self._repeats.finish(),
             block_chains=self._block_chains,
+            short_files=self._shorten_files(first),
         )
         self._first = None
         return analyses
@@ -139,6 +140,10 @@ class TraceAnalyser:
         )
         self._waves = WaveCollector(self._context, most_references=settings.wave_references)
         self._repeats = RepeatAccumulator(buffers, most_rows=settings.value_rows)
+
+    def _shorten_files(self, first: Trace) -> dict[str, str]:
+        chains = (*(one.chain for one in first.instructions), *self._block_chains)
+        return shorten_paths({frame.file for chain in chains for frame in chain or ()})
 
     def _sum_sm_lines(self, first: Trace, references: WaveReferences, loads: LineLoads) -> ReuseDistances:
         sums = ReuseSums(first.buffers)

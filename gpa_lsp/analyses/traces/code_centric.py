@@ -4,6 +4,7 @@ A *call path* is the inline chain of an instruction, outermost frame first: kern
 that were not inlined are functions of their own; their instructions' paths begin in them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpa_lsp.analyses.traces.group_sums import AccessGroup
@@ -35,7 +36,17 @@ class CodePlace:
         return self.path[-1].source_line if self.path else None
 
     def __str__(self) -> str:
-        return " → ".join(str(frame.source_line) for frame in self.path) if self.path else self.function
+        return self.write({})
+
+    def write(self, short_files: Mapping[str, str]) -> str:
+        """The path for people.
+
+        Args:
+            short_files: by the full name, what a file is called; one that is not in it keeps its full name.
+        """
+        if not self.path:
+            return self.function
+        return " → ".join(f"{short_files.get(frame.file, frame.file)}:{frame.line}" for frame in self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Everything the analyses say of one traced launch: :class:`TraceAnalyses`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpa_lsp.analyses.traces.access_sums import AccessSums
@@ -49,6 +50,7 @@ class TraceAnalyses:
         bypassing: the bypassing model; None where it has nothing to say.
         repeats: repeated loads and overwritten stores.
         block_chains: inline chain of each basic block's first instruction with a line, by the block's number; empty when not given.
+        short_files: by the full name, the short name of each source file, different from those of the others.
     """
 
     kernel: str
@@ -71,6 +73,7 @@ class TraceAnalyses:
     bypassing: BypassingAdvice | None
     repeats: RepeatedValues = field(repr=False)
     block_chains: tuple[InlineChain | None, ...] = field(default=(), repr=False)
+    short_files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def warps_per_block(self) -> int:

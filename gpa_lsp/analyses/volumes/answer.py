@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Missing, Quantity, Table, Weight
 from gpa_lsp.analyses.volumes.expressions import KernelAccesses
 from gpa_lsp.analyses.volumes.model import Bound, LayerReuse, Limiter, VolumeMode, VolumePrediction
+from gpa_lsp.figures import format_amount, format_rate, format_time_ns
 
 _LITTLE_RATIO = 0.05
 """Parts of a volume below this are in the table, and are no finding."""
@@ -36,11 +37,10 @@ def answer_volumes(prediction: VolumePrediction, kernel: KernelAccesses) -> Answ
 def _summarise(prediction: VolumePrediction) -> str:
     volumes, lowest = prediction.volumes, prediction.bounds[0]
     model = " by the published model" if prediction.mode is VolumeMode.PAPER else ""
-    duration_ns = prediction.duration_ns or 0.0
     return (
         f"Predicted{model} for the {prediction.device.name}: {lowest.limiter.value} limits; an update loads "
         f"{volumes.dram_load:.1f} and stores {volumes.dram_store:.1f} bytes of DRAM, and loads {volumes.l2_load:.1f} from L2; "
-        f"{prediction.updates_per_s / 1e9:.3g} billion updates per second, {duration_ns / 1e6:.3g} ms for the launch."
+        f"{format_rate(prediction.updates_per_s, 'updates')} per second, {format_time_ns(prediction.duration_ns or 0.0)} for the launch."
     )
 
 
@@ -69,7 +69,7 @@ def _judge_reuse(reuse: LayerReuse, dram_load: float) -> Iterator[Finding]:
     if reuse.overlap < _LITTLE_RATIO * dram_load:
         return
     what = "rows" if reuse.axis == "y" else "layers"
-    needed = f"{reuse.needed_bytes / (1 << 20):.1f} MiB, {reuse.oversubscription:.2f} times L2"
+    needed = f"{format_amount(reuse.needed_bytes / (1 << 20))} MiB, {format_amount(reuse.oversubscription)} times L2"
     spanned = "" if reuse.layers_needed is None else f" ({reuse.layers_needed} {what} are spanned)"
     if reuse.holds:
         text = f"Layer condition along {reuse.axis} holds: of {reuse.overlap:.1f} bytes per update that earlier {what} loaded, "
@@ -93,7 +93,7 @@ def _list_bars(prediction: VolumePrediction) -> Iterator[Bar]:
     """How long each limiter takes, of the longest."""
     slowest = prediction.bounds[0].updates_per_s
     for bound in prediction.bounds:
-        words = f"at most {bound.updates_per_s / 1e9:.3g} billion updates/s"
+        words = f"at most {format_rate(bound.updates_per_s, 'updates')}/s"
         yield Bar(label=bound.limiter.value, ratio=slowest / bound.updates_per_s, words=words)
 
 
@@ -105,7 +105,7 @@ def _build_volume_table(prediction: VolumePrediction) -> Table:
         ("L2 → L1", "loads: capacity", volumes.l2_load_capacity),
         ("L1 → L2", "stores", volumes.l2_store),
         ("DRAM → L2", "loads: a wave's footprint", volumes.dram_load_footprint),
-        ("DRAM → L2", "of it still in L2 from earlier blocks", -volumes.dram_load_reused),
+        ("DRAM → L2", "of it still in L2 from earlier blocks", 0.0 - volumes.dram_load_reused),
         ("DRAM → L2", "loads: to complete sectors", volumes.dram_load_partial),
         ("L2 → DRAM", "stores: compulsory", volumes.dram_store_compulsory),
         ("L2 → DRAM", "stores: sectors written in part", volumes.dram_store_partial),
@@ -140,7 +140,7 @@ def _build_bound_table(prediction: VolumePrediction) -> Table:
             (bound.limiter.value, bound.load, _name_unit(bound), bound.updates_per_s) for bound in prediction.bounds
         ),
         current_row=0,
-        note=f"{prediction.blocks_per_sm} blocks per SM, {prediction.wave.blocks} at once.",
+        note=f"{prediction.blocks_per_sm:,} blocks per SM, {prediction.wave.blocks:,} at once.",
     )
 
 

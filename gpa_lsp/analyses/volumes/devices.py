@@ -14,6 +14,7 @@ from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.read_table import parse_compute_capability
 from gpa_lsp.errors import CatalogueError, InputError
+from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.machine.model import OperationKind
 from gpa_lsp.machine.products import Product, find_product
 from gpa_lsp.machine.rates import list_operation_rates
@@ -139,7 +140,9 @@ def _build(entry: dict[str, Any], board: _Board) -> VolumeDevice:
             f"What L2 of the {board.name} hands out was not measured: it is taken from its SMs and their clock."
         )
     if dram_rate is None:
-        doubts.append(f"Kernels are taken to reach {_DRAM_RATIO:.0%} of the published bandwidth of the {board.name}.")
+        doubts.append(
+            f"Kernels are taken to reach {format_whole_percent(_DRAM_RATIO)} of the published bandwidth of the {board.name}."
+        )
     rates = list_operation_rates(architecture)
     peaks = {kind: rate.per_cycle * board.sm_count * board.sm_hz for kind, rate in rates.items()}
     return VolumeDevice(

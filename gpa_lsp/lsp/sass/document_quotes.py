@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from gpa_lsp.locations import Frame, InlineChain
+from gpa_lsp.locations import Frame, InlineChain, shorten_paths
 from gpa_lsp.lsp.sass.plain_text import make_plain
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.render.layout import count_cells, cut
-from gpa_lsp.render.places import shorten_paths
 from gpa_lsp.report.model import InstructionColumns
 
 _ROWS_REMEMBERED = 32

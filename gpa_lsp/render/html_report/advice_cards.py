@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope
 from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.locations import shorten_paths
 from gpa_lsp.render.advice_words import (
     SECTION_TITLES,
     choose_regions,
@@ -21,7 +22,7 @@ from gpa_lsp.render.html_report.source_texts import SourceTexts
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import join_facts
 from gpa_lsp.render.numbers import format_count_of, format_percent, format_share, format_speedup
-from gpa_lsp.render.places import PlaceNames, shorten_paths
+from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 
 

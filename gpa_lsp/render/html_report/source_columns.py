@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.figures import format_whole_percent
-from gpa_lsp.locations import SourceLine
+from gpa_lsp.locations import SourceLine, shorten_paths
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.pool import TextPool
 from gpa_lsp.render.html_report.source_texts import SourceTexts
 from gpa_lsp.render.kernel_tables import name_reasons
 from gpa_lsp.render.numbers import format_count_of, format_percent, format_share
-from gpa_lsp.render.places import shorten_paths
 from gpa_lsp.report.model import KernelReport, LineRow
 
 CONTEXT_LINES = 4

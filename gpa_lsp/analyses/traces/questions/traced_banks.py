@@ -43,9 +43,10 @@ def _find(analyses: TraceAnalyses, banks: list[BankConflicts], taken: int) -> li
         if part < _LEAST_EXCESS:
             continue
         kind = analyses.find_kind(one.instruction)
+        place = find_place(analyses.instructions[one.instruction]).write(analyses.short_files)
         findings.append(
             Finding(
-                text=f"{find_place(analyses.instructions[one.instruction])}: shared {kind.value} take {one.wavefronts_per_request:.1f} "
+                text=f"{place}: shared {kind.value} take {one.wavefronts_per_request:.1f} "
                 f"wavefronts per request, a {one.conflict_ways:.1f}-way bank conflict; {format_whole_percent(part)} of all wavefronts.",
                 weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
                 remedy=_ATOMIC_REMEDY if kind is AccessGroupKind.ATOMICS else CONFLICT_REMEDY,
@@ -57,7 +58,7 @@ def _find(analyses: TraceAnalyses, banks: list[BankConflicts], taken: int) -> li
 def _build_table(analyses: TraceAnalyses, banks: list[BankConflicts]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
-            str(find_place(analyses.instructions[one.instruction])),
+            find_place(analyses.instructions[one.instruction]).write(analyses.short_files),
             analyses.find_kind(one.instruction).value,
             analyses.instructions[one.instruction].bytes_per_lane,
             one.requests,

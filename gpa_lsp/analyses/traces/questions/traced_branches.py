@@ -50,9 +50,10 @@ def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
         part = one.divergent / max(1, found.executions)
         if part < _LEAST:
             continue
+        place = one.place.write(analyses.short_files)
         findings.append(
             Finding(
-                text=f"{one.place}: {format_whole_percent(one.divergent / one.executions)} of {one.executions:,} executions diverge, "
+                text=f"{place}: {format_whole_percent(one.divergent / one.executions)} of {one.executions:,} executions diverge, "
                 f"{format_whole_percent(part)} of all executions of branches.",
                 weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
                 remedy=_REMEDY,
@@ -67,10 +68,16 @@ def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
 def _build_lines(analyses: TraceAnalyses) -> Table:
     branches = list_path_branches(analyses)
     rows: list[tuple[Cell, ...]] = [
-        (str(one.place), one.executions, one.divergent, one.divergent / one.executions, one.active_lanes / one.executions / WARP_LANES)
+        (
+            one.place.write(analyses.short_files),
+            one.executions,
+            one.divergent,
+            one.divergent / one.executions,
+            one.active_lanes / one.executions / WARP_LANES,
+        )
         for one in branches[:_MOST_ROWS]
         if one.executions
-    ]  # fmt: skip
+    ]
     return Table(
         title="Branches by call path",
         columns=(
@@ -126,7 +133,7 @@ def _build_block_lines(analyses: TraceAnalyses) -> tuple[Table, ...]:
             rows=tuple(
                 (
                     one.basic_block,
-                    str(build_place(analyses.kernel, analyses.block_chains[one.basic_block])),
+                    build_place(analyses.kernel, analyses.block_chains[one.basic_block]).write(analyses.short_files),
                     one.entries,
                     one.divergent,
                     one.divergent_ratio,

@@ -61,13 +61,14 @@ def _find(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> list[Find
         part = line.totals.excess_sectors / whole
         if line.totals.excess_ratio < _LEAST_EXCESS or (findings and part < _LEAST_EXCESS):
             continue
+        place = line.place.write(analyses.short_files)
         groups = _list_groups(analyses, line)
         strides = sum_strides(groups)
         pattern = describe_pattern(share_patterns(groups), strides)
         arrays = f" of {', '.join(line.arrays)}" if line.arrays else ""
         findings.append(
             Finding(
-                text=f"{line.place}: {line.kind.value}{arrays} touch {line.totals.sectors_per_request:.1f} sectors per request where "
+                text=f"{place}: {line.kind.value}{arrays} touch {line.totals.sectors_per_request:.1f} sectors per request where "
                 f"{line.totals.ideal_sectors_per_request:.1f} would do (lanes are {pattern}). "
                 f"These are {format_whole_percent(part)} of all sectors of the kernel.",
                 weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
@@ -136,7 +137,7 @@ def _build_lines(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> Ta
         totals = line.totals
         rows.append(
             (
-                str(line.place), line.kind.value, ", ".join(line.arrays),
+                line.place.write(analyses.short_files), line.kind.value, ", ".join(line.arrays),
                 describe_pattern(share_patterns(groups), sum_strides(groups)), totals.requests, totals.lines_per_request,
                 totals.sectors_per_request, totals.ideal_sectors_per_request, line.share_ratio,
             )
