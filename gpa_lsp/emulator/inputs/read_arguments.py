@@ -1,43 +1,19 @@
 """Arguments of a launch, from their tables."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
-from gpa_lsp.emulator.inputs.files import read_array_file, resolve_file
 from gpa_lsp.emulator.inputs.names import Names
+from gpa_lsp.emulator.inputs.read_arrays import ARRAY_KEYS, OF_ARRAYS, ArrayReader
 from gpa_lsp.emulator.inputs.scalars import check_scalar
 from gpa_lsp.emulator.inputs.tables import Table
 from gpa_lsp.emulator.inputs.type_names import ElementType, read_type
 from gpa_lsp.emulator.launch import (
     Argument,
-    ArrayArgument,
-    Generator,
     ScalarArgument,
     StructArgument,
     TextureArgument,
 )
 from gpa_lsp.errors import InputError
-
-ARRAY_KEYS = frozenset(
-    {
-        "name",
-        "type",
-        "count",
-        "shape",
-        "fill",
-        "value",
-        "values",
-        "low",
-        "high",
-        "step",
-        "seed",
-        "file",
-        "offset",
-        "alias_of",
-    }
-)
-"""Keys of an array's table."""
 
 SCALAR_KEYS = frozenset({"name", "type", "value"})
 """Keys of a scalar's table."""
@@ -59,9 +35,6 @@ TEXTURE_KEYS = (ARRAY_KEYS - {"count", "shape", "offset", "alias_of"}) | {
 
 ADDRESS_MODES = ("clamp", "border", "wrap", "mirror")
 FILTERS = ("nearest", "linear")
-_OF_ARRAYS = frozenset({"count", "shape", "fill", "values", "file", "alias_of"})
-_MOST_ELEMENTS = 1 << 40
-_MOST_VALUES = 1 << 20
 _MOST_MEMBERS = 4096
 _LARGEST_STRUCT = 32764
 """Bytes of parameters that a kernel can have, from CUDA 12.1 on."""
@@ -73,13 +46,11 @@ class ArgumentReader:
 
     Attributes:
         names: for expressions.
-        folder: of the description, where files are looked for; None for a text that came from no file.
-        arrays: those that were read, by name.
+        arrays: reads those among them.
     """
 
     names: Names
-    folder: Path | None
-    arrays: dict[str, ArrayArgument] = field(default_factory=dict)
+    arrays: ArrayReader
 
     def read(self, table: Table, number: int) -> Argument:
         """One argument.
@@ -105,9 +76,8 @@ class ArgumentReader:
         if "width" in keys:
             table.check_keys(TEXTURE_KEYS, "a texture")
             return self._read_texture(table, name)
-        if keys & _OF_ARRAYS:
-            table.check_keys(ARRAY_KEYS, "an array")
-            return self.read_array(table, name)
+        if keys & OF_ARRAYS:
+            return self.arrays.read(table, name)
         if "value" not in keys:
             raise table.refuse(
                 f"{name!r} is neither a number nor an array",
@@ -115,11 +85,6 @@ class ArgumentReader:
             )
         table.check_keys(SCALAR_KEYS, "a number")
         return self._read_numbers(table, name)
-
-    def read_array_member(self, table: Table, name: str) -> ArrayArgument:
-        """An array that a structure points to."""
-        table.check_keys(ARRAY_KEYS, "an array")
-        return self.read_array(table, name)
 
     def read_number_member(self, table: Table, name: str) -> tuple[ScalarArgument, ...]:
         """Numbers that lie in a structure one behind the other."""
@@ -158,127 +123,6 @@ class ArgumentReader:
             found.append(ScalarArgument(name=name, type=kind.scalar, value=number))
         return tuple(found)
 
-    def read_array(self, table: Table, name: str, *, shape_of: Sequence[int] = ()) -> ArrayArgument:
-        """An array.
-
-        Args:
-            table: its own.
-            name: as read.
-            shape_of: a texture's sizes, in place of ``count``.
-        """
-        alias = table.content.get("alias_of")
-        if alias is not None:
-            return self._read_alias(table, name)
-        kind = read_type(table.read_text("type"))
-        fill = self._find_fill(table)
-        file = self._find_file(table) if fill == Generator.FILE else None
-        count = self._read_count(table, kind, shape_of, file)
-        values = self._read_values(table, kind) if fill == Generator.VALUES else ()
-        array = ArrayArgument(
-            name=name,
-            type=kind.scalar,
-            count=count,
-            generator=fill,
-            value=check_scalar(table.read_number("value", self.names.find, 0), kind.scalar),
-            low=float(table.read_number("low", self.names.find, 0.0)),
-            high=float(table.read_number("high", self.names.find, _default_high(kind, fill))),
-            step=float(table.read_number("step", self.names.find, 1.0)),
-            seed=table.read_integer("seed", self.names.find, 0),
-            values=values,
-            file=file,
-            offset_elements=kind.lanes * table.read_integer("offset", self.names.find, 0, most=count // kind.lanes),
-        )
-        self._keep(table, array)
-        return array
-
-    def _keep(self, table: Table, array: ArrayArgument) -> None:
-        if array.name in self.arrays:
-            raise table.refuse(f"two arrays are called {array.name!r}", remedy="rename one of them", key="name")
-        self.arrays[array.name] = array
-
-    def _read_alias(self, table: Table, name: str) -> ArrayArgument:
-        table.check_keys({"name", "type", "alias_of", "offset"}, "an array that is another one's memory")
-        known = self.arrays.get(table.read_text("alias_of"))
-        if known is None:
-            raise table.refuse(
-                "alias_of names no array above", remedy="name an array that stands before this one", key="alias_of"
-            )
-        kind = read_type(table.read_text("type")) if "type" in table.content else ElementType(scalar=known.type)
-        count = known.count * known.type.bytes // kind.scalar.bytes
-        offset = kind.lanes * table.read_integer("offset", self.names.find, 0, most=count // kind.lanes)
-        array = ArrayArgument(
-            name=name, type=kind.scalar, count=count, offset_elements=offset, alias_of=known.alias_of or known.name
-        )
-        self._keep(table, array)
-        return array
-
-    def _find_fill(self, table: Table) -> Generator:
-        given = [key for key in ("values", "file") if key in table.content]
-        default = Generator(given[0]) if given else Generator.CONSTANT if "value" in table.content else Generator.ZEROS
-        fill = Generator(table.read_choice("fill", [one.value for one in Generator], default.value))
-        needed = {Generator.VALUES: "values", Generator.FILE: "file", Generator.CONSTANT: "value"}.get(fill)
-        if needed is not None and needed not in table.content:
-            raise table.refuse(f"fill is {fill.value!r} without {needed!r}", remedy=f"give {needed} = …", key="fill")
-        if given and fill != Generator(given[0]):
-            raise table.refuse(
-                f"{given[0]!r} is given, and fill is {fill.value!r}", remedy="leave one of them out", key="fill"
-            )
-        return fill
-
-    def _find_file(self, table: Table) -> Path:
-        name = table.read_text("file")
-        if self.folder is None:
-            raise table.refuse("files are only read for a description that is a file", remedy="save it", key="file")
-        try:
-            return resolve_file(self.folder, name)
-        except InputError as error:
-            raise table.locate(error, "file") from None
-
-    def _read_count(self, table: Table, kind: ElementType, sizes: Sequence[int], file: Path | None) -> int:
-        """Scalars in the array."""
-        if sizes:
-            elements = 1
-            for size in sizes:
-                elements *= size
-        else:
-            elements = self._read_elements(table)
-        if elements > _MOST_ELEMENTS:
-            raise table.refuse(f"{elements} elements", remedy="give fewer; no GPU has so much memory")
-        if file is not None:
-            held = read_array_file(file, kind.scalar).count
-            if elements >= 0 and held != elements * kind.lanes:
-                raise table.refuse(
-                    f"{file.name} holds {held // kind.lanes} elements, not {elements}",
-                    remedy="leave count out, or correct it",
-                    key="file",
-                )
-            return held
-        if elements < 0 and isinstance(table.content.get("values"), list):
-            return max(len(table.content["values"]), 1)
-        if elements < 0:
-            raise table.refuse("the array has no size", remedy="give count = … or shape = [ … ]")
-        return elements * kind.lanes
-
-    def _read_elements(self, table: Table) -> int:
-        """Elements that were asked for; -1 where nothing says."""
-        if "shape" not in table.content:
-            return table.read_integer("count", self.names.find, most=_MOST_ELEMENTS) if "count" in table.content else -1
-        shape = table.content["shape"]
-        if "count" in table.content or not isinstance(shape, list) or not 1 <= len(shape) <= 16:
-            raise table.refuse("the shape is none", remedy="write shape = [HEIGHT, WIDTH], without count", key="shape")
-        elements = 1
-        for size in shape:
-            elements *= table.check_integer(
-                table.evaluate(size, self.names.find, "shape"), "shape", least=0, most=_MOST_ELEMENTS
-            )
-        return elements
-
-    def _read_values(self, table: Table, kind: ElementType) -> tuple[int | float, ...]:
-        values = table.content["values"]
-        if not isinstance(values, list) or not 1 <= len(values) <= _MOST_VALUES:
-            raise table.refuse("values is no list of numbers", remedy="write values = [1, 2, 3]", key="values")
-        return tuple(check_scalar(table.evaluate(one, self.names.find, "values"), kind.scalar) for one in values)
-
     def _read_texture(self, table: Table, name: str) -> TextureArgument:
         channels = table.read_integer("channels", self.names.find, 1)
         if channels not in (1, 2, 4):
@@ -296,7 +140,7 @@ class ArgumentReader:
         sizes = (width, max(height, 1), max(depth, 1), channels)
         return TextureArgument(
             name=name,
-            array=self.read_array(table, name, shape_of=sizes),
+            array=self.arrays.read(table, name, shape_of=sizes),
             channels=channels,
             width=width,
             height=height,
@@ -318,7 +162,3 @@ class ArgumentReader:
                 f"the members end at byte {layout.end_bytes}, and size is {size}", remedy="correct the size", key="size"
             )
         return StructArgument(name=name, size_bytes=size, members=tuple(layout.members))
-
-
-def _default_high(kind: ElementType, fill: Generator) -> float:
-    return 100.0 if kind.scalar.is_integer and fill == Generator.UNIFORM else 1.0

@@ -49,6 +49,7 @@ from typing import Any
 from gpa_lsp.emulator.inputs.expressions import Number
 from gpa_lsp.emulator.inputs.names import Names
 from gpa_lsp.emulator.inputs.read_arguments import ArgumentReader
+from gpa_lsp.emulator.inputs.read_arrays import ArrayReader
 from gpa_lsp.emulator.inputs.tables import Table
 from gpa_lsp.emulator.inputs.toml_lines import TomlLines
 from gpa_lsp.emulator.launch import Argument, ArrayArgument, LaunchDescription
@@ -158,7 +159,8 @@ class _LaunchReader:
                 self._names.add(f"{size}_{letter}", partial(self._read_axis, size, axis))
         kernel = table.read_text("kernel")
         block, grid = self._read_size("block"), self._read_size("grid")
-        reader = ArgumentReader(names=self._names, folder=self._path.parent)
+        arrays = ArrayReader(names=self._names, folder=self._path.parent)
+        reader = ArgumentReader(names=self._names, arrays=arrays)
         arguments = tuple(reader.read(argument, number) for number, argument in enumerate(tables))
         _check_names(tables, arguments)
         return LaunchDescription(
@@ -168,7 +170,7 @@ class _LaunchReader:
             threads=self._read_size("threads") if "threads" in table.content else None,
             shared_bytes=table.read_integer("shared_bytes", self._names.find, 0),
             arguments=arguments,
-            variables=self._read_variables(reader.arrays.keys()),
+            variables=self._read_variables(arrays.arrays.keys()),
             title=table.read_text("title") if table.content.get("title") else "",
             path=self._path,
             line=table.line,
@@ -234,14 +236,14 @@ class _LaunchReader:
         return x, y, z
 
     def _read_variables(self, taken: Collection[str]) -> tuple[ArrayArgument, ...]:
-        reader = ArgumentReader(names=self._names, folder=self._path.parent)
+        reader = ArrayReader(names=self._names, folder=self._path.parent)
         found = []
         for table in self._table.read_tables("variables", "variables"):
             name = table.read_text("name")
             if name in taken:
                 raise table.refuse(f"an argument is called {name!r} as well", remedy="rename the argument", key="name")
             try:
-                found.append(reader.read_array_member(table, name))
+                found.append(reader.read(table, name))
             except InputError as error:
                 raise table.locate(error, "name") from None
         return tuple(found)

@@ -86,7 +86,7 @@ class StructReader:
             return self.read_members(inner, at, depth + 1)[0]
         if not _is_number(inner):
             name = inner.read_text("name", f"{self.owner}.{number}")
-            found = self.arguments.read_array_member(inner, name)
+            found = self.arguments.arrays.read(inner, name)
             self.members.append((at, found))
             return at + _POINTER.bytes
         scalars = self.arguments.read_number_member(inner, inner.read_text("name", f"{self.owner}.{number}"))

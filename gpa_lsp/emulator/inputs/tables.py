@@ -44,7 +44,7 @@ class Table:
 
     def locate(self, error: InputError, key: str) -> InputError:
         """An error with the place of a key filled in, unless it has one."""
-        if error.place is None:
+        if error.place is None and error.path in (None, self.path):
             error.place = f"line {self.lines.find((*self.place, key))}"
         return error.at(self.path) if self.path is not None else error
 

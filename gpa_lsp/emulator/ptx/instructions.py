@@ -94,12 +94,7 @@ class InstructionReader:
         elif form.form is Form.CALL:
             call = self._read_call(rest, scope, line)
         else:
-            parts = [part.strip() for part in rest.split(",")]
-            if len(parts) != (1 if form.form is Form.BRANCH else 2):
-                raise InputError(f"{name} {rest.strip()[:60]!r} goes nowhere", remedy="check that the PTX is complete")
-            if form.form is Form.TABLE:
-                sources = (self._require(parts[0], scope),)
-            self.waiting.append(Waiting(len(self.instructions), scope, parts[-1], line))
+            sources = self._read_jump(form, rest, scope, line)
         text = " ".join(f"{name} {rest}".split())
         self.instructions.append(
             PtxInstruction(
@@ -116,6 +111,16 @@ class InstructionReader:
                 chain=chain,
             )
         )
+
+    def _read_jump(self, form: OpcodeForm, rest: str, scope: Scope, line: int) -> tuple[Operand, ...]:
+        """What a jump reads, its index in a table; its labels are looked for later."""
+        parts = [part.strip() for part in rest.split(",")]
+        if len(parts) != (1 if form.form is Form.BRANCH else 2):
+            raise InputError(
+                f"{form.opcode} {rest.strip()[:60]!r} goes nowhere", remedy="check that the PTX is complete"
+            )
+        self.waiting.append(Waiting(len(self.instructions), scope, parts[-1], line))
+        return (self._require(parts[0], scope),) if form.form is Form.TABLE else ()
 
     def _read_guard(self, guard: tuple[str, bool], scope: Scope) -> Guard:
         found = self._require(guard[0], scope)

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import gpa_lsp.emulator.inputs
 from gpa_lsp.emulator.inputs.read_arguments import (
     ADDRESS_MODES,
-    ARRAY_KEYS,
     FILTERS,
     SCALAR_KEYS,
     STRUCT_KEYS,
     TEXTURE_KEYS,
 )
+from gpa_lsp.emulator.inputs.read_arrays import ARRAY_KEYS
 from gpa_lsp.emulator.inputs.read_launches import LAUNCH_KEYS, find_launch_file, read_launches
 from gpa_lsp.emulator.launch import (
     ArrayArgument,

@@ -48,7 +48,16 @@ GLOBALS = ".global .align 4 .b8 table[64]; .global .texref picture;"
         ("vadd.u32.u32.u32 %r1, %r2.b0, -%r3.h1;", 1, 2),
         ("ld.shared::cta.u32 %r1, [16];", 1, 1),
         ("mov.u64 %rd1, table;", 1, 1),
-        ("prmt.b32 %r1, %r2, 0, 0x3340;", 1, 3),
+        ("prmt.b32 %r1, %r2, 0, 0x3340U;", 1, 3),
+        ("@%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];", 1, 1),
+        (
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];",
+            0,
+            3,
+        ),
+        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, %rd1, %rd2, %p1, 1, 1, 0, 0;", 1, 7),
+        ("elect.sync _|%p1, -1;", 1, 1),
+        ("mbarrier.arrive.shared.b64 _, [%r1];", 0, 1),
     ],
 )
 def test_results_and_operands_are_told_apart(text: str, destinations: int, sources: int) -> None:
