@@ -31,7 +31,7 @@ from gpa_lsp.emulator.model import (
 from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.emulator.ptx.reachable import list_reachable
 from gpa_lsp.emulator.ptx.static import list_static_instructions
-from gpa_lsp.emulator.sampling import choose_blocks
+from gpa_lsp.emulator.sampling import Blocks, choose_blocks
 from gpa_lsp.emulator.trace import Buffer, StaticInstruction, Trace
 
 
@@ -102,7 +102,8 @@ class _Emulation:
         self._pieces: list[Trace] = []
         self._buffers: tuple[Buffer, ...] = ()
         self._kept_bytes = 0
-        self._chosen: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
+        self._most_traced = 0
+        self._chosen: Blocks = range(0)
         self._finished = 0
         self.faults = FaultLog(instructions)
 
@@ -119,10 +120,12 @@ class _Emulation:
         inputs = build_inputs(
             self._module, self._kernel, self._launch, memory_limit_bytes=max(budget.memory_bytes // 2, 1)
         )
+        given_bytes = sum(one.data.nbytes for one in inputs.buffers if not one.is_zero)
         self._sink = sink
         if trace is not None:
-            self._tracer = Tracer(trace, budget.trace_bytes)
+            self._tracer = Tracer(trace, self._meter)
         try:
+            self._meter.hold(given_bytes, "contents of the arrays")
             self._machine = build_machine(
                 self._module,
                 self._kernel,
@@ -137,8 +140,13 @@ class _Emulation:
         except BudgetReached as reached:
             self.faults.add(reached.kind, str(reached), is_fatal=True)
             return
+        self._meter.release(given_bytes)
         self._buffers = list_buffers(self._machine, inputs)
-        trace_bytes = None if trace is None else budget.trace_bytes
+        if self._tracer is not None:
+            # Pieces are joined at the end, so a kept trace needs its bytes twice.
+            self._most_traced = min(budget.trace_bytes, self._meter.left_bytes // (2 if sink is not None else 4))
+            self._tracer.limit_bytes = self._most_traced
+        trace_bytes = None if trace is None else self._most_traced
         self._runner = Runner(self._machine, checks_races=is_checked, trace_bytes=trace_bytes)
 
     def run(self, sampling: Sampling) -> None:
@@ -161,7 +169,8 @@ class _Emulation:
             return
         self._pieces.append(piece)
         self._kept_bytes += _count_bytes(piece)
-        tracer.limit_bytes = max(self._meter.budget.trace_bytes - self._kept_bytes, 0)
+        tracer.keep(_count_bytes(piece))
+        tracer.limit_bytes = max(self._most_traced - self._kept_bytes, 0)
 
     def finish(self) -> Emulation:
         """Everything found."""
@@ -177,7 +186,7 @@ class _Emulation:
             block_threads=self._launch.block,
             instructions=self._instructions,
             counts=Counts(warp_executions=counts[0], lane_executions=counts[1]),
-            executed_blocks=self._chosen[: self._finished],
+            executed_blocks=np.asarray(self._chosen[: self._finished], dtype=np.uint32),
             is_complete=is_complete,
             faults=self.faults.list_faults(),
             trace=trace,

@@ -6,12 +6,15 @@ import numpy.typing as npt
 from gpa_lsp.emulator.model import Sampling, SamplingKind
 from gpa_lsp.errors import InputError
 
-_MOST_BLOCKS = 1 << 26
-"""Blocks that are listed; nobody's budget reaches so far."""
+_MOST_SPREAD = 1 << 24
+_MOST_BLOCKS = 1 << 32
+"""Blocks that have a number in a trace; those beyond are never come to."""
+Blocks = range | npt.NDArray[np.uint32]
+"""Linear indexes, ascending. A range where they are the first ones: grids may have more blocks than memory holds numbers."""
 
 
-def choose_blocks(block_count: int, sampling: Sampling) -> npt.NDArray[np.uint32]:
-    """Linear indexes of the blocks to execute, ascending.
+def choose_blocks(block_count: int, sampling: Sampling) -> Blocks:
+    """The blocks to execute.
 
     Raises:
         InputError: a chosen block is not in the grid, or the number of blocks is none.
@@ -19,6 +22,7 @@ def choose_blocks(block_count: int, sampling: Sampling) -> npt.NDArray[np.uint32
     >>> choose_blocks(100, Sampling(kind=SamplingKind.SPREAD, count=3)).tolist()
     [0, 50, 99]
     """
+    block_count = min(block_count, _MOST_BLOCKS)
     if sampling.kind is SamplingKind.CHOSEN:
         found = np.unique(np.array(sampling.blocks, np.int64))
         if len(found) and not 0 <= found[0] <= found[-1] < block_count:
@@ -26,10 +30,12 @@ def choose_blocks(block_count: int, sampling: Sampling) -> npt.NDArray[np.uint32
             raise InputError(f"block {wrong} of a grid of {block_count}", remedy=f"choose 0 to {block_count - 1}")
         return found.astype(np.uint32)
     if sampling.kind is SamplingKind.ALL:
-        return np.arange(min(block_count, _MOST_BLOCKS), dtype=np.uint32)
+        return range(block_count)
     if sampling.count < 1:
         raise InputError(f"a sample of {sampling.count} blocks", remedy="say how many, at least 1")
-    count = min(sampling.count, block_count, _MOST_BLOCKS)
-    if sampling.kind is SamplingKind.WAVE:
-        return np.arange(count, dtype=np.uint32)
+    count = min(sampling.count, block_count)
+    if sampling.kind is SamplingKind.WAVE or count == block_count:
+        return range(count)
+    if count > _MOST_SPREAD:
+        raise InputError(f"a sample of {count} blocks", remedy=f"spread at most {_MOST_SPREAD}, or take a wave")
     return np.unique(np.round(np.linspace(0, block_count - 1, count)).astype(np.int64)).astype(np.uint32)

@@ -9,15 +9,20 @@ from gpa_lsp.emulator.engine.geometry import Batch
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.meter import BudgetReached
 from gpa_lsp.emulator.engine.private_memory import BatchMemory
+from gpa_lsp.emulator.engine.resolving import find_space
 from gpa_lsp.emulator.engine.scheduler import Scheduler
 from gpa_lsp.emulator.engine.segments import Frame
 from gpa_lsp.emulator.engine.shared_checks import SharedChecks
 from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.emulator.sampling import Blocks
 
 _BEST_LANES = 32768
 """Lanes of a batch: enough that numpy's fixed costs vanish, few enough that arrays stay in the cache."""
 _FIRST_TRACED_LANES = 4096
 _BYTES_PER_SLOT = 8
+_SCRATCH = 24
+"""Arrays of a fragment beside its live registers, all of which may be there twice while lanes part and meet: temporaries, indexes, masks."""
 _SHADOW_BYTES = 24
 
 BatchDone = Callable[[Batch], None]
@@ -38,7 +43,7 @@ class Runner:
         self._trace_bytes = trace_bytes
         self._traced_per_block: float | None = None
 
-    def run(self, blocks: npt.NDArray[np.uint32], done: BatchDone) -> int:
+    def run(self, blocks: Blocks, done: BatchDone) -> int:
         """Run blocks in order.
 
         Args:
@@ -54,7 +59,7 @@ class Runner:
             kernel = Frame(machine.get_function(machine.kernel.name))
             while finished < len(blocks):
                 count = self._choose_count(kernel)
-                chosen = blocks[finished : finished + count]
+                chosen = np.asarray(blocks[finished : finished + count], dtype=np.uint32)
                 self._run_batch(kernel, chosen, done)
                 finished += len(chosen)
         except BudgetReached as reached:
@@ -79,7 +84,7 @@ class Runner:
     def _estimate_bytes(self, kernel: Frame) -> int:
         """What a block needs: registers, shared and local memory."""
         geometry = self._machine.geometry
-        registers = len(kernel.function.dtypes) * _BYTES_PER_SLOT * geometry.lanes_per_block
+        registers = (2 * kernel.function.most_live + _SCRATCH) * _BYTES_PER_SLOT * geometry.lanes_per_block
         shadow = 0 if self._unit_bytes is None else _SHADOW_BYTES * geometry.shared_stride_bytes // self._unit_bytes
         local = kernel.function.local_bytes * geometry.lanes_per_block
         return max(1, registers + geometry.shared_stride_bytes + shadow + local)
@@ -123,7 +128,7 @@ def find_unit_bytes(machine: Machine) -> int | None:
             ):
                 return None
             if instruction.opcode in ("ld", "st", "atom", "red") and instruction.types:
-                is_shared = any(word.startswith("shared") for word in instruction.suffixes)
+                is_shared = find_space(instruction.suffixes) in (Space.SHARED, Space.GENERIC)
                 if is_shared and instruction.types[-1].bytes < 4:
                     unit = 1
     return unit

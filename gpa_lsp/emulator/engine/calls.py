@@ -65,13 +65,18 @@ def enter(scheduler: "Scheduler", fragment: Fragment, callee: BoundFunction, sit
         message = f"calls of {callee.name} nested more than {most} deep"
         _end_lanes(scheduler, fragment, FaultKind.CALL_DEPTH, message, site.static)
         return
+    memory, live = fragment.batch.memory, site.return_to.live_in
+    memory.reserve_frames(frame.depth, len(live))
     if callee.local_bytes:
-        fragment.batch.memory.reserve_local(frame.local_base + callee.local_bytes)
+        memory.reserve_local(frame.local_base + callee.local_bytes)
     registers = callee.template.copy()
     for given, wanted in zip(site.arguments, callee.parameters, strict=False):
         for (offset, size), slot in wanted.items():
             registers[slot] = assemble(fragment.registers, given, offset, size)
-    fragment.callers = (*fragment.callers, fragment.registers)
+    kept = frame.parent.function.template.copy() if frame.parent is not None else []
+    for slot in live:
+        kept[slot] = fragment.registers[slot]
+    fragment.callers = (*fragment.callers, kept)
     fragment.registers = registers
     fragment.frame = frame
     scheduler.go(fragment, callee.segments[0])

@@ -79,18 +79,18 @@ class _FunctionBinder:
 
     def _bind_block(self, block: int, first: Segment) -> None:
         binder, last = self._binder, self._blocks.last[block]
-        segment: Segment | None = first
+        segment = first
         binder.steps = first.steps
         for index in range(self._blocks.first[block], last + 1):
-            assert segment is not None
             binder.begin(self._function.instructions[index])
             try:
-                segment = self._bind_one(block, segment, index)
+                following = self._bind_one(block, segment, index)
             except (UnsupportedInstruction, *_MALFORMED) as error:
                 self._refuse(segment, index, error)
                 return
-            if segment is None:
+            if following is None:
                 return
+            segment = following
         following = self._start_after(block, last)
         segment.end = end_with_exit(None, None) if following is None else end_with_jump(following)
 

@@ -54,9 +54,10 @@ def bind_instruction(binder: Binder) -> None:
 
     Raises:
         UnsupportedInstruction: it is not emulated.
-        KeyError: one of its types has no place in registers.
     """
     instruction = binder.instruction
+    if ScalarType.B128 in instruction.types:
+        raise UnsupportedInstruction("values of 128 bits")
     if is_matrix_move(instruction):
         bind_matrix_move(binder)
         return

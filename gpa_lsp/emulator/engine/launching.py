@@ -16,7 +16,7 @@ from gpa_lsp.emulator.engine.machine import Machine, lay_out_shared
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.textures import TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP, Texture
 from gpa_lsp.emulator.engine.tracing import Tracer
-from gpa_lsp.emulator.inputs.model import LaunchInputs
+from gpa_lsp.emulator.inputs.model import BufferInput, LaunchInputs
 from gpa_lsp.emulator.launch import LaunchDescription
 from gpa_lsp.emulator.ptx.blocks import find_blocks
 from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
@@ -99,7 +99,7 @@ def build_machine(
     machine.variables, machine.parameters, machine.heap = variables, parameters, heap
     _number_blocks(machine, functions)
     for region, buffer in zip(regions, inputs.buffers, strict=True):
-        arena.bytes_of(region)[:] = _as_bytes(_choose(arrays, buffer.name, buffer.data))
+        _fill_buffer(arena.bytes_of(region), buffer, arrays.get(buffer.name))
     _check_names(arrays, {one.name for one in inputs.buffers} | set(variables))
     _add_textures(machine, inputs, regions)
     _fill_variables(machine, module, inputs, arrays)
@@ -108,18 +108,18 @@ def build_machine(
     return machine
 
 
-def _choose(arrays: Mapping[str, npt.NDArray[Any]], name: str, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    found = arrays.get(name)
-    if found is None:
-        return given
-    if found.nbytes > given.nbytes:
+def _fill_buffer(memory: npt.NDArray[np.uint8], buffer: BufferInput, given: npt.NDArray[Any] | None) -> None:
+    """Fill a region, which is zeros; arrays of zeros are left alone, so that their pages are never touched."""
+    if not buffer.is_zero:
+        memory[:] = _as_bytes(buffer.data)
+    if given is None:
+        return
+    if given.nbytes > len(memory):
         raise InputError(
-            f"array {name} has {found.nbytes} bytes, but the launch describes {given.nbytes}",
+            f"array {buffer.name} has {given.nbytes} bytes, but the launch describes {len(memory)}",
             remedy="describe the array as large as it is",
         )
-    out = given.copy()
-    _as_bytes(out)[: found.nbytes] = _as_bytes(found)
-    return out
+    memory[: given.nbytes] = _as_bytes(given)
 
 
 def _check_names(arrays: Mapping[str, Any], known: set[str]) -> None:
@@ -218,7 +218,7 @@ def list_buffers(machine: Machine, inputs: LaunchInputs) -> tuple[Buffer, ...]:
 
 
 def collect_arrays(machine: Machine) -> dict[str, npt.NDArray[Any]]:
-    """What the arrays hold now, with the dtype of their elements, by name; not of this memory.
+    """What the arrays hold now, with the dtype of their elements, by name: views of the emulated memory.
 
     Variables come with the dtype they were given, or that of their declaration: bytes for structures.
     """
@@ -228,5 +228,5 @@ def collect_arrays(machine: Machine) -> dict[str, npt.NDArray[Any]]:
             continue
         data = machine.arena.bytes_of(region)
         size = len(data) // region.dtype.itemsize * region.dtype.itemsize
-        out[region.name] = data[:size].copy().view(region.dtype)
+        out[region.name] = data[:size].view(region.dtype)
     return out

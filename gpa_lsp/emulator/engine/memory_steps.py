@@ -102,7 +102,7 @@ def bind_store(binder: Binder) -> None:
     """
     instruction = binder.instruction
     kind = instruction.types[-1]
-    values = flatten(instruction.sources[1:])
+    values = flatten(instruction.sources[1:2])
     operand = instruction.sources[0]
     sources = [binder.read(value, kind) for value in values]
     is_parameter = find_space(instruction.suffixes) is Space.PARAM

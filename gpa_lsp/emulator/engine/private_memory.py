@@ -20,7 +20,7 @@ SHARED_WINDOW = 0x7FFD_0000_0000
 LOCAL_WINDOW = 0x7FFE_0000_0000
 """Generic address of the first byte of a thread's own local memory."""
 WINDOW_BYTES = 1 << 32
-_LOCAL_STEP_BYTES = 256
+_REGISTER_BYTES = 8
 _LARGEST_LOCAL_BYTES = 512 << 10  # what the hardware gives a thread (CUDA C++ programming guide, compute capabilities)
 
 
@@ -54,6 +54,7 @@ class BatchMemory:
         self.shared_words = len(self._shared) // 4
         self._local: npt.NDArray[np.uint8] = np.zeros(16, np.uint8)
         self._local_stride_bytes = 0
+        self._deepest = 0
         self._views: dict[tuple[Space, Any, int], tuple[Value, ...]] = {}
 
     def close(self) -> None:
@@ -71,6 +72,18 @@ class BatchMemory:
         lanes = warps.column("lane")
         base = lanes * np.int64(self._local_stride_bytes >> access.shift)
         return self._resolve(access, warps, address, mask, _Area(Space.LOCAL, base, self._local_stride_bytes))
+
+    def reserve_frames(self, depth: int, register_count: int) -> None:
+        """Account for what callers keep while a call lasts, at the first call so deep.
+
+        Raises:
+            BudgetReached: it is more than allowed.
+        """
+        if depth > self._deepest:
+            size = register_count * self._lanes * _REGISTER_BYTES
+            self._meter.hold(size, f"registers of calls {depth} deep")
+            self._held_bytes += size
+            self._deepest = depth
 
     def reserve_local(self, size_bytes: int) -> None:
         """Make sure that each thread has so much local memory.

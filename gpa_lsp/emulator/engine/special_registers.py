@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _CLOCK_HZ = 1_000_000_000
 _COLUMNS = ("laneid", "warpid", "smid", "lanemask_eq")
-_ZEROS = ("gridid", "cluster_ctarank", "reserved_smem_offset_begin", "reserved_smem_offset_end", "is_explicit_cluster")
+_ZEROS = ("gridid", "cluster_ctarank", "is_explicit_cluster")
 _LANE_MASKS: dict[str, Callable[[Value], Value]] = {
     "lanemask_lt": lambda bit: bit - np.uint32(1),
     "lanemask_le": lambda bit: (bit - np.uint32(1)) | bit,
@@ -72,6 +72,11 @@ def _find_uniform(name: str, axis: str, geometry: Geometry) -> Value | None:
         "dynamic_smem_size": geometry.dynamic_shared_bytes,
         "total_smem_size": geometry.shared_bytes,
         "aggr_smem_size": geometry.shared_bytes,
+        "reserved_smem_offset_begin": geometry.shared_bytes,
+        "reserved_smem_offset_end": geometry.shared_bytes,
+        "reserved_smem_offset_cap": 0,
+        "reserved_smem_offset_0": geometry.shared_bytes,
+        "reserved_smem_offset_1": geometry.shared_bytes,
     }
     if name in _ZEROS or name.startswith(("envreg", "pm")):
         return np.uint64(0) if name in ("gridid",) or name.endswith("_64") else np.uint32(0)

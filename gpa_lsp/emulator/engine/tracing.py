@@ -8,6 +8,7 @@ import numpy.typing as npt
 from gpa_lsp.emulator.engine.accesses import Access
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.geometry import Batch, WarpSet
+from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.emulator.engine.values import U64, Value, find_active_rows, pack_lanes
 from gpa_lsp.emulator.model import TraceSettings
@@ -26,6 +27,7 @@ from gpa_lsp.emulator.trace import (
 
 _FULL = np.uint32(0xFFFFFFFF)
 _WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
+_METERED_AT_ONCE = 1 << 20
 _ROW_BYTES = 28
 _BRANCH_ROW_BYTES = 22
 _ENTRY_ROW_BYTES = 14
@@ -41,11 +43,13 @@ class Tracer:
         is_complete: False once rows were dropped.
     """
 
-    def __init__(self, settings: TraceSettings, limit_bytes: int) -> None:
+    def __init__(self, settings: TraceSettings, meter: Meter) -> None:
         self.settings = settings
         self.held_bytes = 0
         self.is_complete = True
-        self.limit_bytes = limit_bytes
+        self.limit_bytes = meter.budget.trace_bytes
+        self._meter = meter
+        self._metered_bytes = 0
         self._accesses: list[tuple[Any, ...]] = []
         self._branches: list[tuple[Any, ...]] = []
         self._entries: list[tuple[Any, ...]] = []
@@ -165,11 +169,20 @@ class Tracer:
             traced_blocks=np.sort(batch.blocks),
             is_complete=self.is_complete,
         )
-        self.held_bytes = 0
+        self._meter.release(self._metered_bytes)
+        self._metered_bytes = self.held_bytes = 0
         return piece
 
+    def keep(self, size_bytes: int) -> None:
+        """Note that a piece is kept; it has room, see :attr:`limit_bytes`."""
+        self._meter.held_bytes += size_bytes
+
     def _has_room(self) -> bool:
+        """Whether another row is taken; what rows hold is metered in steps."""
         if self.held_bytes < self.limit_bytes:
+            if self.held_bytes - self._metered_bytes > _METERED_AT_ONCE:
+                self._meter.hold(self.held_bytes - self._metered_bytes, "the trace")
+                self._metered_bytes = self.held_bytes
             return True
         self.is_complete = False
         return False
