@@ -209,10 +209,12 @@ def test_packing_halves() -> None:
 
 def nearest_small(number: float, name: str) -> int:
     """The nearest number of a small format by search, ties to the even pattern, clamped."""
-    table = decode_table(name)
+    table = decode_table(name).tolist()
     half = len(table) // 2
     finite = [bits for bits in range(half) if math.isfinite(table[bits])]
-    best = min(finite, key=lambda bits: (abs(Fraction(float(table[bits])) - Fraction(abs(number))), bits & 1))
+    best = min(
+        finite, key=lambda bits: (abs(table[bits] - abs(number)), bits & 1)
+    )  # differences of these are exact in double
     return best | (half if math.copysign(1, number) < 0 else 0)
 
 

@@ -49,7 +49,7 @@ def instructions(draw: st.DrawFn) -> PtxInstruction:
 
 
 @given(instructions())
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_nothing_that_can_be_written_raises(instruction: PtxInstruction) -> None:
     operation = bind_operation(instruction)
     if operation is None:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpa_lsp.emulator.operations.directed import fuse_exactly
@@ -161,6 +161,7 @@ def test_roots_and_reciprocals(kind: str, mode: str) -> None:
     check(found, [divide(one, x, layout, mode) for x in a], kind, [(x,) for x in a])
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(*[st.floats(width=32)] * 3), min_size=2, max_size=9), st.sampled_from(MODES))
 def test_single_fused_multiply_add_of_anything(lanes: list[tuple[float, float, float]], mode: str) -> None:
     arrays = np.array(lanes, np.float32).T.copy()
@@ -169,6 +170,7 @@ def test_single_fused_multiply_add_of_anything(lanes: list[tuple[float, float, f
     check(found, [fuse(*source, F32, mode) for source in sources], "f32", sources)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(*[st.floats()] * 3), min_size=2, max_size=9), st.sampled_from(MODES))
 def test_double_fused_multiply_add_of_anything(lanes: list[tuple[float, float, float]], mode: str) -> None:
     arrays = np.array(lanes, np.float64).T.copy()
