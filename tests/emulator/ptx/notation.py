@@ -76,7 +76,7 @@ def write_number(number: Immediate) -> str:
     if isinstance(number.value, int):
         return str(number.value)
     if number.bits is not None:
-        return f"0{'f' if number.width_bits == 32 else 'd'}{number.bits:0{number.width_bits // 4}X}"
+        return f"0{'f' if number.width_bits == 32 else 'd'}{number.bits:0{(number.width_bits or 64) // 4}X}"
     return f"0d{struct.unpack('<Q', struct.pack('<d', number.value))[0]:016X}"
 
 

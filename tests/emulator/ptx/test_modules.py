@@ -190,7 +190,7 @@ def test_long_modules_read_bodies_when_they_are_looked_at() -> None:
             len(module.functions["bad"].instructions)
         assert (str(caught.value.path), caught.value.place) == ("test.ptx", "line 4")
     with pytest.raises(AttributeError):
-        good.nothing  # type: ignore[attr-defined]  # noqa: B018
+        good.nothing  # noqa: B018
     with pytest.raises(InputError, match="'%r1' is not declared"):
         parse(bad)
 
