@@ -16,7 +16,7 @@ from gpa_lsp.emulator.ptx.parse import parse_ptx
 from tests.emulator.kernels.compiling import compile_ptx
 from tests.emulator.kernels.truth import REFERENCES, Array, Close, Given, Unordered, find_differences
 
-BUDGET = Budget(seconds=30.0, memory_bytes=512 << 20)
+BUDGET = Budget(seconds=10.0, memory_bytes=512 << 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
