@@ -13,6 +13,7 @@ from gpa_lsp.lsp.line_index import CauseEntry, HotEntry, MeasuredText, index_lin
 from gpa_lsp.lsp.placed_lines import PlacedLines
 from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import Positions, UnitCounter
+from gpa_lsp.lsp.predicted_view import PlacedPredictions, PredictedState, place_predictions
 from gpa_lsp.lsp.session import MeasuredFile, Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.stale_lines import find_stale_lines
@@ -100,6 +101,7 @@ class DocumentView:
         places: finds measured places, in this document and elsewhere.
         snapshot: where it comes from.
         statics: what the code of the document says where no profile does; None when it was not compiled.
+        predicted: what was emulated of it, or what is wrong with it as a description of launches; None when it was not emulated.
     """
 
     uri: str
@@ -117,6 +119,7 @@ class DocumentView:
     places: PlaceFinder
     snapshot: Snapshot
     statics: PlacedStatics | None = None
+    predicted: PlacedPredictions | None = None
 
     def find_costliest_lines(self) -> tuple[tuple[int, CauseLine], ...]:
         """Lines that cause at least the user's threshold, each with the kernel it costs most, costliest first."""
@@ -142,6 +145,7 @@ def build_view(
     places: PlaceFinder,
     texts: Sequence[MeasuredText] | None = None,
     state: StaticState | None = None,
+    predicted: PredictedState | None = None,
 ) -> DocumentView | None:
     """The view of a document; None when no profile mentions it and nothing is known of its code.
 
@@ -157,9 +161,10 @@ def build_view(
         places: finds measured places.
         texts: the index of the snapshot's lines in that file; None to make it.
         state: what its code says; None when it was not compiled.
+        predicted: what was emulated of it; None when it was not.
     """
     kernels = snapshot.by_file.get(local_path, ())
-    if not kernels and state is None:
+    if not kernels and state is None and predicted is None:
         return None
     lines = split_lines(text)
     finder = LineFinder(
@@ -186,6 +191,7 @@ def build_view(
         places=places,
         snapshot=snapshot,
         statics=None if state is None else place_statics(state, text, finder, _list_measured(kernels)),
+        predicted=None if predicted is None else place_predictions(predicted, local_path, text, finder),
     )
 
 

@@ -15,6 +15,7 @@ from gpa_lsp.lsp.features import PushFeature
 from gpa_lsp.lsp.line_index import MeasuredText, index_lines
 from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import UnitCounter
+from gpa_lsp.lsp.predicted_view import PredictedState
 from gpa_lsp.lsp.session import MeasuredFile, Snapshot
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.static_results import StaticResult
@@ -39,6 +40,7 @@ class _OpenDocument:
     is_view_current: bool = False
     pushed: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     statics: StaticState | None = None
+    predicted: PredictedState | None = None
 
 
 class Documents:
@@ -91,6 +93,7 @@ class Documents:
             if known is None
             else known.pushed,  # opened twice without a close: what was sent still stands there
             statics=None if known is None else known.statics,
+            predicted=None if known is None else known.predicted,
         )
         self._note_saved(self._open[uri])
         self.push(uri)
@@ -163,6 +166,18 @@ class Documents:
                 document.statics, document.is_view_current = None, False
                 self.push(uri)
 
+    def take_predicted(self, local_path: str, state: PredictedState | None) -> None:
+        """A source was emulated, or nothing is said of that any more.
+
+        Args:
+            local_path: the source, or the description of its launches.
+            state: what is known; None for nothing.
+        """
+        for uri, document in self._open.items():
+            if document.local_path == local_path and document.predicted is not state:
+                document.predicted, document.is_view_current = state, False
+                self.push(uri)
+
     def list_open(self) -> tuple[str, ...]:
         """The files of the open documents."""
         return tuple(document.local_path for document in self._open.values())
@@ -194,6 +209,7 @@ class Documents:
                 places=self.places,
                 texts=self._index(document.local_path),
                 state=document.statics,
+                predicted=document.predicted,
             )
             document.is_view_current = True
         return document.view

@@ -71,12 +71,14 @@ class Editor:
         Args:
             path: its place in the client's capabilities, e.g. ``window.work_done_progress``.
         """
+        return bool(self.read(path))
+
+    def read(self, path: str) -> Any:
+        """A capability; None for one the client says nothing of."""
         value: Any = self._capabilities
         for name in path.split("."):
             value = getattr(value, name, None)
-            if value is None:
-                return False
-        return bool(value)
+        return value
 
     def notify(self, method: str, params: Any) -> None:
         """Send a notification."""

@@ -35,13 +35,14 @@ from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.past import pin_kernels
 from gpa_lsp.lsp.places import PlaceFinder
 from gpa_lsp.lsp.positions import UnitCounter
+from gpa_lsp.lsp.predicted_show import PredictedShow
 from gpa_lsp.lsp.registrations import LateRegistrations, withdraw
 from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
 from gpa_lsp.lsp.sass.model import SCHEME
 from gpa_lsp.lsp.server_log import start_log
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.static_show import StaticShow
+from gpa_lsp.lsp.source_show import SourceShow
 from gpa_lsp.lsp.status import READING, Status
 from gpa_lsp.lsp.uris import read_path
 from gpa_lsp.lsp.wire import Protocol, PyglsServer, claim_stdout, make_converter
@@ -123,11 +124,8 @@ class Server:
 
     def _meet_client(self, capabilities: types.ClientCapabilities, units: UnitCounter) -> Editor:
         editor = Editor(cast(Wire, self.pygls.protocol), capabilities)
-        pushing = {
-            name: feature
-            for name, feature in self._features.items()
-            if isinstance(feature, PushFeature) and feature.is_wanted(self._abilities)
-        }
+        push = ((name, one) for name, one in self._features.items() if isinstance(one, PushFeature))
+        pushing = {name: feature for name, feature in push if feature.is_wanted(self._abilities)}
         self._documents = Documents(
             units=units,
             abilities=self._abilities,
@@ -142,7 +140,7 @@ class Server:
         self._status = Status(editor.notify if self._abilities.status else None)
         desk = MeasureDesk(editor, self._status, sends_output=self._abilities.output, finished=self._take_measurement)
         self._measuring = Measuring(desk, is_relevant=self._is_worth_measuring)
-        self._static = StaticShow(self._documents, self._refresh)
+        self._sources = SourceShow(self._documents, editor, units, self._refresh)
         return editor
 
     def _amend(self, capabilities: types.ServerCapabilities) -> None:
@@ -168,7 +166,7 @@ class Server:
         if self._loading is not None:
             self._loading.cancel()
         await self._measuring.leave()
-        await self._static.leave()
+        await self._sources.leave()
         self._editor.leave()
 
     # Settings
@@ -203,13 +201,13 @@ class Server:
         roots, max_depth = choose_roots(folders, self._lone_root, self._lone_folder)
         self._loader.configure(roots, watch_measured(self._held.current, roots), max_depth=max_depth)
         self._measuring.configure(choose_options(self._held.current), roots, is_trusted=self._held.is_trusted)
-        self._static.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+        self._sources.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
 
     # Measuring
 
     def _save(self, params: types.DidSaveTextDocumentParams) -> None:
         self._documents.save(params.text_document.uri)
-        self._static.opened(params.text_document.uri)
+        self._sources.opened(params.text_document.uri)
         path = read_path(params.text_document.uri)
         if path is not None:
             self._measuring.saved(Path(path), self._choose_kernel(path))
@@ -239,7 +237,7 @@ class Server:
             return
         self._documents.open(document.uri, path, document.text, document.version)
         self._doubts.tell(self._documents, self._held.current)
-        self._static.opened(document.uri)
+        self._sources.opened(document.uri)
         if self._lone_folder is None:
             self._lone_folder = Path(path).parent
             if not self.pygls.workspace.folders and self._lone_root is None:
@@ -252,7 +250,7 @@ class Server:
             return
         if not self._documents.change(uri, params.content_changes, params.text_document.version):
             return
-        self._static.changed(uri)
+        self._sources.changed(uri)
         if (waiting := self._pushes.pop(uri, None)) is not None:
             waiting.cancel()
         self._pushes[uri] = asyncio.get_running_loop().call_later(_PUSH_DELAY_S, self._documents.push, uri)
@@ -264,7 +262,7 @@ class Server:
             return
         if (waiting := self._pushes.pop(uri, None)) is not None:
             waiting.cancel()
-        self._static.closed(uri)
+        self._sources.closed(uri)
         self._documents.close(uri)
 
     def _lose(self, uri: str) -> None:
@@ -292,9 +290,7 @@ class Server:
     def _refresh(self) -> None:
         """Let the client ask again for what it shows."""
         asking = [feature for feature in self._features.values() if isinstance(feature, RequestFeature)]
-        self._editor.refresh(
-            [(feature.refresh_method, feature.refresh_capability) for feature in asking if feature.refresh_method]
-        )
+        self._editor.refresh([(one.refresh_method, one.refresh_capability) for one in asking if one.refresh_method])
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins."""
@@ -339,6 +335,11 @@ class Server:
     def pages(self) -> Pages:
         """The report as a page."""
         return self._pages
+
+    @property
+    def predictions(self) -> PredictedShow:
+        """What was emulated of open sources."""
+        return self._sources.predictions
 
     def reload(self) -> None:
         """Read every profile again."""

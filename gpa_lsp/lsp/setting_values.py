@@ -75,6 +75,22 @@ def make_seconds_reader(least: float, most: float) -> Callable[[object], float]:
     return read
 
 
+def read_mebibytes(value: object) -> int:
+    """A whole number of MiB, as bytes."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 16 <= value <= 1 << 20:
+        raise ValueError("a whole number of MiB between 16 and 1048576")
+    return value << 20
+
+
+def read_name(value: object) -> str | None:
+    """A name; None for none."""
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or not _are_texts((value,)):
+        raise ValueError("a name")
+    return value
+
+
 def read_architecture(value: object) -> tuple[int, int] | None:
     """The compute capability of a name such as ``sm_86``; None for none."""
     if value is None:

@@ -1,20 +1,21 @@
 """The options an editor can set, their defaults, and what is said about values that make no sense."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from gpa_lsp.collect.variables import Command, parse_command_setting
+from gpa_lsp.lsp.option import FLAG, Option
 from gpa_lsp.lsp.setting_values import (
     make_seconds_reader,
-    read_architecture,
     read_count,
     read_flag,
     read_globs,
     read_mappings,
     read_percent,
 )
+from gpa_lsp.lsp.source_options import SOURCE_OPTIONS, HintChoice
 
 
 class Severity(Enum):
@@ -56,6 +57,13 @@ class Settings:
         shows_compiler_messages: errors and warnings of that compiler as diagnostics.
         static_architecture: compute capability to compile for; None for that of the compile command.
         static_timeout_s: the compiler is ended after this time.
+        emulates: emulate the described launches of open CUDA sources, to say what their lines do to memory and where they diverge.
+        emulation_s: for one launch.
+        emulation_memory_bytes: likewise.
+        emulation_machine: name of the GPU to predict for; None for one of the architecture that is compiled for.
+        emulation_hints: at which line ends it is said.
+        shows_emulation_diagnostics: costly lines and faults as diagnostics.
+        exploration_s: for looking for blocks that are predicted to be faster; 0 looks for none.
     """
 
     min_share_ratio: float = 0.05
@@ -82,6 +90,13 @@ class Settings:
     shows_compiler_messages: bool = True
     static_architecture: tuple[int, int] | None = None
     static_timeout_s: float = 60.0
+    emulates: bool = True
+    emulation_s: float = 5.0
+    emulation_memory_bytes: int = 1 << 30
+    emulation_machine: str | None = None
+    emulation_hints: HintChoice = HintChoice.EXCESS
+    shows_emulation_diagnostics: bool = True
+    exploration_s: float = 3.0
 
 
 def _read_severity(value: object) -> Severity:
@@ -102,29 +117,6 @@ BLAMERS = ("scoreboard", "paper")
 _COMMAND_SCHEMA = {"type": ["string", "array", "null"], "items": {"type": "string"}}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """An option as an editor sees it.
-
-    Attributes:
-        field: of :class:`Settings`.
-        read: the reader of its value, which raises ValueError saying what it takes.
-        summary: what it means, one sentence.
-        schema: JSON Schema of its value, without default and description.
-        default: as the editor writes it.
-        is_restricted: a workspace that is not trusted must not set it: it starts programs, or widens what is read.
-    """
-
-    field: str
-    read: Callable[[object], object]
-    summary: str
-    schema: Mapping[str, object]
-    default: object
-    is_restricted: bool = False
-
-
-_FLAG = {"type": "boolean"}
-
 OPTIONS: Mapping[str, Option] = {
     "minShare": Option(
         field="min_share_ratio",
@@ -134,13 +126,13 @@ OPTIONS: Mapping[str, Option] = {
         default=5,
     ),
     "inlayHints.enable": Option(
-        field="show_inlay_hints", read=read_flag, summary="Shares at line ends.", schema=_FLAG, default=True
+        field="show_inlay_hints", read=read_flag, summary="Shares at line ends.", schema=FLAG, default=True
     ),
     "diagnostics.enable": Option(
         field="show_diagnostics",
         read=read_flag,
         summary="Causing lines among the problems.",
-        schema=_FLAG,
+        schema=FLAG,
         default=True,
     ),
     "diagnostics.severity": Option(
@@ -161,7 +153,7 @@ OPTIONS: Mapping[str, Option] = {
         field="show_symbols",
         read=read_flag,
         summary="Kernels with their times among the symbols of a source.",
-        schema=_FLAG,
+        schema=FLAG,
         default=True,
     ),
     "definition.enable": Option(
@@ -171,7 +163,7 @@ OPTIONS: Mapping[str, Option] = {
             "Go to definition on a line of a source goes to what the line waits for. Off, because the language's own server answers there "
             "and two answers make editors ask."
         ),
-        schema=_FLAG,
+        schema=FLAG,
         default=False,
     ),
     "showUnverifiedLines": Option(
@@ -181,7 +173,7 @@ OPTIONS: Mapping[str, Option] = {
             "Numbers also in a source that was saved after it was measured, when no copy of what was measured is known: they may stand on "
             "the wrong lines."
         ),
-        schema=_FLAG,
+        schema=FLAG,
         default=False,
     ),
     "blamer": Option(
@@ -218,7 +210,7 @@ OPTIONS: Mapping[str, Option] = {
         field="keeps_history",
         read=read_flag,
         summary="Remember measurements, to show what changed since the last one and since a pinned baseline.",
-        schema=_FLAG,
+        schema=FLAG,
         default=True,
     ),
     "profile.command": Option(
@@ -245,7 +237,7 @@ OPTIONS: Mapping[str, Option] = {
         field="profiles_on_save",
         read=read_flag,
         summary="Measure when a source with kernels is saved.",
-        schema=_FLAG,
+        schema=FLAG,
         default=True,
         is_restricted=True,
     ),
@@ -263,52 +255,7 @@ OPTIONS: Mapping[str, Option] = {
         schema={"type": "number", "minimum": 1, "maximum": 86400},
         default=600.0,
     ),
-    "static.enable": Option(
-        field="compiles_sources",
-        read=read_flag,
-        summary=(
-            "Compile a CUDA source when it is opened and saved, and show registers, shared memory, occupancy and what its code says, without any "
-            "profile. Only our own compiler runs, with flags from a list, on the text and its headers; nothing of the project is run, and nothing "
-            "at all in a workspace that is not trusted."
-        ),
-        schema=_FLAG,
-        default=True,
-    ),
-    "static.onChange": Option(
-        field="compiles_on_change",
-        read=read_flag,
-        summary="Also while it is edited, from what the editor holds.",
-        schema=_FLAG,
-        default=False,
-    ),
-    "static.debounceSeconds": Option(
-        field="static_pause_s",
-        read=make_seconds_reader(0.0, 3600.0),
-        summary="Time without another edit before that.",
-        schema={"type": "number", "minimum": 0, "maximum": 3600},
-        default=0.5,
-    ),
-    "static.compilerMessages": Option(
-        field="shows_compiler_messages",
-        read=read_flag,
-        summary="Errors and warnings of that compiler among the problems.",
-        schema=_FLAG,
-        default=True,
-    ),
-    "static.architecture": Option(
-        field="static_architecture",
-        read=read_architecture,
-        summary="Architecture to compile for, such as `sm_86`; without one the newest that the source's compile command names.",
-        schema={"type": ["string", "null"], "pattern": "^sm_\\d{2,3}[af]?$"},
-        default=None,
-    ),
-    "static.timeoutSeconds": Option(
-        field="static_timeout_s",
-        read=make_seconds_reader(1.0, 3600.0),
-        summary="The compiler is ended after this time.",
-        schema={"type": "number", "minimum": 1, "maximum": 3600},
-        default=60.0,
-    ),
+    **SOURCE_OPTIONS,
 }
 """The editor's name of an option → what it is."""
 

@@ -3,7 +3,8 @@
 import json
 import sys
 
-from gpa_lsp.lsp.settings import OPTIONS, Option
+from gpa_lsp.lsp.option import Option
+from gpa_lsp.lsp.settings import OPTIONS
 
 
 def draw_settings_table() -> str:

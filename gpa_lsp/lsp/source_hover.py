@@ -9,6 +9,7 @@ from gpa_lsp.lsp.cause_words import describe_causes, summarise_cause
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
 from gpa_lsp.lsp.line_marks import describe_marks
 from gpa_lsp.lsp.line_names import name_place
+from gpa_lsp.lsp.predicted_words import describe_predictions
 from gpa_lsp.lsp.roofline_hover import describe_roofs_of, draw_roofline_of
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.stall_table import describe_line
@@ -31,7 +32,8 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
     elif cause is not None:
         head, shown = summarise_cause(cause, partial(name_place, view, cause.shown)), cause.shown
     else:
-        return describe_statics(view, line) or (_STALE if line in view.stale else None)
+        said = [part for part in (describe_statics(view, line), describe_predictions(view, line)) if part]
+        return "\n\n".join(said) or (_STALE if line in view.stale else None)
     summary, _, details = head.partition("\n\n")
     parts = [  # what is said in a glance comes first: a hover may be taller than its window
         summary,
@@ -42,6 +44,7 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
         describe_causes(cause, partial(name_place, view, shown)) if cause is not None else "",
         draw_roofline_of(shown) if view.abilities.images else "",
         describe_statics(view, line) or "",
+        describe_predictions(view, line) or "",
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -15,11 +15,13 @@ class StaticShow:
     Args:
         documents: what is open.
         refresh: lets the client ask again for what it shows.
+        tell: told each result, after it is shown.
     """
 
-    def __init__(self, documents: Documents, refresh: Callable[[], None]) -> None:
+    def __init__(self, documents: Documents, refresh: Callable[[], None], tell: Callable[[StaticResult], None]) -> None:
         self._documents = documents
         self._refresh = refresh
+        self._tell_result = tell
         self._desk = StaticDesk(self)
 
     def configure(self, settings: Settings, roots: Sequence[Path], *, is_trusted: bool) -> None:
@@ -60,3 +62,4 @@ class StaticShow:
         """A source was compiled: show what its code says."""
         self._documents.take_static(result)
         self._refresh()
+        self._tell_result(result)

@@ -234,7 +234,8 @@ class RawClient:
 
 
 def _without_static(options: Any) -> Any:
-    """Options with which nothing is compiled unless a test asks for that: most are about profiles, and their sources are no programs."""
+    """Options with which nothing is compiled or emulated unless a test asks for that: most are about profiles, and their sources are no programs."""
+    off = {"static": {"enable": False}, "emulation": {"enable": False}}
     if options is None:
-        return {"static": {"enable": False}}
-    return {"static": {"enable": False}, **options} if isinstance(options, dict) else options
+        return off
+    return {**off, **options} if isinstance(options, dict) else options

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.lsp.settings import OPTIONS, Option
+from gpa_lsp.lsp.option import Option
+from gpa_lsp.lsp.settings import OPTIONS
 
 TABLE = Path(__file__).resolve().parent.parent / "settings" / "server.json"
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from lsprotocol import types
 
 from gpa_lsp.lsp.pages import Pages
+from gpa_lsp.lsp.predicted_show import PredictedShow
 from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.session_view import SessionView
 
@@ -20,6 +21,11 @@ class Desk(SessionView, Protocol):
     @property
     def pages(self) -> Pages:
         """The report as a page."""
+        ...
+
+    @property
+    def predictions(self) -> PredictedShow:
+        """What was emulated of open sources."""
         ...
 
     def reload(self) -> None:

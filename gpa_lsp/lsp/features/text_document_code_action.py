@@ -1,4 +1,5 @@
-"""``textDocument/codeAction``: fixes that edit the code, and the ways to cause, SASS and kernel for editors that have no keys of ours.
+"""``textDocument/codeAction``: fixes that edit the code, and the ways to cause, SASS and kernel for editors that have no keys of ours; blocks
+that are predicted to be faster, and descriptions of launches to begin with.
 
 Edits come whole and at once, so that every editor that can preview them does; nothing is left to a second request.
 """
@@ -11,6 +12,7 @@ from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.features import RequestFeature
 from gpa_lsp.lsp.fixes import Fix, find_fixes
 from gpa_lsp.lsp.positions import read_lines
+from gpa_lsp.lsp.predicted_actions import list_description_actions, list_trial_actions
 from gpa_lsp.render.numbers import format_speedup
 
 
@@ -21,6 +23,8 @@ def answer_code_action(view: DocumentView, params: types.CodeActionParams) -> li
     found: list[types.CodeAction] = []
     if _is_wanted(types.CodeActionKind.QuickFix, wanted):
         found.extend(_offer_fix(view, fix, params.context.diagnostics) for fix in find_fixes(view, first, last))
+        found.extend(list_trial_actions(view, first, last))
+        found.extend(list_description_actions(view, first, last))
     if _is_wanted(types.CodeActionKind.Empty, wanted) and not view.abilities.heat:
         found.extend(_list_ways(view, first))
     return found or None

@@ -1,4 +1,5 @@
-"""``textDocument/codeLens``: one complete lens per kernel, above its definition, and one per loop and call that carries advice.
+"""``textDocument/codeLens``: one complete lens per kernel, above its definition, and one per loop and call that carries advice; beside
+it what its code alone and its emulation say.
 
 Complete, because Neovim 0.12 asks twice and loses lenses whose resolving is under way; at column 0, because editors indent a lens by its
 start; with a command of the server's own, because a lens without one cannot be clicked and a command of the client's exists in one editor only.
@@ -39,7 +40,22 @@ def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[t
         span = types.Range(start=start, end=start)
         lenses.extend(types.CodeLens(range=span, command=command) for command in _list_remedies(tuple(remedies)))
     lenses.extend(_list_static(view))
+    lenses.extend(_list_predicted(view))
     return lenses
+
+
+def _list_predicted(view: DocumentView) -> Iterator[types.CodeLens]:
+    """What was predicted of launches; each opens the page at itself."""
+    if view.predicted is None:
+        return
+    for line, group in groupby(view.predicted.anchors, key=lambda anchor: anchor.line):
+        anchors = tuple(group)
+        start = view.positions.find_start(line)
+        span = types.Range(start=start, end=start)
+        for anchor in anchors[:_MAX_PER_LINE]:
+            title = anchor.launch.words + (_EDITED if anchor.is_edited else "")
+            command = types.Command(title=title, command="gpaLsp.showPrediction", arguments=[view.uri, anchor.index])
+            yield types.CodeLens(range=span, command=command)
 
 
 def _list_static(view: DocumentView) -> Iterator[types.CodeLens]:

@@ -1,20 +1,24 @@
-"""``textDocument/inlayHint``: share and stall reason at the end of each hot line, with a way to its cause; in SASS documents, what waits for what."""
+"""``textDocument/inlayHint``: share and stall reason at the end of each hot line, with a way to its cause; what was emulated of a line, in a hint of
+its own; in SASS documents, what waits for what.
+"""
 
 from lsprotocol import types
 
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.features import RequestFeature
 from gpa_lsp.lsp.positions import read_lines
+from gpa_lsp.lsp.predicted_hints import list_predicted_hints
 from gpa_lsp.lsp.sass.hints import answer_sass
 from gpa_lsp.lsp.source_hints import list_hints
 
 
 def answer_inlay_hint(view: DocumentView, params: types.InlayHintParams) -> list[types.InlayHint]:
-    """A hint for each line of the requested range whose share is above the user's threshold, or that was edited since it was measured."""
-    if not view.settings.show_inlay_hints:
-        return []
+    """A hint for each line of the requested range whose share is above the user's threshold, or that was edited since it was measured; then those
+    of the emulation.
+    """
     first, last = read_lines(params.range)
-    return list_hints(view, first, last)
+    measured = list_hints(view, first, last) if view.settings.show_inlay_hints else []
+    return [*measured, *list_predicted_hints(view, first, last)]
 
 
 FEATURE = RequestFeature(

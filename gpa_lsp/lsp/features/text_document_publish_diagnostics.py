@@ -13,6 +13,7 @@ from gpa_lsp.lsp.cause_words import find_caused_reason, summarise_cause
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
 from gpa_lsp.lsp.features import PushFeature
 from gpa_lsp.lsp.line_names import locate_from, name_place
+from gpa_lsp.lsp.predicted_diagnostics import list_predicted_diagnostics
 from gpa_lsp.lsp.settings import Severity
 from gpa_lsp.lsp.stall_table import find_top_reason, summarise_line
 from gpa_lsp.lsp.static_diagnostics import list_compiler_diagnostics, list_static_diagnostics
@@ -28,11 +29,13 @@ _MAX_RELATED = 8
 
 def list_diagnostics(view: DocumentView) -> tuple[types.Diagnostic, ...]:
     """A diagnostic for each line above the user's threshold, the costliest first, as many as the user allows; then what was not measured: what the
-    code says by itself, and the compiler.
+    code says by itself, its emulation, and the compiler.
     """
     measured = _list_measured(view) if view.settings.show_diagnostics else ()
     room = view.settings.max_diagnostics_per_file - len(measured) if view.settings.show_diagnostics else 0
-    return (*measured, *list_static_diagnostics(view, room), *list_compiler_diagnostics(view))
+    static = tuple(list_static_diagnostics(view, room))
+    predicted = list_predicted_diagnostics(view, room - len(static))
+    return (*measured, *static, *predicted, *list_compiler_diagnostics(view))
 
 
 def _list_measured(view: DocumentView) -> tuple[types.Diagnostic, ...]:

@@ -1,0 +1,81 @@
+"""An edit that appends to a file beside a document, or makes it: as the client can."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+from lsprotocol import types
+
+from gpa_lsp.lsp.editor import Editor
+from gpa_lsp.lsp.positions import Positions, UnitCounter
+from gpa_lsp.report.line_map import split_lines
+
+
+def name_beside(folder_uri: str, path: Path) -> str:
+    """The URI of a file in a folder that the client named: it may have come there by a link, and one file must not get two buffers."""
+    return f"{folder_uri}/{quote(path.name)}"
+
+
+def build_append(uri: str, text: str | None, addition: str, units: UnitCounter) -> types.WorkspaceEdit:
+    """The edit.
+
+    Args:
+        uri: of the file.
+        text: what it holds; None for a file that is to be made.
+        addition: goes behind it, an empty line between them.
+        units: counts columns for the client.
+    """
+    document = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=None)
+    if text is None:
+        start = types.Position(line=0, character=0)
+        insertion = types.TextEdit(range=types.Range(start=start, end=start), new_text=addition)
+        create = types.CreateFile(uri=uri, options=types.CreateFileOptions(ignore_if_exists=True))
+        return types.WorkspaceEdit(
+            document_changes=[create, types.TextDocumentEdit(text_document=document, edits=[insertion])]
+        )
+    end = find_end(text, units)
+    gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
+    insertion = types.TextEdit(range=types.Range(start=end, end=end), new_text=f"{gap}{addition}")
+    return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(text_document=document, edits=[insertion])])
+
+
+def find_end(text: str, units: UnitCounter) -> types.Position:
+    """The place behind the last character of a text."""
+    lines = split_lines(text)
+    if not lines or text.endswith(("\n", "\r")):
+        return types.Position(line=len(lines), character=0)
+    return Positions(lines=lines, units=units).find_place(len(lines), len(lines[-1]))
+
+
+async def append_text(
+    editor: Editor, uri: str, text: str | None, addition: str, *, label: str, units: UnitCounter
+) -> bool:
+    """Let the client make the edit and show the file; where it cannot make files, show what is to be put there.
+
+    Args:
+        editor: the client.
+        uri: of the file.
+        text: what it holds; None where there is none.
+        addition: to it.
+        label: of the edit, for undoing it.
+        units: counts columns for the client.
+
+    Returns:
+        Whether the edit was made.
+    """
+    if not can_edit(editor, makes_file=text is None):
+        editor.show_document(label, f"```toml\n{addition}```\n")
+        return False
+    params = types.ApplyWorkspaceEditParams(edit=build_append(uri, text, addition, units), label=label)
+    answer = await editor.ask(types.WORKSPACE_APPLY_EDIT, params, limit_s=None)
+    is_applied = bool(getattr(answer, "applied", False))
+    if is_applied:
+        end = types.Position(line=0, character=0) if text is None else find_end(text, units)
+        editor.show_location(types.Location(uri=uri, range=types.Range(start=end, end=end)))
+    return is_applied
+
+
+def can_edit(editor: Editor, *, makes_file: bool) -> bool:
+    """Whether a client takes such an edit from us."""
+    can_change = editor.can("workspace.apply_edit") and editor.can("workspace.workspace_edit.document_changes")
+    kinds = editor.read("workspace.workspace_edit.resource_operations") or ()
+    return can_change and (not makes_file or types.ResourceOperationKind.Create in kinds)

@@ -1,0 +1,27 @@
+"""``gpaLsp.describeLaunch``: begin the description of a kernel's launch. A code action on the kernel runs this."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpa_lsp.errors import GpaError
+from gpa_lsp.lsp.command_arguments import read_text
+from gpa_lsp.lsp.commands import Command, Desk
+
+
+async def describe_launch(desk: Desk, arguments: Sequence[Any]) -> str | None:
+    """Append to the description beside a source, which is made where there is none: arguments are the document's URI and the kernel's mangled name.
+
+    Returns:
+        What was appended; None when there is nothing to append, which is said.
+    """
+    uri, kernel = read_text(arguments), read_text(arguments, 1)
+    if uri is None or kernel is None:
+        return None
+    try:
+        return await desk.predictions.describe(uri, kernel)
+    except GpaError as error:
+        desk.show_message(str(error))
+        return None
+
+
+COMMAND = Command(name="gpaLsp.describeLaunch", run=describe_launch)

@@ -1,0 +1,384 @@
+"""When sources are emulated: after they were compiled, and when the description of their launches is saved or edited; the latest texts count.
+
+Knows nothing of the protocol; the server is its :class:`PredictedHost`.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from gpa_lsp.errors import ToolError
+from gpa_lsp.lsp.discovery import Stamp, read_stamp
+from gpa_lsp.lsp.loader import ProgressDisplay, call_in_thread
+from gpa_lsp.lsp.predicted_process import PredictedProcess
+from gpa_lsp.lsp.predicted_progress import LateProgress
+from gpa_lsp.lsp.predicted_results import (
+    PageJob,
+    PageResult,
+    PredictedJob,
+    PredictedResult,
+    TemplateJob,
+    TemplateResult,
+    TrialsJob,
+    TrialsResult,
+)
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.static_desk import SUFFIXES
+
+logger = logging.getLogger(__name__)
+
+DESCRIPTION_SUFFIX = ".launch.toml"
+"""What takes the place of a source's suffix."""
+
+_PATIENCE_S = 1.0
+"""A job whose texts are out of date may still end by itself within this time: that costs less than a process that starts cold."""
+
+_WAIT_S = 5.0
+"""So long the compiler's answer is waited for, which is to be shown first."""
+
+_PAUSE_S = 0.5
+"""Without an edit of the description before it counts."""
+
+_LARGEST_DESCRIPTION_BYTES = 4 << 20
+
+
+class PredictedHost(Protocol):
+    """What this needs of the server. All of it is called on the event loop."""
+
+    def read_open(self, local_path: str) -> str | None:
+        """What the editor holds of a file; None when it is not open."""
+        ...
+
+    def take_predicted(self, result: PredictedResult) -> None:
+        """There is a new result: show it. One whose job has an empty description says that there is none."""
+        ...
+
+    def take_trials(self, result: TrialsResult) -> None:
+        """Blocks that are worth a try were looked for."""
+        ...
+
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
+        """Long work begins."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedOptions:
+    """What the settings say.
+
+    Attributes:
+        is_enabled: emulate at all.
+        waits: sources are compiled by somebody else first, who says when that is done.
+        seconds: for one launch.
+        memory_bytes: likewise.
+        machine: GPU to predict for; None for one of the architecture.
+        explore_s: for looking for other blocks; 0 for not at all.
+        architecture: to compile for; None for that of the compile command.
+        limit_s: for the compiler.
+        poll_s: between two looks at the descriptions.
+    """
+
+    is_enabled: bool = True
+    waits: bool = True
+    seconds: float = 5.0
+    memory_bytes: int = 1 << 30
+    machine: str | None = None
+    explore_s: float = 3.0
+    architecture: tuple[int, int] | None = None
+    limit_s: float = 60.0
+    poll_s: float = 1.0
+
+
+def choose_predicted_options(settings: Settings) -> PredictedOptions:
+    """The settings that are about this."""
+    return PredictedOptions(
+        is_enabled=settings.emulates,
+        waits=settings.compiles_sources,
+        seconds=settings.emulation_s,
+        memory_bytes=settings.emulation_memory_bytes,
+        machine=settings.emulation_machine,
+        explore_s=settings.exploration_s,
+        architecture=settings.static_architecture,
+        limit_s=settings.static_timeout_s,
+        poll_s=settings.poll_seconds,
+    )
+
+
+def find_description(source: str) -> str:
+    """``/p/kernel.cu`` → ``/p/kernel.launch.toml``, whether it is there or not."""
+    path = Path(source)
+    return str(path.with_name(path.stem + DESCRIPTION_SUFFIX))
+
+
+class PredictedDesk:
+    """Keeps what is predicted of open sources in step with them and with the descriptions of their launches.
+
+    A source is emulated only where the user trusts the workspace and only below its folders. Nothing of it runs on this machine: it is compiled, and
+    its device code is interpreted.
+
+    Args:
+        host: the server.
+        process: does the work; None for a process of its own.
+    """
+
+    def __init__(self, host: PredictedHost, process: PredictedProcess | None = None) -> None:
+        self._host = host
+        self._process = process
+        self._options = PredictedOptions()
+        self._roots: tuple[Path, ...] = ()
+        self._is_trusted = False
+        self._sources: dict[str, Stamp | None] = {}
+        self._wanted: dict[str, None] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._done: dict[str, tuple[PredictedJob, float]] = {}
+        self._work: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
+        self._current: tuple[PredictedJob, asyncio.Task[object]] | None = None
+        self._checks: set[asyncio.Task[None]] = set()
+        self._has_left = False
+
+    def configure(
+        self, options: PredictedOptions, roots: Sequence[Path], open_paths: Sequence[str], *, is_trusted: bool
+    ) -> None:
+        """Take settings, workspace folders, open files, and whether the user trusts them; where nothing may be emulated (any more) work ends."""
+        before = (self._options, self._roots, self._is_trusted)
+        self._options, self._roots, self._is_trusted = options, tuple(roots), is_trusted
+        if not self.may_run:
+            self._stop()
+        elif before != (options, self._roots, is_trusted):
+            for path in open_paths:
+                self.opened(path)
+
+    @property
+    def may_run(self) -> bool:
+        """Whether anything is emulated now."""
+        return self._is_trusted and self._options.is_enabled and not self._has_left
+
+    def opened(self, local_path: str) -> None:
+        """A file was opened, or saved. A source waits for its compiler's answer; a description counts at once."""
+        if local_path.endswith(DESCRIPTION_SUFFIX):
+            self._consider(local_path, 0.0)
+        elif self._is_relevant(local_path):
+            self._sources.setdefault(local_path, None)
+            self._request_after(local_path, _WAIT_S if self._options.waits else 0.0)
+            if self._polling is None or self._polling.done():
+                self._polling = asyncio.get_running_loop().create_task(self._poll())
+
+    def compiled(self, local_path: str, *, has_failed: bool) -> None:
+        """A source was compiled: emulate it now, unless that failed or it was emulated last."""
+        self._cancel_timer(local_path)
+        if not has_failed and self._is_relevant(local_path) and local_path in self._sources:
+            self._request(local_path)
+
+    def changed(self, local_path: str) -> None:
+        """A file was edited: a description counts after a pause."""
+        if local_path.endswith(DESCRIPTION_SUFFIX):
+            self._consider(local_path, _PAUSE_S)
+
+    def closed(self, local_path: str) -> None:
+        """A file was closed: nothing more is to be said of a source; of a description what the file holds counts again."""
+        if local_path.endswith(DESCRIPTION_SUFFIX):
+            self._consider(local_path, 0.0)
+            return
+        self._cancel_timer(local_path)
+        for known in (self._sources, self._wanted, self._done):
+            known.pop(local_path, None)
+        if self._current is not None and str(self._current[0].path) == local_path:
+            self._current[1].cancel()
+
+    async def write_page(self, base: PredictedJob, target: Path) -> PageResult:
+        """Let a page be written.
+
+        Raises:
+            ToolError: the process died, or hangs.
+        """
+        return await self._get_process().write_page(PageJob(base=base, target=target))
+
+    async def write_template(self, local_path: str, kernel: str) -> tuple[PredictedJob, TemplateResult] | None:
+        """A description of a kernel's launch to begin with, and what it was made for; None where nothing may be compiled.
+
+        Raises:
+            ToolError: as above.
+        """
+        job = await self._make_job(local_path) if self._is_relevant(local_path) else None
+        if job is None:
+            return None
+        return job, await self._get_process().write_template(TemplateJob(base=job, kernel=kernel))
+
+    async def leave(self) -> None:
+        """End everything."""
+        self._has_left = True
+        self._stop()
+        for task in (self._work, self._polling, *self._checks):
+            if task is not None:
+                task.cancel()
+        if self._process is not None:
+            await self._process.leave()
+
+    def _get_process(self) -> PredictedProcess:
+        if self._process is None:
+            self._process = PredictedProcess()
+        return self._process
+
+    def _is_relevant(self, local_path: str) -> bool:
+        path = Path(local_path)
+        if not self.may_run or path.suffix.lower() not in SUFFIXES:
+            return False
+        return any(path.is_relative_to(os.path.realpath(root)) for root in self._roots)
+
+    def _consider(self, description: str, pause_s: float) -> None:
+        for source in self._sources:
+            if find_description(source) == description:
+                self._request_after(source, pause_s)
+
+    def _request_after(self, local_path: str, pause_s: float) -> None:
+        self._cancel_timer(local_path)
+        if not self.may_run:
+            return
+        if pause_s <= 0:
+            self._request(local_path)
+        else:
+            loop = asyncio.get_running_loop()
+            self._timers[local_path] = loop.call_later(pause_s, self._request, local_path)
+
+    def _request(self, local_path: str) -> None:
+        self._cancel_timer(local_path)
+        self._wanted.pop(local_path, None)
+        self._wanted[local_path] = None  # the latest one comes first
+        loop = asyncio.get_running_loop()
+        if self._current is not None and str(self._current[0].path) == local_path:
+            loop.call_later(_PATIENCE_S, self._check, *self._current)
+        if self._work is None or self._work.done():
+            self._work = loop.create_task(self._work_off())
+
+    def _check(self, job: PredictedJob, task: "asyncio.Task[object]") -> None:
+        """Give work up whose texts are out of date by now."""
+        check = asyncio.get_running_loop().create_task(self._give_up(job, task))
+        self._checks.add(check)
+        check.add_done_callback(self._checks.discard)
+
+    async def _give_up(self, job: PredictedJob, task: "asyncio.Task[object]") -> None:
+        if not task.done() and await self._make_job(str(job.path)) != job:
+            task.cancel()
+
+    async def _work_off(self) -> None:
+        while self._wanted and self.may_run:
+            local_path, _ = self._wanted.popitem()
+            job = await self._make_job(local_path)
+            if job is None or self._done.get(local_path) == (job, self._options.explore_s):
+                continue
+            await self._work_on(job)
+
+    async def _work_on(self, job: PredictedJob) -> None:
+        local_path = str(job.path)
+        result: object = PredictedResult(job=job)
+        if job.launches_text:
+            result = await self._attend(job, self._predict(job))
+        if not isinstance(result, PredictedResult) or not self._may_show(local_path):
+            return
+        explore_s = self._options.explore_s
+        self._done[local_path] = (job, explore_s)
+        self._host.take_predicted(result)
+        if explore_s > 0 and result.launches and local_path not in self._wanted:
+            trials = await self._attend(job, self._get_process().find_trials(TrialsJob(base=job, seconds=explore_s)))
+            if isinstance(trials, TrialsResult) and self._may_show(local_path):
+                self._host.take_trials(trials)
+
+    def _may_show(self, local_path: str) -> bool:
+        return self.may_run and local_path in self._sources
+
+    async def _predict(self, job: PredictedJob) -> PredictedResult:
+        progress = LateProgress(self._host.start_progress, f"Emulating {job.path.name}")
+        try:
+            return await self._get_process().predict(job, progress.take)
+        finally:
+            progress.end()
+
+    async def _attend(self, job: PredictedJob, work: Coroutine[Any, Any, object]) -> object:
+        """The result of some work; None when that was given up or failed."""
+        task: asyncio.Task[object] = asyncio.get_running_loop().create_task(work)
+        self._current = (job, task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                task.cancel()
+                raise  # it is this loop that ends
+            return None
+        except (ToolError, OSError) as error:
+            logger.warning("%s: %s", job.path, error)
+            return None
+        finally:
+            self._current = None
+
+    async def _make_job(self, local_path: str) -> PredictedJob | None:
+        """The job of the texts as they are now; None when the source is not open."""
+        text = self._host.read_open(local_path)
+        if text is None:
+            return None
+        description = find_description(local_path)
+        options = self._options
+        open_text = self._host.read_open(description)
+        launches_text = open_text or ""
+        if open_text is None:
+            stamp, launches_text = await call_in_thread(partial(_read, description))
+            if local_path in self._sources:
+                self._sources[local_path] = stamp
+        return PredictedJob(
+            path=Path(local_path),
+            text=text,
+            launches_path=Path(description),
+            launches_text=launches_text if launches_text.strip() else "",
+            roots=tuple(Path(os.path.realpath(root)) for root in self._roots),
+            architecture=options.architecture,
+            machine=options.machine,
+            limit_s=options.limit_s,
+            seconds=options.seconds,
+            memory_bytes=options.memory_bytes,
+        )
+
+    async def _poll(self) -> None:
+        """See descriptions that others write."""
+        while self._sources and self.may_run:
+            await asyncio.sleep(self._options.poll_s)
+            for source, stamp in (await call_in_thread(partial(_read_stamps, tuple(self._sources)))).items():
+                is_waiting = source in self._timers or source in self._wanted
+                if source in self._sources and self._sources[source] != stamp and not is_waiting:
+                    self._sources[source] = stamp
+                    self._request(source)
+
+    def _cancel_timer(self, local_path: str) -> None:
+        timer = self._timers.pop(local_path, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _stop(self) -> None:
+        for local_path in list(self._timers):
+            self._cancel_timer(local_path)
+        self._wanted.clear()
+        self._done.clear()
+        self._sources.clear()
+        if self._current is not None:
+            self._current[1].cancel()
+
+
+def _read_stamps(sources: Sequence[str]) -> dict[str, Stamp | None]:
+    return {source: read_stamp(find_description(source)) for source in sources}
+
+
+def _read(description: str) -> tuple[Stamp | None, str]:
+    """A description's stamp and text; an empty text where there is none. What cannot be read is a text that is no TOML, which says so."""
+    stamp = read_stamp(description)
+    if stamp is None:
+        return None, ""
+    if stamp.size_bytes > _LARGEST_DESCRIPTION_BYTES:
+        return stamp, f"# has more than {_LARGEST_DESCRIPTION_BYTES} bytes\n"
+    try:
+        return stamp, Path(description).read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        return stamp, f"# cannot be read: {error.strerror}\n"

@@ -1,0 +1,52 @@
+"""What is said of open sources without a profile: what their code says, and then what emulating it shows."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gpa_lsp.lsp.documents import Documents
+from gpa_lsp.lsp.editor import Editor
+from gpa_lsp.lsp.positions import UnitCounter
+from gpa_lsp.lsp.predicted_show import PredictedShow
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.static_show import StaticShow
+
+
+class SourceShow:
+    """Both, in this order.
+
+    Args:
+        documents: what is open.
+        editor: the client.
+        units: counts columns for it.
+        refresh: lets it ask again for what it shows.
+    """
+
+    def __init__(self, documents: Documents, editor: Editor, units: UnitCounter, refresh: Callable[[], None]) -> None:
+        self.predictions = PredictedShow(documents, editor, units, refresh)
+        """What emulating them shows."""
+        self._static = StaticShow(documents, refresh, self.predictions.compiled)
+
+    def configure(self, settings: Settings, roots: Sequence[Path], *, is_trusted: bool) -> None:
+        """Take settings, workspace folders, and whether the user trusts them."""
+        self.predictions.configure(settings, roots, is_trusted=is_trusted)
+        self._static.configure(settings, roots, is_trusted=is_trusted)
+
+    def opened(self, uri: str) -> None:
+        """A document was opened, or saved."""
+        self.predictions.opened(uri)
+        self._static.opened(uri)
+
+    def changed(self, uri: str) -> None:
+        """A document was edited."""
+        self._static.changed(uri)
+        self.predictions.changed(uri)
+
+    def closed(self, uri: str) -> None:
+        """A document is about to be closed."""
+        self._static.closed(uri)
+        self.predictions.closed(uri)
+
+    async def leave(self) -> None:
+        """End everything."""
+        await self._static.leave()
+        await self.predictions.leave()
