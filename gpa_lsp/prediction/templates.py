@@ -20,6 +20,7 @@ def write_templates(
     text: str | None = None,
     kernel: str | None = None,
     launches_path: Path | None = None,
+    launches_text: str | None = None,
     compute_capability: tuple[int, int] | None = None,
     settings: CompileSettings = DEFAULT_SETTINGS,
 ) -> str:
@@ -30,6 +31,7 @@ def write_templates(
         text: what an editor holds of it; None to read the file.
         kernel: only kernels whose name contains this; None for all.
         launches_path: the description; None for the file beside the source.
+        launches_text: what an editor holds of it, empty for one that is to be begun; None to read the file.
         compute_capability: to compile for; None leaves it to the compile command.
         settings: of the compiler.
 
@@ -44,16 +46,24 @@ def write_templates(
         raise InputError(f"does not compile: {message}", path=path, remedy="correct it, then ask again")
     module = parse_ptx(statics.unit.ptx, name=str(path))
     described = launches_path or find_launch_file(statics.path)
-    return describe_missing(module, statics, described, kernel)
+    return describe_missing(module, statics, described, kernel, launches_text=launches_text)
 
 
-def describe_missing(module: PtxModule, statics: SourceStatics, described: Path | None, kernel: str | None) -> str:
+def describe_missing(
+    module: PtxModule,
+    statics: SourceStatics,
+    described: Path | None,
+    kernel: str | None,
+    *,
+    launches_text: str | None = None,
+) -> str:
     """A description of a launch for each kernel of a module that a file has none for.
 
     Raises:
         InputError: there is no such kernel.
     """
-    launches = () if described is None or not described.is_file() else read_launches(described)
+    is_there = described is not None and (described.is_file() if launches_text is None else bool(launches_text.strip()))
+    launches = read_launches(described, text=launches_text) if described is not None and is_there else ()
     unmatched: list[Problem] = []
     known = {one.function.name for one in match_launches(module, launches, None, unmatched)}
     wanted = [one for one in module.entries if one.name not in known and (kernel is None or is_named(kernel, one.name))]
