@@ -203,6 +203,14 @@ def test_both_ways_of_fusing_doubles_agree() -> None:
         assert fuse_double(a, b, c)[lane] == (round_fraction(exact, "rn") if exact else 0.0)
 
 
+def test_doubles_without_a_processor_that_fuses() -> None:
+    sources = triples(edge_floats(F64, more=2)[1::3])
+    with np.errstate(all="ignore"):
+        found = bits_of(fuse_exactly(*(as_floats(part, "f64") for part in sources)))
+    lanes = list(zip(*sources, strict=True))
+    check(found, [fuse(*lane, F64, "rn") for lane in lanes], "f64", lanes)
+
+
 @pytest.mark.parametrize("name", ["add", "mul", "div", "fma"])
 def test_flushing_subnormal_numbers(name: str) -> None:
     patterns = edge_floats(F32, more=4)
