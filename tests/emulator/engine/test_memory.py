@@ -1,0 +1,126 @@
+"""Loads and stores in every space."""
+
+import numpy as np
+import pytest
+
+from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.emulator.model import TraceSettings
+from tests.emulator.engine.running import GLOBAL_THREAD, run_text, words, zeros
+
+
+def test_vectors_and_parts_of_words_are_loaded_and_stored() -> None:
+    body = """ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d0]; ld.global.v2.u64 {%d5, %d6}, [%d0+16];
+    st.global.v2.u64 [%d1], {%d6, %d5}; st.global.v4.u32 [%d1+16], {%r4, %r3, %r2, %r1};
+    ld.global.s8 %r5, [%d0]; ld.global.u8 %h1, [%d0+1]; ld.global.s16 %r6, [%d0+2]; ld.global.s8 %h2, [%d0];
+    st.global.u32 [%d1+32], %r5; st.global.u16 [%d1+36], %h1; st.global.u16 [%d1+38], %h2; st.global.u32 [%d1+40], %r6; st.global.u8 [%d1+44], %r1;"""
+    given = words(0x8001FF80, 2, 3, 4, 5, 6, 7, 8)
+    emulation = run_text(body, {"in": given, "out": zeros(12)}, block=1)
+    assert emulation.faults == ()
+    out = emulation.arrays["out"]
+    assert out[:8].tolist() == [7, 8, 5, 6, 4, 3, 2, 0x8001FF80]
+    assert out[8] == 0xFFFFFF80
+    assert out[9] == 0xFF8000FF
+    assert out[10] == 0xFFFF8001
+    assert out[11] == 0x80
+
+
+def test_the_highest_lane_of_those_that_store_to_one_word_wins() -> None:
+    body = f"{GLOBAL_THREAD} st.global.u32 [%d1], %r59; shr.u32 %r1, %r59, 3; mul.wide.u32 %d2, %r1, 4; add.u64 %d2, %d2, %d1; st.global.u32 [%d2+4], %r59;"
+    emulation = run_text(body, {"in": zeros(1), "out": zeros(9)}, block=64)
+    assert emulation.arrays["out"].tolist() == [63, 7, 15, 23, 31, 39, 47, 55, 63]
+
+
+def test_generic_addresses_reach_every_space() -> None:
+    """Lanes of one warp go to global, shared and local memory with one instruction."""
+    body = """.shared .align 4 .b8 tile[128]; .local .align 4 .b8 own[16]; mov.u32 %r1, %tid.x; mul.wide.u32 %d5, %r1, 4;
+    mov.u64 %d2, tile; cvta.shared.u64 %d2, %d2; add.u64 %d2, %d2, %d5; mov.u64 %d3, own; cvta.local.u64 %d3, %d3; add.u64 %d4, %d0, %d5;
+    and.b32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 1; setp.eq.u32 %p2, %r2, 2; setp.eq.u32 %p3, %r2, 3;
+    selp.b64 %d6, %d2, %d4, %p1; selp.b64 %d6, %d3, %d6, %p2; @%p3 mov.u64 %d6, 64;
+    add.u32 %r3, %r1, 100; st.u32 [%d6], %r3; ld.u32 %r4, [%d6]; add.u64 %d7, %d1, %d5; st.global.u32 [%d7], %r4;
+    isspacep.shared %p4, %d6; isspacep.local %p5, %d6; isspacep.global %p6, %d6; isspacep.const %p7, %d6;
+    selp.u32 %r5, 1, 0, %p4; selp.u32 %r6, 2, 0, %p5; selp.u32 %r7, 4, 0, %p6; add.u32 %r5, %r5, %r6; add.u32 %r5, %r5, %r7; st.global.u32 [%d7+128], %r5;
+    ld.shared.u32 %r8, [tile+4]; st.global.u32 [%d1+256], %r8;"""
+    emulation = run_text(body, {"in": zeros(32), "out": zeros(65)}, trace=TraceSettings(), check_races=False)
+    (load, store) = sorted(emulation.faults, key=lambda fault: "store" in fault.message)
+    assert load.kind is store.kind is FaultKind.OUT_OF_BOUNDS
+    assert load.count == store.count == 8
+    assert "0x40" in load.message
+    out = emulation.arrays["out"].reshape(-1)
+    assert out[:32].tolist() == [0 if lane % 4 == 3 else lane + 100 for lane in range(32)]
+    assert out[32:64].tolist() == [(4, 1, 2, 4)[lane % 4] for lane in range(32)]
+    assert out[64] == 101
+    assert emulation.arrays["in"].tolist() == [lane + 100 if lane % 4 == 0 else 0 for lane in range(32)]
+    assert emulation.trace is not None
+    rows = emulation.trace.accesses
+    generic = rows.instruction == rows.instruction[0]
+    found = {(int(space), int(mask)) for space, mask in zip(rows.space[generic], rows.lane_mask[generic], strict=True)}
+    assert found == {(Space.SHARED, 0x22222222), (Space.LOCAL, 0x44444444), (Space.GLOBAL, 0x99999999)}
+
+
+def test_constants_parameters_and_initial_values_are_read_by_address() -> None:
+    before = ".const .align 4 .u32 table[4] = {10, 20, 30, 40}; .global .align 8 .u64 pointer[2] = {values, values+8}; .global .align 4 .u32 values[4] = {1, 2, 3, 4};"
+    body = """mov.u32 %r1, %tid.x; mul.wide.u32 %d5, %r1, 4; mov.u64 %d2, table; add.u64 %d2, %d2, %d5; ld.const.u32 %r2, [%d2];
+    ld.global.u64 %d3, [pointer+8]; ld.global.u32 %r3, [%d3+4]; add.u32 %r2, %r2, %r3;
+    mov.u64 %d6, k_param_1; ld.param.u32 %r4, [%d6]; add.u32 %r2, %r2, %r4; add.u64 %d4, %d0, %d5; st.global.u32 [%d4], %r2;"""
+    emulation = run_text(body, {"out": zeros(4)}, 1000, block=4, before=before)
+    assert emulation.faults == ()
+    assert emulation.arrays["out"].tolist() == [1014, 1024, 1034, 1044]
+    assert emulation.arrays["values"].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("access", "kind", "words_of"),
+    [
+        ("ld.global.u32 %r1, [%d0+40];", FaultKind.OUT_OF_BOUNDS, "element 10 of in, which has 10"),
+        ("ld.global.u32 %r1, [%d0+-4];", FaultKind.OUT_OF_BOUNDS, "4 bytes before in"),
+        ("ld.global.u64 %d5, [%d0+4];", FaultKind.MISALIGNED, "not a multiple of 8"),
+        ("ld.global.v2.u32 {%r1, %r2}, [%d0+36];", FaultKind.OUT_OF_BOUNDS, "element 9 of in"),
+        ("st.global.u32 [%d1+400], %r1;", FaultKind.OUT_OF_BOUNDS, "element 100 of out"),
+        ("mov.u64 %d5, table; st.global.u32 [%d5], %r1;", FaultKind.WRITE_TO_CONSTANT, "table"),
+        ("ld.shared.u32 %r1, [4096];", FaultKind.OUT_OF_BOUNDS, "shared memory has 0 bytes"),
+        ("atom.global.add.u32 %r1, [%d0+4000], 1;", FaultKind.OUT_OF_BOUNDS, "atomic access"),
+        ("mov.u64 %d5, -4; ld.global.u32 %r1, [%d5];", FaultKind.OUT_OF_BOUNDS, "no array is near"),
+    ],
+)
+def test_wrong_accesses_are_findings_and_read_zero(access: str, kind: FaultKind, words_of: str) -> None:
+    before = ".const .align 4 .u32 table[4] = {10, 20, 30, 40};"
+    body = f"mov.u32 %r1, 7; mov.u32 %r5, %tid.x; setp.lt.u32 %p1, %r5, 3; @!%p1 bra DONE; {access} st.global.u32 [%d1], %r1; DONE:"
+    given = np.arange(10, dtype=np.uint32)
+    emulation = run_text(body, {"in": given, "out": zeros(4)}, before=before)
+    (fault,) = emulation.faults
+    assert fault.kind is kind
+    assert words_of in fault.message
+    assert (fault.count, fault.block, fault.thread) == (3, 0, (0, 0, 0))
+    reads = access.startswith(("ld.global.u32", "ld.global.v2", "ld.shared", "atom", "mov.u64 %d5, -4"))
+    assert emulation.arrays["out"][0] == (0 if reads else 7)
+    assert emulation.arrays["in"].tolist() == given.tolist()
+
+
+def test_only_the_wrong_lanes_of_an_access_go_without() -> None:
+    body = f"{GLOBAL_THREAD} ld.global.u32 %r1, [%d31+20]; add.u32 %r1, %r1, 1; st.global.u32 [%d32], %r1;"
+    emulation = run_text(body, {"in": np.arange(40, dtype=np.uint32), "out": zeros(64)}, block=64)
+    (fault,) = emulation.faults
+    assert fault.count == 64 - 35
+    assert fault.thread == (35, 0, 0)
+    assert emulation.arrays["out"].tolist() == [k + 6 if k < 35 else 1 for k in range(64)]
+
+
+def test_inputs_of_the_caller_are_not_written_to() -> None:
+    given = np.arange(32, dtype=np.uint32)
+    run_text(f"{GLOBAL_THREAD} st.global.u32 [%d31], 5;", {"in": given, "out": zeros(1)})
+    assert given.tolist() == list(range(32))
+
+
+def test_copies_to_shared_memory_fill_up_with_zeros() -> None:
+    body = """.shared .align 16 .b8 tile[64]; mov.u32 %r1, %tid.x; mul.wide.u32 %d5, %r1, 16; add.u64 %d6, %d0, %d5; cvt.u32.u64 %r2, %d5;
+    mov.u32 %r3, tile; add.u32 %r3, %r3, %r2; mul.lo.u32 %r4, %r1, 6;
+    cp.async.cg.shared.global [%r3], [%d6], 16, %r4; cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;
+    ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r3]; add.u64 %d7, %d1, %d5; st.global.v4.u32 [%d7], {%r5, %r6, %r7, %r8};"""
+    given = np.full(16, 0x11223344, np.uint32)
+    emulation = run_text(body, {"in": given, "out": zeros(16)}, block=4)
+    assert emulation.faults == ()
+    whole, half = 0x11223344, 0x3344
+    assert emulation.arrays["out"].tolist() == [
+        *(0, 0, 0, 0), *(whole, half, 0, 0), *(whole, whole, whole, 0), *(whole, whole, whole, whole)
+    ]  # fmt: skip
