@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from lsprotocol import types
 
 from gpa_lsp.errors import ProblemSeverity
 from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.lsp.positions import span_line
 from gpa_lsp.lsp.static_results import StaticMark, StaticMessage
 from gpa_lsp.lsp.static_view import PlacedStatics
 from gpa_lsp.lsp.static_words import write_mark
@@ -46,7 +48,16 @@ def _make_finding(view: DocumentView, line: int, mark: StaticMark) -> types.Diag
         source=SOURCE,
         code=f"static {mark.check}",
         message=f"{write_mark(mark)} (static{likely})",
+        related_information=_relate_origin(mark),
     )
+
+
+def _relate_origin(mark: StaticMark) -> list[types.DiagnosticRelatedInformation] | None:
+    """Where the code of a finding is written that was inlined into the line."""
+    if mark.origin is None or not Path(mark.origin[0]).is_absolute():
+        return None
+    location = types.Location(uri=Path(mark.origin[0]).as_uri(), range=span_line(mark.origin[1]))
+    return [types.DiagnosticRelatedInformation(location=location, message="inlined from here")]
 
 
 def list_compiler_diagnostics(view: DocumentView) -> Iterator[types.Diagnostic]:

@@ -18,6 +18,5 @@ def describe_statics(view: DocumentView, line: int) -> str | None:
 
 
 def write_mark(mark: StaticMark) -> str:
-    """A finding and its remedy, where it came from included."""
-    came = "" if mark.origin is None else f" (inlined from {mark.origin[0]}:{mark.origin[1]})"
-    return f"{mark.message}{came} {mark.remedy}".rstrip()
+    """A finding and its remedy."""
+    return f"{mark.message} {mark.remedy}".rstrip()

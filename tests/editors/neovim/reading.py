@@ -27,9 +27,16 @@ FLOAT = """
 
 
 def open_source(neovim: Neovim, path: Any) -> None:
-    """Open a file of the project and wait until the server has said what it knows of it."""
+    """Open a file of the project and wait until the server has said what was measured of it: what its code says can come before."""
     neovim.edit(path)
-    neovim.wait_for_lua("return #vim.diagnostic.get(0) > 0")
+    neovim.wait_for_lua("""
+        for _, diagnostic in ipairs(vim.diagnostic.get(0)) do
+          if diagnostic.message:find('stall') then
+            return true
+          end
+        end
+        return false
+    """)
 
 
 def read_heat(neovim: Neovim) -> dict[int, str]:
