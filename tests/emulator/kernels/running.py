@@ -37,7 +37,10 @@ class Case:
 
     def __str__(self) -> str:
         title = f"-{self.launch.title}" if self.launch.title else ""
-        return f"{self.source.parent.name}/{self.launch.kernel}{title}-sm_{self.architecture}".replace(" ", "_")
+        unoptimised = "-unoptimised" if "-G" in self.flags else ""
+        return f"{self.source.parent.name}/{self.launch.kernel}{title}-sm_{self.architecture}{unoptimised}".replace(
+            " ", "_"
+        )
 
 
 @cache

@@ -44,6 +44,25 @@ _EVERYWHERE = {
 }
 """Sources that are compiled for every architecture; the others for compute capability 8.0 alone."""
 
+_UNOPTIMISED = {
+    "cooperative_tiles",
+    "divisions",
+    "early_returns",
+    "histogram",
+    "layer_forward",
+    "local_arrays",
+    "loop_exits",
+    "recursive_calls",
+    "sort_odd_even",
+    "sort_radix",
+    "struct_parameters",
+    "struct_returns",
+    "switch_table",
+    "vector_accesses",
+    "warp_votes",
+}
+"""Sources that are compiled with ``-G`` as well."""
+
 
 def _list_own_cases() -> list[Case]:
     cases = []
@@ -52,6 +71,17 @@ def _list_own_cases() -> list[Case]:
         architectures = (75, 80, 90, 120) if path.stem in _EVERYWHERE else (max(80, source.least),)
         cases += read_cases(path.with_suffix(".launch.toml"), path, source.flags, *architectures)
     return cases
+
+
+def _list_unoptimised_cases() -> list[Case]:
+    """Every variable in local memory, every access through generic addresses: other PTX for the same results."""
+    paths = [SOURCES / f"{name}.cu" for name in sorted(_UNOPTIMISED)]
+    flags = [(*read_source(path).flags, "-G") for path in paths]
+    return [
+        case
+        for path, own in zip(paths, flags, strict=True)
+        for case in read_cases(path.with_suffix(".launch.toml"), path, own, 80)
+    ]
 
 
 def _list_fixture_cases() -> list[Case]:
@@ -69,10 +99,11 @@ def _list_fixture_cases() -> list[Case]:
 
 
 OWN = _list_own_cases()
+UNOPTIMISED = _list_unoptimised_cases()
 FIXTURES = _list_fixture_cases()
 
 
-@pytest.mark.parametrize("case", OWN, ids=str)
+@pytest.mark.parametrize("case", [*OWN, *UNOPTIMISED], ids=str)
 def test_own_kernels_give_what_their_references_say(case: Case) -> None:
     emulation = run(case)
     assert [f"{fault.kind}: {fault.message}" for fault in emulation.faults] == []
