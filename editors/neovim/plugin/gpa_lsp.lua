@@ -46,6 +46,16 @@ vim.api.nvim_create_autocmd('BufReadCmd', {
   end,
 })
 
+vim.api.nvim_create_autocmd({ 'BufReadPost', 'BufNewFile' }, {
+  group = group,
+  pattern = '*.launch.toml',
+  callback = function(event)
+    for _, client in ipairs(vim.lsp.get_clients({ name = 'gpa_lsp' })) do
+      require('gpa_lsp.attach').attach_description(client, event.buf)
+    end
+  end,
+})
+
 vim.api.nvim_create_autocmd('LspAttach', {
   group = group,
   callback = function(event)

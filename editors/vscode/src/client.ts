@@ -15,12 +15,15 @@ import {
 import { offerRemedies } from "./environment";
 import { BUNDLED, readSurroundings } from "./interpreters";
 import { placeDocument, toProtocol } from "./placement";
-import { type ClientAbilities, type Heat, HEAT, type Output, OUTPUT, SASS_SCHEME, type Status, STATUS } from "./protocol";
+import { type ClientAbilities, type Heat, HEAT, type Output, OUTPUT, type Page, SASS_SCHEME, SHOW_PREDICTION, type Status, STATUS } from "./protocol";
 import { resolveServer, type ServerCommand } from "./python";
 import { readAll, SECTION } from "./settings";
 
 /** Files that may hold GPU code; the server is silent in those without a profile. */
 const SUFFIXES = "cu,cuh,cpp,cc,cxx,c++,c,h,hpp,hh,hxx,h++,inl,ipp,tpp,py,jl,f,for,f90,f95,f03,F,F90,cuf,CUF,rs,mojo";
+
+/** Descriptions of launches, which are emulated as they stand in the editor. */
+const DESCRIPTIONS = "**/*.launch.toml";
 
 /** Commands that links in our hovers may run, ours and the server's; nothing else. */
 const LINKED_COMMANDS = [
@@ -35,6 +38,7 @@ export class Connection implements Disposable {
   readonly #status = new EventEmitter<Status>();
   readonly #output = new EventEmitter<Output>();
   readonly #running = new EventEmitter<boolean>();
+  readonly #page = new EventEmitter<Page>();
   #client: LanguageClient | undefined;
   #turn: Promise<void> = Promise.resolve();
 
@@ -42,6 +46,8 @@ export class Connection implements Disposable {
   readonly onStatus = this.#status.event;
   readonly onOutput = this.#output.event;
   readonly onRunning = this.#running.event;
+  /** A lens was clicked that shows a page. */
+  readonly onPage = this.#page.event;
 
   constructor(context: ExtensionContext, log: LogOutputChannel) {
     this.#context = context;
@@ -65,7 +71,7 @@ export class Connection implements Disposable {
 
   dispose(): void {
     void this.stop();
-    for (const emitter of [this.#heat, this.#status, this.#output, this.#running]) {
+    for (const emitter of [this.#heat, this.#status, this.#output, this.#running, this.#page]) {
       emitter.dispose();
     }
   }
@@ -124,14 +130,24 @@ export class Connection implements Disposable {
   #makeOptions(): LanguageClientOptions {
     const client: ClientAbilities = { heat: true, status: true, output: true, images: true, callHierarchyTree: true, pages: true, trusted: workspace.isTrusted };
     return {
-      documentSelector: [{ scheme: "file", pattern: `**/*.{${SUFFIXES}}` }, { scheme: SASS_SCHEME }],
+      documentSelector: [{ scheme: "file", pattern: `**/*.{${SUFFIXES}}` }, { scheme: "file", pattern: DESCRIPTIONS }, { scheme: SASS_SCHEME }],
       diagnosticCollectionName: SECTION,
       outputChannel: this.#log,
       initializationOptions: { ...readAll(), client },
       markdown: { isTrusted: { enabledCommands: LINKED_COMMANDS }, supportHtml: false },
       uriConverters: { code2Protocol: toProtocol, protocol2Code: (uri) => Uri.parse(uri, true) },
-      middleware: { window: { showDocument: (params, token, next) => placeDocument(params, () => next(params, token)) } },
+      middleware: {
+        window: { showDocument: (params, token, next) => placeDocument(params, () => next(params, token)) },
+        executeCommand: async (command, args: unknown[], next) => this.#showPage(command, await next(command, args as never[])),
+      },
     };
+  }
+
+  #showPage(command: string, result: unknown): unknown {
+    if (command === SHOW_PREDICTION && result) {
+      this.#page.fire(result as Page);
+    }
+    return result;
   }
 
   async #stop(): Promise<void> {

@@ -60,6 +60,7 @@ export function activate(context: ExtensionContext): Api {
     "gpa.showReport": forward("gpaLsp.showReport"),
     "gpa.showPage": () => report.show(),
     "gpa.showKernelPage": () => showKernel(server, (mangled) => report.show(mangled)),
+    "gpa.showPrediction": () => showPrediction(report),
     "gpa.showHistory": forward("gpaLsp.showHistory"),
     "gpa.measure": () => measure(server),
     "gpa.cancelMeasuring": forward("gpaLsp.cancelMeasuring"),
@@ -95,6 +96,11 @@ export function activate(context: ExtensionContext): Api {
     chain,
     report,
   };
+}
+
+async function showPrediction(report: ReportPanel): Promise<void> {
+  const uri = window.activeTextEditor?.document.uri;
+  await (uri === undefined ? window.showInformationMessage("Open a CUDA source whose launches are described.") : report.showPrediction(toProtocol(uri)));
 }
 
 function measure(server: Connection): Promise<boolean | undefined> {

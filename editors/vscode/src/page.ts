@@ -2,7 +2,7 @@
 
 import { type Disposable, Uri, ViewColumn, type WebviewPanel, window, workspace } from "vscode";
 import type { Connection } from "./client";
-import type { Page } from "./protocol";
+import { type Page, SHOW_PREDICTION } from "./protocol";
 
 const VIEW_TYPE = "gpa.report";
 
@@ -19,8 +19,11 @@ export class ReportPanel implements Disposable {
   #place = "";
   #isReady = false;
 
+  readonly #listener: Disposable;
+
   constructor(connection: Connection) {
     this.#connection = connection;
+    this.#listener = connection.onPage((page) => void this.#load(page));
   }
 
   /** The page's HTML; undefined while none is shown. */
@@ -36,6 +39,15 @@ export class ReportPanel implements Disposable {
   /** Show the page of all kernels, at one of them when its mangled name is given. */
   async show(mangled?: string): Promise<void> {
     const page = await this.#connection.run<Page | null>("gpaLsp.showPage", ...(mangled === undefined ? [] : [mangled]));
+    await this.#load(page);
+  }
+
+  /** Show what was predicted of a source. */
+  async showPrediction(uri: string): Promise<void> {
+    await this.#load(await this.#connection.run<Page | null>(SHOW_PREDICTION, uri));
+  }
+
+  async #load(page: Page | null | undefined): Promise<void> {
     if (!page) {
       return;
     }
@@ -46,6 +58,7 @@ export class ReportPanel implements Disposable {
   }
 
   dispose(): void {
+    this.#listener.dispose();
     this.#panel?.dispose();
   }
 

@@ -70,6 +70,8 @@ export interface Kernel {
   readonly text: string;
 }
 
+export const SHOW_PREDICTION = "gpaLsp.showPrediction";
+
 /** A page of HTML in a file of the server's, and the fragment of the kernel that was asked for. */
 export interface Page {
   readonly uri: string;

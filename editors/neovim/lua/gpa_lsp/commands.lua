@@ -184,6 +184,16 @@ local subcommands = {
     end,
     complete = complete_kernels,
   },
+  prediction = {
+    run = function(arguments)
+      if arguments[1] == 'page' then
+        execute('gpaLsp.showPrediction', { (rpc.place()), vim.NIL, 'page' })
+      else
+        execute('gpaLsp.showPrediction', { (rpc.place()) })
+      end
+    end,
+    complete = offer({ 'page' }),
+  },
   history = {
     run = function(arguments)
       if #arguments == 0 then

@@ -1,5 +1,5 @@
 "use strict";
-// Draws the charts when they come into view.
+// Draws the charts when they come into view, and goes where an editor shows a launch.
 (async () => {
   const charts = await gpaPage.readCompressed("packed-charts");
   const observer = new IntersectionObserver((seen) => {
@@ -10,4 +10,8 @@
     }
   }, { rootMargin: "400px" });
   for (const element of document.querySelectorAll("[data-chart]")) observer.observe(element);
+  addEventListener("message", ({ data }) => { // { command: "show", address: "#k1" }
+    if (data?.command === "show" && typeof data.address === "string") document.getElementById(data.address.slice(1))?.scrollIntoView();
+  });
+  gpaPage.tellReady();
 })();
