@@ -113,15 +113,16 @@ def format_whole_percent(ratio: float) -> str:
 def format_amount(value: float) -> str:
     """A number with three significant digits and no exponent; whole ones and those from 1,000 on have no decimals.
 
-    >>> format_amount(9745.92), format_amount(14.6), format_amount(0.00996), format_amount(8.0), format_amount(-0.0)
-    ('9,746', '14.6', '0.00996', '8', '0')
+    >>> format_amount(9745.92), format_amount(14.6), format_amount(0.00996), format_amount(519.7), format_amount(-0.0)
+    ('9,746', '14.6', '0.00996', '520', '0')
     """
     if not math.isfinite(value):
         return "unlimited" if value > 0 else "unknown"
     if value == round(value) or abs(value) >= 1000:
         return f"{round(value):,}"
     decimals = min(12, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+    text = f"{value:.{max(0, decimals)}f}"
+    return text.rstrip("0").rstrip(".") if decimals > 0 else text
 
 
 def format_rate(per_s: float, noun: str) -> str:

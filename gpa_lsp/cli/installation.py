@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,11 +16,14 @@ from gpa_lsp import __version__
 from gpa_lsp.binary.disassembly_cache import open_cache
 from gpa_lsp.binary.tool_location import find_tool, name_override
 from gpa_lsp.collect.ncu_location import find_ncu
+from gpa_lsp.compiler.nvcc_location import HOST_COMPILERS
 from gpa_lsp.errors import MissingToolError
 from gpa_lsp.history.location import find_database
 from gpa_lsp.machine.roofs_file import find_roofs_folder
 
 _TIMEOUT_S = 10
+_HOST_ADDS = "compiling sources with host code, by nvcc"
+_HOST_INSTALL = "install a C++ compiler that nvcc knows"
 
 _LIBRARIES = (
     ("numpy", "everything"),
@@ -97,6 +101,14 @@ def inspect_installation() -> tuple[Component, ...]:
         _inspect_package(
             "nvidia-cuda-nvrtc", "compiling kernels as they are edited, and the benchmarks of gpa-lsp calibrate"
         ),
+        _inspect_tool(
+            "nvcc",
+            "compiling sources with host code as they are edited",
+            "pip install nvidia-cuda-nvcc nvidia-cuda-cccl",
+        ),
+        _inspect_host_compiler(),
+        _inspect_package("pyarrow", "keeping traces in files (gpa-lsp trace)", "traces"),
+        _inspect_package("distributed", "exploring on a Dask cluster (gpa-lsp explore --scheduler)", "dask"),
         _inspect_driver(),
         _inspect_architectures(),
         _inspect_roofs(),
@@ -118,12 +130,14 @@ def _inspect_library(name: str, adds: str) -> Component:
         )
 
 
-def _inspect_package(name: str, adds: str) -> Component:
-    """A package of the ``[cuda]`` extra."""
+def _inspect_package(name: str, adds: str, extra: str = "cuda") -> Component:
+    """A package of an extra."""
     part = _inspect_library(name, adds)
     if part.state is State.FOUND:
         return part
-    return Component(name=name, state=part.state, detail=part.detail, adds=adds, install="pip install 'gpa-lsp[cuda]'")
+    return Component(
+        name=name, state=part.state, detail=part.detail, adds=adds, install=f"pip install 'gpa-lsp[{extra}]'"
+    )
 
 
 def _inspect_ncu() -> Component:
@@ -147,8 +161,24 @@ def _inspect_tool(name: str, adds: str, install: str, found: Path | None = None)
         )
     except (OSError, subprocess.SubprocessError) as error:
         return Component(name=name, state=State.BROKEN, detail=f"{path}: {error}", adds=adds, install=install)
-    lines = [line.strip() for line in done.stdout.splitlines() if "release" in line or "Version" in line]
-    return _found(name, f"{lines[0] if lines else 'unknown version'}, {path}", adds)
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    version = next((line for line in lines if "release" in line or "Version" in line), None)
+    return _found(name, f"{version or next(iter(lines), 'unknown version')}, {path}", adds)
+
+
+def _inspect_host_compiler() -> Component:
+    """What nvcc needs beside itself: the first that is found of those it is looked for with."""
+    for name in HOST_COMPILERS:
+        path = shutil.which(name)
+        if path is not None:
+            return (
+                _inspect_tool(name, _HOST_ADDS, _HOST_INSTALL, Path(path))
+                if os.name != "nt"
+                else _found(name, path, _HOST_ADDS)
+            )
+    return Component(
+        name=HOST_COMPILERS[0], state=State.MISSING, detail="not installed", adds=_HOST_ADDS, install=_HOST_INSTALL
+    )
 
 
 def _inspect_driver() -> Component:

@@ -4,6 +4,7 @@ import argparse
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,12 @@ _UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZE = re.compile(r"([0-9]{1,15})\s*([a-z]*)")
 _BLOCKS = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
 _MOST_BLOCKS = 1 << 20
+_SOURCE_HELP = "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it"
 
 
-def add_prediction_arguments(parser: argparse.ArgumentParser) -> None:
+def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str = _SOURCE_HELP) -> None:
     """Source, kernel, launch, GPU and budget."""
-    parser.add_argument("source", metavar="SOURCE", type=Path, help="a CUDA C++ source")
+    parser.add_argument("source", metavar="SOURCE", type=Path, help=source_help)
     parser.add_argument("--kernel", metavar="NAME", help="only kernels whose name (readable or mangled) contains NAME")
     parser.add_argument(
         "--launches",
@@ -37,7 +39,13 @@ def add_prediction_arguments(parser: argparse.ArgumentParser) -> None:
         help="the description of launches and arguments (default: SOURCE with .launch.toml in place of its suffix)",
     )
     parser.add_argument(
-        "--launch", metavar="N", type=_parse_number, help="only the Nth of the launches described of those kernels"
+        "--launch", metavar="N", type=parse_number, help="only the Nth of the launches described of those kernels"
+    )
+    parser.add_argument(
+        "--profile",
+        metavar="FILE",
+        type=Path,
+        help="emulate the launches of this profile; arguments stay those of the description",
     )
     parser.add_argument(
         "--machine", metavar="GPU", help="predict for this GPU, by name (default: the first known one of --arch)"
@@ -46,7 +54,8 @@ def add_prediction_arguments(parser: argparse.ArgumentParser) -> None:
         "--arch",
         metavar="SM",
         type=parse_architecture,
-        help="what to compile for, such as sm_86 (default: that of --machine, else what the compile command names, else sm_80)",
+        help="what to compile for, such as sm_86 (default: that of --machine or the oldest newer one the compiler knows, else what the compile "
+        "command names, else sm_80)",
     )
     parser.add_argument(
         "--seconds",
@@ -86,6 +95,8 @@ def make_settings(arguments: argparse.Namespace, *, is_paper: bool = False) -> "
         mode=VolumeMode.PAPER if is_paper else VolumeMode.CORRECTED,
         budget=budget,
         blocks=arguments.blocks,
+        is_paper=getattr(arguments, "paper", False),
+        traces_entries=getattr(arguments, "entries", False),
     )
 
 
@@ -94,23 +105,28 @@ def predict(
     terminal: Terminal,
     settings: "PredictionSettings",
     sinks: "Iterable[TraceSink]" = (),
+    *,
+    is_single: bool = False,
 ) -> "SourcePrediction":
-    """Compile, emulate and analyse what a command line names.
+    """Compile what a command line names, or take it out of what was built; emulate and analyse it.
 
     Raises:
-        InputError: ``--kernel`` names no kernel, or the source is none.
+        InputError: ``--kernel`` names no kernel, or there is no such source or build.
     """
-    check_is_source(arguments.source)
+    is_built = find_kind(arguments.source) is InputKind.BUILD
     from gpa_lsp.prediction.predict import predict_source
+    from gpa_lsp.prediction.predict_build import predict_build
 
     with ProgressBar(terminal) as progress:
-        prediction = predict_source(
+        prediction = (predict_build if is_built else predict_source)(
             arguments.source,
             kernel=arguments.kernel,
             launches_path=arguments.launches,
             launch_number=arguments.launch,
-            compute_capability=choose_architecture(arguments),
+            profile_path=arguments.profile,
+            compute_capability=arguments.arch,
             settings=settings,
+            is_single=is_single,
             sinks=sinks,
             progress=progress,
         )
@@ -120,27 +136,40 @@ def predict(
         and arguments.kernel is not None
         and not (prediction.kernels or prediction.undescribed or prediction.problems)
     ):
-        message = f"no kernel of the source has {arguments.kernel!r} in its name"
+        message = f"no kernel in it has {arguments.kernel!r} in its name"
         raise InputError(message, path=arguments.source, remedy="leave out --kernel to see all of them")
     return prediction
 
 
-def choose_architecture(arguments: argparse.Namespace) -> tuple[int, int] | None:
-    """What to compile for: as asked, or as the GPU is; None leaves it to the compile command.
+class InputKind(Enum):
+    """What the first argument is."""
+
+    SOURCE = "source"
+    BUILD = "build"
+    """A program, library, object, fat binary or cubin."""
+    TRACE = "trace"
+    """A folder that ``gpa-lsp trace`` wrote."""
+
+
+def find_kind(path: Path) -> InputKind:
+    """What a path is.
 
     Raises:
-        InputError: no GPU has the name, or both are named and differ.
+        InputError: there is nothing, or something that is none of them.
     """
-    if arguments.machine is None:
-        chosen: tuple[int, int] | None = arguments.arch
-        return chosen
-    from gpa_lsp.machine.products import find_product
+    if path.suffix.lower() in SUFFIXES:
+        return InputKind.SOURCE
+    if path.is_dir():
+        return InputKind.TRACE
+    if not path.is_file():
+        raise InputError("there is no such file", path=path, remedy=f"give a source ({', '.join(SUFFIXES)})")
+    from gpa_lsp.binary.containers import recognise_container
 
-    product = find_product(arguments.machine)
-    if arguments.arch is not None and arguments.arch != product.compute_capability:
-        capability = ".".join(str(part) for part in product.compute_capability)
-        raise InputError(f"the {product.name} is of compute capability {capability}", remedy="leave out --arch")
-    return product.compute_capability
+    if recognise_container(path) is None:
+        message = "is neither a CUDA C++ source nor device code that was built"
+        remedy = f"give a file that ends in {', '.join(SUFFIXES)}, or an object, library, program, fat binary or cubin"
+        raise InputError(message, path=path, remedy=remedy)
+    return InputKind.BUILD
 
 
 def check_is_source(path: Path) -> None:
@@ -163,8 +192,17 @@ def complain_of(prediction: "SourcePrediction", terminal: Terminal) -> int:
         terminal.complain(f"note: {note}")
     for problem in prediction.problems:
         terminal.complain(f"{problem.severity.value}: {problem}")
+    _complain_of_nothing(prediction, terminal)
     failed = any(problem.severity is ProblemSeverity.ERROR for problem in prediction.problems)
     return EXIT_BAD_INPUT if unit.has_failed or failed else 0
+
+
+def _complain_of_nothing(prediction: "SourcePrediction", terminal: Terminal) -> None:
+    """A source without any kernel says so; the rest is in what is printed."""
+    if prediction.statics.unit.ptx is not None and not (
+        prediction.kernels or prediction.undescribed or prediction.problems
+    ):
+        terminal.complain(f"note: {prediction.path}: there is no kernel in it")
 
 
 def parse_size(text: str) -> int:
@@ -207,7 +245,8 @@ def _parse_seconds(text: str) -> float:
     return seconds
 
 
-def _parse_number(text: str) -> int:
+def parse_number(text: str) -> int:
+    """A number from 1 on, for the parser of arguments."""
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_BLOCKS:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
     return int(text)

@@ -11,7 +11,7 @@ from gpa_lsp.compiler.project_folder import find_project_folder
 
 TOOL = "nvcc"
 INSTALL = "pip install nvidia-cuda-nvcc nvidia-cuda-cccl, or install the CUDA toolkit, and a host compiler (g++)"
-_HOST_COMPILERS = ("cl",) if os.name == "nt" else ("g++", "gcc", "clang++")
+HOST_COMPILERS = ("cl",) if os.name == "nt" else ("g++", "gcc", "clang++")
 _HOST_VARIABLE = "NVCC_CCBIN"
 _KEPT_VARIABLES = (
     "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "INCLUDE", "LIB", "LIBPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "SYSTEMDRIVE", "PROGRAMFILES",
@@ -59,7 +59,7 @@ def find_nvcc(source: Path, workspace: Path | None = None) -> NvccInstallation |
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     allowed = [folder for folder in folders if Path(folder).is_absolute() and _is_allowed(Path(folder), barred)]
     search_path = os.pathsep.join(allowed)
-    if not os.environ.get(_HOST_VARIABLE) and not any(shutil.which(one, path=search_path) for one in _HOST_COMPILERS):
+    if not os.environ.get(_HOST_VARIABLE) and not any(shutil.which(one, path=search_path) for one in HOST_COMPILERS):
         return None
     return NvccInstallation(program=program, search_path=search_path)
 

@@ -89,6 +89,7 @@ def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) 
             analysis=NAME,
             title=_TITLE,
             summary="Nothing could be predicted of any configuration.",
+            tables=_tabulate_failures(exploration, most_rows),
             missing=_list_reasons(exploration),
             is_known=False,
         )
@@ -97,7 +98,7 @@ def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) 
         title=_TITLE,
         summary=_summarise(exploration, predicted),
         findings=_list_findings(exploration),
-        tables=(_tabulate(exploration, predicted, most_rows),),
+        tables=(_tabulate(exploration, predicted, most_rows), *_tabulate_failures(exploration, most_rows)),
         charts=_draw(exploration, predicted),
         missing=_list_reasons(exploration),
     )
@@ -166,6 +167,22 @@ def _make_cells(one: RankedConfiguration, least_seconds: float) -> tuple[Cell, .
         one.l2_load_bytes,
         one.l2_store_bytes,
         one.warps_per_sm,
+    )
+
+
+def _tabulate_failures(exploration: Exploration, most_rows: int) -> tuple[Table, ...]:
+    """The configurations nothing is predicted of, each with its reason."""
+    failed = [one for one in exploration.ranked if one.seconds is None]
+    if not failed:
+        return ()
+    left = len(failed) - most_rows
+    return (
+        Table(
+            title="Not predicted",
+            columns=(Column(name="configuration"), Column(name="why")),
+            rows=tuple((str(one.configuration), one.why_not or "no reason was given") for one in failed[:most_rows]),
+            note=f"{left:,} more are not shown." if left > 0 else "",
+        ),
     )
 
 

@@ -1,7 +1,7 @@
 """From a source, a kernel and its launch to what can be explored of it: :func:`prepare_exploration`."""
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpa_lsp import __version__
@@ -27,7 +27,8 @@ from gpa_lsp.exploration.model import Configuration
 from gpa_lsp.exploration.workers import Evaluate
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.predict import match_launches
-from gpa_lsp.prediction.static_source import SourceStatics, examine_source
+from gpa_lsp.prediction.static_source import SourceStatics
+from gpa_lsp.prediction.targets import examine_for_machine
 from gpa_lsp.report.names import demangle, shorten_name
 
 _MOST_LAUNCH_BYTES = 4 << 20
@@ -78,7 +79,7 @@ def prepare_exploration(
         launch_number: which of the launches of that kernel, from 1; None where there is one.
         machine: name of the GPU; None for the first known of the compute capability.
         mode: of the volume model.
-        compute_capability: to compile for; None leaves it to the compile command.
+        compute_capability: to compile for; None for that of the GPU, and where none is named for what the compile command says.
         compile_settings: of the compiler.
 
     Raises:
@@ -86,7 +87,10 @@ def prepare_exploration(
         MissingToolError: no compiler is installed.
         ToolError: the compiler did not end in time, or crashed.
     """
-    statics = examine_source(path, text=text, compute_capability=compute_capability, settings=compile_settings)
+    examined = examine_for_machine(
+        path, text=text, machine=machine, compute_capability=compute_capability, settings=compile_settings
+    )
+    statics = examined.statics
     if statics.unit.ptx is None:
         message = next((one.text for one in statics.unit.messages), "it gave no code")
         raise InputError(f"does not compile: {message}", path=path, remedy="correct it, then ask again")
@@ -125,9 +129,9 @@ def prepare_exploration(
             digest=_digest(statics.unit.ptx, launch_text, number),
         ),
         current=Configuration(block=launch.block, fold=_find_fold(launch)),
-        dimensions=max(1, *(axis + 1 for axis in range(3) if launch.threads[axis] > 1), 1),
+        dimensions=max((axis + 1 for axis in range(3) if launch.threads[axis] > 1), default=1),
         evaluate=evaluate,
-        notes=notes,
+        notes=(*notes, *(f"{note}." for note in examined.notes)),
     )
 
 
@@ -157,7 +161,7 @@ def _choose_launch(
     if len(found) != 1:
         if not found and problems:
             raise InputError(problems[0].message, path=path, place=problems[0].place, remedy=problems[0].remedy)
-        names = ", ".join(demangle(one.function.name) for one in found[:10])
+        names = ", ".join(shorten_name(demangle(one.function.name)) for one in found[:10])
         message = f"{len(found)} launches are meant ({names})" if found else "no launch of such a kernel is described"
         raise InputError(message, path=path, remedy="choose one with --kernel and --launch")
     (one,) = found
@@ -199,7 +203,7 @@ def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingE
     if configuration.block == launch.block:
         return None
     try:
-        return probe_accesses(module, replace(probing.read_launch(configuration)))
+        return probe_accesses(module, probing.read_launch(configuration))
     except GpaError:
         return None
 

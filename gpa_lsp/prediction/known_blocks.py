@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
+from gpa_lsp.emulator.inputs.read_launches import find_launch_file, read_launches
 from gpa_lsp.errors import GpaError
 from gpa_lsp.report.names import demangle, find_plain_name, is_named
 from gpa_lsp.sources.cuda_launches import find_launch_sizes
-
-_DESCRIPTION_SUFFIX = ".launch.toml"
 
 
 def find_known_blocks(path: Path, text: str, mangled_name: str) -> tuple[KnownBlock, ...]:
@@ -34,11 +33,9 @@ def _find_launched(path: Path, text: str, mangled_name: str) -> Iterator[KnownBl
 
 def _find_described(path: Path, mangled_name: str) -> Iterator[KnownBlock]:
     """A description that cannot be read is its reader's to complain of, not ours."""
-    description = path.with_suffix(_DESCRIPTION_SUFFIX)
-    if not description.is_file():
+    description = find_launch_file(path)
+    if description is None:
         return
-    from gpa_lsp.emulator.inputs.read_launches import read_launches
-
     try:
         launches = read_launches(description)
     except GpaError:

@@ -5,12 +5,14 @@ from pathlib import Path
 
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.analyses.traces.statistics import Measure
 from gpa_lsp.analyses.volumes.expressions import KernelAccesses
 from gpa_lsp.analyses.volumes.model import VolumePrediction
 from gpa_lsp.emulator.launch import LaunchDescription
 from gpa_lsp.emulator.model import Fault
 from gpa_lsp.errors import Problem
 from gpa_lsp.prediction.static_source import SourceStatics
+from gpa_lsp.report.names import shorten_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,7 @@ class KernelPrediction:
         recovered: the accesses that volumes are predicted from; None likewise.
         answers: what the analyses say, in the order to be read; all of it *emulated* or *predicted*.
         problems: what could not be done, and why.
+        measures: what launches of one kernel are compared by; empty when nothing was traced.
     """
 
     mangled_name: str
@@ -77,10 +80,33 @@ class KernelPrediction:
     recovered: KernelAccesses | None = field(repr=False)
     answers: tuple[Answer, ...] = field(repr=False)
     problems: tuple[Problem, ...] = ()
+    measures: tuple[Measure, ...] = field(default=(), repr=False)
+
+    @property
+    def short_name(self) -> str:
+        """Without result and parameters, and short enough for a line."""
+        return shorten_name(self.name)
 
     def find(self, analysis: str) -> Answer | None:
         """The answer of one analysis; None when it was not asked."""
         return next((answer for answer in self.answers if answer.analysis == analysis), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchComparison:
+    """Several launches of one kernel.
+
+    Attributes:
+        mangled_name: of the kernel.
+        name: for people.
+        launches: how many.
+        answer: mean, least, most and deviation of each measure.
+    """
+
+    mangled_name: str
+    name: str
+    launches: int
+    answer: Answer = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +120,7 @@ class SourcePrediction:
         kernels: launches in the order they are described.
         undescribed: readable names of kernels of the source that no launch describes.
         problems: met on the way, those of single kernels excepted.
+        comparisons: one for each kernel with several launches.
     """
 
     path: Path
@@ -102,3 +129,4 @@ class SourcePrediction:
     kernels: tuple[KernelPrediction, ...]
     undescribed: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    comparisons: tuple[LaunchComparison, ...] = ()

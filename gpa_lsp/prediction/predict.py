@@ -1,25 +1,32 @@
 """From a source, or device code that was built, to predictions: :func:`predict_source`. Computes nothing itself."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
-from gpa_lsp.emulator.inputs.read_launches import find_launch_file, read_launches
+from gpa_lsp.emulator.inputs.read_launches import find_launch_file
 from gpa_lsp.emulator.launch import LaunchDescription
 from gpa_lsp.emulator.model import TraceSink
 from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.emulator.ptx.parse import parse_ptx
-from gpa_lsp.errors import GpaError, InputError, Problem
+from gpa_lsp.errors import GpaError, InputError, Problem, ProblemSeverity
+from gpa_lsp.prediction.comparing import compare_launches
+from gpa_lsp.prediction.launch_sources import list_launches
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.prediction.predict_launch import LaunchSubject, predict_launch
 from gpa_lsp.prediction.settings import DEFAULT_PREDICTION, PredictionSettings
-from gpa_lsp.prediction.static_source import SourceStatics, examine_source
-from gpa_lsp.report.names import demangle, is_named
+from gpa_lsp.prediction.static_source import SourceStatics
+from gpa_lsp.prediction.targets import examine_for_machine
+from gpa_lsp.report.names import demangle, is_named, shorten_name
 
 Progress = Callable[[str, int, int], None]
 """Told (what, done, total)."""
+
+
+_LONGEST_SHOWN = 120
+"""Characters of a mangled name in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +45,11 @@ def predict_source(
     launches_path: Path | None = None,
     launches_text: str | None = None,
     launch_number: int | None = None,
+    profile_path: Path | None = None,
     compute_capability: tuple[int, int] | None = None,
     settings: PredictionSettings = DEFAULT_PREDICTION,
     compile_settings: CompileSettings = DEFAULT_SETTINGS,
+    is_single: bool = False,
     sinks: Iterable[TraceSink] = (),
     progress: Progress | None = None,
 ) -> SourcePrediction:
@@ -53,10 +62,12 @@ def predict_source(
         launches_path: the description; None for the file beside the source.
         launches_text: what an editor holds of it; None to read the file.
         launch_number: only this one of the launches of those kernels, from 1; None for all.
-        compute_capability: to compile for; None as in :func:`~gpa_lsp.prediction.static_source.examine_source`, or that of the GPU named in the
-            settings.
+        profile_path: a profile whose launches are emulated in place of those that are described; arguments stay those of the description.
+        compute_capability: to compile for; None for that of the GPU named in the settings, or the oldest newer one that the compiler knows; where
+            none is named as in :func:`~gpa_lsp.prediction.static_source.examine_source`.
         settings: for which GPU, and how much it may cost.
         compile_settings: of the compiler.
+        is_single: refuse more than one launch before any is emulated.
         sinks: get the traces as well, of one launch after the other.
         progress: told how far it is.
 
@@ -64,37 +75,50 @@ def predict_source(
         The prediction. A launch that cannot be run becomes a problem, and the others go on; a source with errors gives its messages alone.
 
     Raises:
-        InputError: the source or the description cannot be read, or no GPU has the name.
+        InputError: the source, the description or the profile cannot be read, or no GPU has the name.
         MissingToolError: no compiler is installed.
         ToolError: the compiler did not end in time, or crashed.
     """
-    statics = examine_source(
-        path, text=text, compute_capability=compute_capability, kernel=kernel, settings=compile_settings
+    examined = examine_for_machine(
+        path,
+        text=text,
+        kernel=kernel,
+        machine=settings.machine,
+        compute_capability=compute_capability,
+        settings=compile_settings,
     )
+    statics = examined.statics
     described = launches_path or find_launch_file(statics.path)
     if statics.unit.ptx is None:
         return SourcePrediction(path=statics.path, launches_path=described, statics=statics, kernels=())
     module = parse_ptx(statics.unit.ptx, name=str(path))
-    launches = () if described is None else read_launches(described, text=launches_text)
-    problems: list[Problem] = []
-    matched = match_launches(module, launches, kernel, problems)
+    problems = [Problem(severity=ProblemSeverity.NOTE, message=note) for note in examined.notes]
+    launches = list_launches(described, text=launches_text, profile_path=profile_path)
+    matched = match_launches(module, launches.launches, kernel, problems if launches.must_match else [])
     launched = {one.function.name for one in matched}
+    if is_single and launch_number is None:
+        check_single(matched, described)
     if launch_number is not None:
         matched = choose_launch(matched, launch_number, described)
-    work = _Work(module=module, statics=statics, settings=settings, sinks=tuple(sinks), progress=progress)
-    predictions = _predict_all(work, matched, problems)
-    undescribed = [
-        demangle(entry.name)
-        for entry in module.entries
-        if entry.name not in launched and (kernel is None or is_named(kernel, entry.name))
-    ]
+    work = PredictionWork(module=module, statics=statics, settings=settings, sinks=tuple(sinks), progress=progress)
+    predictions = predict_matched(work, matched, problems)
     return SourcePrediction(
         path=statics.path,
         launches_path=described,
         statics=statics,
         kernels=tuple(predictions),
-        undescribed=tuple(undescribed),
+        undescribed=list_undescribed(module, launched, kernel),
         problems=tuple(problems),
+        comparisons=compare_launches(predictions),
+    )
+
+
+def list_undescribed(module: PtxModule, launched: Collection[str], kernel: str | None) -> tuple[str, ...]:
+    """Readable names of the kernels that are meant and of which no launch is known."""
+    return tuple(
+        demangle(entry.name)
+        for entry in module.entries
+        if entry.name not in launched and (kernel is None or is_named(kernel, entry.name))
     )
 
 
@@ -127,19 +151,40 @@ def choose_launch(
     return (matched[number - 1],)
 
 
+def check_single(matched: Sequence[DescribedLaunch], described: Path | None) -> None:
+    """Raise where several launches are meant.
+
+    Raises:
+        InputError: they are.
+    """
+    if len(matched) > 1:
+        names = ", ".join(dict.fromkeys(shorten_name(demangle(one.function.name)) for one in matched[:10]))
+        message = f"{len(matched)} launches are meant ({names}), and a trace holds one"
+        raise InputError(message, path=described, remedy="choose one with --kernel and --launch")
+
+
 def _explain_mismatch(module: PtxModule, launch: LaunchDescription, found: Sequence[PtxFunction]) -> InputError:
     place = None if launch.line is None else f"line {launch.line}"
-    names = ", ".join(demangle(one.name) for one in (found or module.entries)[:10])
+    names = ", ".join(shorten_name(demangle(one.name)) for one in (found or module.entries)[:10])
     if found:
         message = f"{launch.kernel} may be any of {names}"
-        return InputError(message, path=launch.path, place=place, remedy="write its mangled name")
-    message = f"the source has no kernel {launch.kernel}"
+        mangled = found[0].name if len(found[0].name) <= _LONGEST_SHOWN else f"{found[0].name[:_LONGEST_SHOWN]}…"
+        return InputError(message, path=launch.path, place=place, remedy=f"write its mangled name, such as {mangled}")
+    message = f"there is no kernel {launch.kernel[:_LONGEST_SHOWN]}"
     return InputError(message, path=launch.path, place=place, remedy=f"name one of {names}" if names else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    """What all launches of a source have in common."""
+class PredictionWork:
+    """What all launches of a module have in common.
+
+    Attributes:
+        module: the code.
+        statics: what it says without being run.
+        settings: how much it may cost.
+        sinks: get the traces as well.
+        progress: told how far it is.
+    """
 
     module: PtxModule
     statics: SourceStatics
@@ -148,7 +193,10 @@ class _Work:
     progress: Progress | None
 
 
-def _predict_all(work: _Work, matched: Sequence[DescribedLaunch], problems: list[Problem]) -> list[KernelPrediction]:
+def predict_matched(
+    work: PredictionWork, matched: Sequence[DescribedLaunch], problems: list[Problem]
+) -> list[KernelPrediction]:
+    """Each launch in turn; one that cannot be run becomes a problem."""
     by_name = {one.statics.mangled_name: one.statics for one in work.statics.kernels}
     predictions = []
     started_s, most_s = time.monotonic(), work.settings.all_seconds

@@ -8,10 +8,13 @@ from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.analyses.traces.analyse import TraceAnalyser
 from gpa_lsp.analyses.traces.ask import answer_questions
+from gpa_lsp.analyses.traces.block_places import list_block_chains
 from gpa_lsp.analyses.traces.context import build_trace_context
 from gpa_lsp.analyses.traces.line_facts import list_branch_facts, list_line_facts
 from gpa_lsp.analyses.traces.model import TraceContext
+from gpa_lsp.analyses.traces.paper_answer import PaperCollector
 from gpa_lsp.analyses.traces.results import TraceAnalyses
+from gpa_lsp.analyses.traces.statistics import list_measures
 from gpa_lsp.analyses.volumes.answer import answer_volumes
 from gpa_lsp.analyses.volumes.expressions import KernelAccesses
 from gpa_lsp.analyses.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
@@ -95,23 +98,28 @@ def predict_launch(
     problems: list[Problem] = []
     product = choose_product(settings.machine, subject.compute_capability)
     context = _build_context(subject, product, problems)
+    warps_per_sm = None if problems else context.blocks_per_sm * -(-prod(subject.launch.block) // 32)
     probe = _probe(subject, settings)
     recovered, volumes, volume_answers = _predict_volumes(subject, settings, product, probe, problems)
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
-    analyser = TraceAnalyser(context)
+    entries = settings.traces_entries or settings.is_paper
+    chains = list_block_chains(subject.module, subject.kernel) if entries else ()
+    analyser = TraceAnalyser(context, block_chains=chains)
+    paper = (PaperCollector(),) if settings.is_paper else ()
     run = emulate(
         subject.module,
         subject.launch,
         budget=settings.budget,
         sampling=plan.sampling,
-        trace=TraceSettings(),
-        sink=_Fan((analyser, *sinks)),
+        trace=TraceSettings(entries=entries),
+        sink=_Fan((analyser, *paper, *sinks)),
         check_races=settings.checks_races,
     )
     analyses = _finish(analyser, problems)
     answers, met = ((), ()) if analyses is None else answer_questions(analyses)
     problems.extend(met)
+    faults = merge_faults(run.faults, probe.faults)
     return KernelPrediction(
         mangled_name=subject.kernel,
         name=subject.name,
@@ -119,15 +127,16 @@ def predict_launch(
         machine=context.gpu,
         registers=subject.registers,
         shared_bytes=subject.shared_bytes,
-        warps_per_sm=context.blocks_per_sm * -(-prod(subject.launch.block) // 32) if problems == [] else None,
+        warps_per_sm=warps_per_sm,
         execution=_describe_execution(run, plan),
-        faults=merge_faults(run.faults, probe.faults),
+        faults=faults,
         accesses=() if analyses is None else list_line_facts(analyses),
         branches=() if analyses is None else list_branch_facts(analyses),
         volumes=volumes,
         recovered=recovered,
-        answers=(answer_faults(merge_faults(run.faults, probe.faults)), *volume_answers, *answers),
+        answers=(answer_faults(faults), *volume_answers, *answers, *(one.answer(context) for one in paper)),
         problems=tuple(problems),
+        measures=() if analyses is None else list_measures(analyses),
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import prod
 
 from gpa_lsp.emulator.model import Emulation, Sampling, SamplingKind
+from gpa_lsp.errors import InputError
 from gpa_lsp.prediction.settings import PredictionSettings
 
 
@@ -28,10 +29,16 @@ def plan_sampling(probe: Emulation, settings: PredictionSettings, *, wave_blocks
         settings: the limits.
         wave_blocks: blocks the whole GPU holds at once.
         machine: its name.
+
+    Raises:
+        InputError: not one of the blocks asked for is in the grid.
     """
     total = prod(probe.grid)
     if settings.blocks:
         chosen = tuple(sorted({block for block in settings.blocks if block < total}))
+        if not chosen:
+            message = f"there is no block {min(settings.blocks):,} in a grid of {total:,}"
+            raise InputError(message, remedy=f"choose among 0 to {total - 1:,}")
         return SamplingPlan(sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=chosen), why="the blocks asked for")
     per_block = max(1.0, probe.warp_instructions / max(1, len(probe.executed_blocks)))
     affordable = max(1, int(settings.traced_warp_instructions / per_block))

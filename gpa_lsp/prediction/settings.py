@@ -17,6 +17,8 @@ class PredictionSettings:
         traced_warp_instructions: a launch with more is sampled, by an estimate from a few blocks.
         blocks: linear indexes of the blocks to execute; empty for a choice by their number.
         checks_races: look for races on shared memory.
+        traces_entries: record entries into basic blocks as well, which tells the divergence of each block of code.
+        is_paper: count by CUDAAdvisor's own definitions as well; records entries.
         all_seconds: launches that have not begun by then are left out, and said to be; None for no such limit.
     """
 
@@ -26,6 +28,8 @@ class PredictionSettings:
     traced_warp_instructions: int = 20_000_000
     blocks: tuple[int, ...] = ()
     checks_races: bool = True
+    traces_entries: bool = False
+    is_paper: bool = False
     all_seconds: float | None = None
 
 

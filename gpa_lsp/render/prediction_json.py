@@ -9,10 +9,12 @@ from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.emulator.model import Fault
 from gpa_lsp.locations import InlineChain
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.prediction.saved_trace import SavedTrace
 from gpa_lsp.report.json_problem import make_problem
 from gpa_lsp.report.json_records import make_record
 
 PREDICTION_FORMAT = "gpa-lsp/prediction/1"
+SAVED_TRACE_FORMAT = "gpa-lsp/saved-trace/1"
 
 
 def make_prediction(prediction: SourcePrediction) -> dict[str, Any]:
@@ -26,8 +28,37 @@ def make_prediction(prediction: SourcePrediction) -> dict[str, Any]:
         "compute_capability": ".".join(str(part) for part in unit.compute_capability),
         "messages": [_make_message(message) for message in unit.messages],
         "kernels": [make_kernel_prediction(kernel) for kernel in prediction.kernels],
+        "comparisons": [
+            {
+                "kernel": one.name,
+                "mangled_name": one.mangled_name,
+                "launches": one.launches,
+                "answer": make_record(one.answer),
+            }
+            for one in prediction.comparisons
+        ],
         "undescribed": list(prediction.undescribed),
         "problems": [make_problem(problem) for problem in prediction.problems],
+    }
+
+
+def make_saved_trace(saved: SavedTrace) -> dict[str, Any]:
+    """What a kept trace shows: ``gpa-lsp/saved-trace/1``."""
+    return {
+        "format": SAVED_TRACE_FORMAT,
+        "folder": str(saved.folder),
+        "kernel": saved.name,
+        "mangled_name": saved.mangled_name,
+        "grid": list(saved.grid),
+        "block": list(saved.block),
+        "traced_blocks": saved.traced_blocks,
+        "origin": saved.origin,
+        "is_complete": saved.is_complete,
+        "machine": saved.machine,
+        "accesses": [_make_access(fact) for fact in saved.accesses],
+        "branches": [_make_branch(fact) for fact in saved.branches],
+        "answers": make_record(saved.answers),
+        "problems": [make_problem(problem) for problem in saved.problems],
     }
 
 

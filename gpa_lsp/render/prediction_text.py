@@ -18,6 +18,7 @@ from gpa_lsp.render.numbers import (
     format_percent,
     format_significant,
 )
+from gpa_lsp.report.names import shorten_name
 
 MOST_LINES = 12
 """Of the table of accesses where the reader set no limit."""
@@ -38,6 +39,10 @@ def render_prediction(
         if number:
             yield EMPTY_LINE
         yield from render_kernel_prediction(kernel, width, max_rows=max_rows, folder=folder)
+    for one in prediction.comparisons:
+        yield EMPTY_LINE
+        yield text_line(f"{shorten_name(one.name)}, {format_count(one.launches)} launches", Style.TITLE)
+        yield from render_answer(one.answer, None, None, width, max_rows=max_rows)
     if prediction.undescribed:
         if prediction.kernels:
             yield EMPTY_LINE
@@ -46,7 +51,7 @@ def render_prediction(
 
 def describe_undescribed(prediction: SourcePrediction, width: int | None, folder: Path | None) -> Iterator[Line]:
     """The kernels nobody described a launch of, and what to do about it."""
-    names = ", ".join(prediction.undescribed)
+    names = ", ".join(shorten_name(name) for name in prediction.undescribed)
     count = format_count_of(len(prediction.undescribed), "kernel")
     target = prediction.launches_path or prediction.path.with_suffix(".launch.toml")
     yield from wrap(f"No launch is described of {count}: {names}.", width, indent=0)
@@ -58,7 +63,9 @@ def render_kernel_prediction(
     kernel: KernelPrediction, width: int | None = None, *, max_rows: int | None = None, folder: Path | None = None
 ) -> Iterator[Line]:
     """One launch: what was emulated, the answers, and its lines."""
-    yield text_line(kernel.name, Style.TITLE)
+    yield text_line(kernel.short_name, Style.TITLE)
+    if kernel.short_name != kernel.name:
+        yield from wrap(kernel.name, width, style=Style.DIM)
     yield from wrap(describe_launch(kernel), width)
     yield from wrap(describe_execution(kernel.execution), width, style=Style.DIM)
     for problem in kernel.problems:

@@ -9,6 +9,7 @@ from gpa_lsp.analyses.traces.questions import TraceQuestion
 from gpa_lsp.analyses.traces.results import TraceAnalyses
 from gpa_lsp.analyses.traces.statistics import MeasureSpread
 from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.figures import format_amount
 from gpa_lsp.registry import load_catalogue
 
 
@@ -53,7 +54,7 @@ def answer_launches(spreads: tuple[MeasureSpread, ...], launches: int, origin: s
     varying = max(spreads, key=lambda one: one.deviation / abs(one.mean) if one.mean else 0.0, default=None)
     summary = f"{launches} launches are alike."
     if varying is not None and varying.deviation > 0:
-        summary = f"Over {launches} launches {varying.measure} varies most: {varying.least:.3g} to {varying.most:.3g}."
+        summary = f"Over {launches} launches {varying.measure} varies most: {format_amount(varying.least)} to {format_amount(varying.most)}."
     return Answer(
         analysis="traced_launches",
         title=f"Launches compared ({origin})",

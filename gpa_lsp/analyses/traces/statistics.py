@@ -35,9 +35,13 @@ class MeasureSpread:
     deviation: float
 
 
-def list_measures(analyses: TraceAnalyses) -> tuple[tuple[str, Quantity, float | None], ...]:
+Measure = tuple[str, Quantity, float | None]
+"""Name, unit, value; None where a launch has none."""
+
+
+def list_measures(analyses: TraceAnalyses) -> tuple[Measure, ...]:
     """The measures of one launch that are compared: name, unit, value; None where the launch has none."""
-    rows: list[tuple[str, Quantity, float | None]] = []
+    rows: list[Measure] = []
     for kind in AccessGroupKind:
         totals = analyses.find_global_totals(kind)
         has = totals.requests > 0
@@ -63,9 +67,14 @@ def list_measures(analyses: TraceAnalyses) -> tuple[tuple[str, Quantity, float |
 
 def spread_measures(launches: Sequence[TraceAnalyses]) -> tuple[MeasureSpread, ...]:
     """Each measure over launches of one kernel; measures that no launch has are left out."""
+    return spread_listed([list_measures(analyses) for analyses in launches])
+
+
+def spread_listed(launches: Sequence[Sequence[Measure]]) -> tuple[MeasureSpread, ...]:
+    """The same of what :func:`list_measures` gave for each launch."""
     values: dict[tuple[str, Quantity], list[float]] = {}
-    for analyses in launches:
-        for name, quantity, value in list_measures(analyses):
+    for measures in launches:
+        for name, quantity, value in measures:
             if value is not None:
                 values.setdefault((name, quantity), []).append(value)
     spreads = []

@@ -9,6 +9,8 @@ from gpa_lsp.figures import format_amount, format_rate, format_time_ns
 
 _LITTLE_RATIO = 0.05
 """Parts of a volume below this are in the table, and are no finding."""
+_DUST_BYTES = 5e-4
+"""Less per update is written as nothing."""
 _MOST_NAMED = 8
 """Accesses without an expression that are named one by one."""
 
@@ -121,10 +123,15 @@ def _build_volume_table(prediction: VolumePrediction) -> Table:
         ),
         rows=tuple(
             (between, what, value, prediction.scale_to_thread(value), prediction.scale_to_launch(value))
-            for between, what, value in rows
+            for between, what, value in ((between, what, _drop_dust(number)) for between, what, number in rows)
         ),
         note=f"An update is one of {prediction.update_count:,}; a thread makes {prediction.launch.updates_per_thread}.",
     )
+
+
+def _drop_dust(bytes_per_update: float) -> float:
+    """What is left of a sum by rounding, or hardly ever happens, is nothing."""
+    return bytes_per_update if abs(bytes_per_update) >= _DUST_BYTES else 0.0
 
 
 def _build_bound_table(prediction: VolumePrediction) -> Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import parse_count
-from gpa_lsp.cli.predictions import check_is_source, choose_architecture
+from gpa_lsp.cli.predictions import check_is_source, parse_number
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
@@ -31,13 +31,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--launches", metavar="FILE", type=Path, help="the description of launches (default: SOURCE.launch.toml)"
     )
-    parser.add_argument("--launch", metavar="N", type=int, help="the Nth of the launches described of that kernel")
+    parser.add_argument(
+        "--launch", metavar="N", type=parse_number, help="the Nth of the launches described of that kernel"
+    )
     parser.add_argument(
         "--block",
         metavar="BLOCKS",
         action="append",
         default=[],
-        help="blocks: 32x8, 16,32x1..8 (lists and powers of two), or all (the default); may be given several times",
+        help="blocks: 32x8, 16,32x1..8 (lists and powers of two), or all (the default); may be given several times; the block of the launch is "
+        "always among them",
     )
     parser.add_argument(
         "--fold",
@@ -86,9 +89,10 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         launch_number=arguments.launch,
         machine=arguments.machine,
         mode=VolumeMode(arguments.mode),
-        compute_capability=choose_architecture(arguments),
+        compute_capability=arguments.arch,
     )
     space = build_space(arguments.block, arguments.fold, threads=arguments.threads, dimensions=subject.dimensions)
+    space = tuple(sorted({*space, subject.current}))  # what the launch has now is always compared
     exploration = _explore(subject, space, arguments, terminal)
     if arguments.output is None:
         terminal.print_safely(lambda: _print(exploration, arguments, terminal))

@@ -2,28 +2,45 @@
 
 import argparse
 import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import parse_count
-from gpa_lsp.cli.predictions import add_prediction_arguments, complain_of, make_settings, predict
+from gpa_lsp.cli.predictions import (
+    InputKind,
+    add_prediction_arguments,
+    complain_of,
+    find_kind,
+    make_settings,
+    predict,
+)
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.prediction.model import SourcePrediction
+    from gpa_lsp.prediction.saved_trace import SavedTrace
+    from gpa_lsp.render.layout import Line
 
 _EXIT_FOUND = 1
+_SOURCE_HELP = "a CUDA C++ source; a program, library, object, fat binary or cubin with PTX in it; or a folder that gpa-lsp trace wrote"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_prediction_arguments(parser)
+    add_prediction_arguments(parser, _SOURCE_HELP)
     parser.add_argument(
         "--mode",
         choices=("corrected", "paper"),
         default="corrected",
         help="the volume model: corrected (the default), or as published, for a V100 or an A100",
+    )
+    parser.add_argument(
+        "--paper",
+        action="store_true",
+        help="count by CUDAAdvisor's own definitions as well, for comparison with its paper",
     )
     parser.add_argument(
         "--format", choices=("text", "json", "html"), default="text", help="how to print (default: text)"
@@ -39,56 +56,119 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    if find_kind(arguments.source) is InputKind.TRACE:
+        return _run_saved(arguments, terminal)
     prediction = predict(arguments, terminal, make_settings(arguments, is_paper=arguments.mode == "paper"))
     code = complain_of(prediction, terminal)
     if prediction.statics.unit.has_failed:
         return code
-    if arguments.output is None:
-        terminal.print_safely(lambda: _print(prediction, arguments, terminal))
-    else:
-        _write(prediction, arguments)
+    _put(_renderers_of(prediction, arguments), arguments, terminal)
     return code or _judge(prediction, arguments.fail_on)
 
 
-def _print(prediction: "SourcePrediction", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    if arguments.format != "text":
-        if hasattr(terminal.out, "reconfigure"):
-            terminal.out.reconfigure(encoding="utf-8")  # as the page says of itself, whatever the locale
-        terminal.write_text(_render(prediction, arguments))
-        return
-    from gpa_lsp.render.prediction_text import render_prediction
+def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    for name in ("kernel", "launches", "launch", "profile"):
+        if getattr(arguments, name) is not None:
+            message = f"is a trace of one launch, of which --{name} chooses nothing"
+            raise InputError(message, path=arguments.source, remedy=f"leave out --{name}")
+    from gpa_lsp.analyses.volumes.model import VolumeMode  # these bring numpy, which --help does without
+    from gpa_lsp.prediction.saved_trace import analyse_saved
 
-    most = None if arguments.top is None else arguments.top or 1 << 30
-    terminal.write_lines(render_prediction(prediction, terminal.width, max_rows=most, folder=Path.cwd()))
-
-
-def _write(prediction: "SourcePrediction", arguments: argparse.Namespace) -> None:
-    from gpa_lsp.whole_files import open_whole
-
-    text = _render(prediction, arguments)
-    try:
-        with open_whole(arguments.output, errors="backslashreplace") as stream:
-            stream.write(text)
-    except OSError as error:
-        message = f"cannot be written: {error.strerror or error}"
-        raise InputError(message, path=arguments.output, remedy="choose another file") from error
+    saved = analyse_saved(
+        arguments.source,
+        machine=arguments.machine,
+        compute_capability=arguments.arch,
+        mode=VolumeMode(arguments.mode),
+        is_paper=arguments.paper,
+    )
+    _put(_renderers_of_saved(saved, arguments), arguments, terminal)
+    return 0
 
 
-def _render(prediction: "SourcePrediction", arguments: argparse.Namespace) -> str:
-    """Each format's renderer is loaded only when it is asked for."""
-    if arguments.format == "json":
+@dataclass(frozen=True, slots=True)
+class _Renderers:
+    """How a result is shown in each format; a renderer is loaded only when it is asked for."""
+
+    lines: "Callable[[int | None], Iterable[Line]]"
+    value: Callable[[], dict[str, Any]]
+    page: Callable[[], str]
+
+
+def _renderers_of(prediction: "SourcePrediction", arguments: argparse.Namespace) -> _Renderers:
+    def lines(width: int | None) -> "Iterable[Line]":
+        from gpa_lsp.render.prediction_text import render_prediction
+
+        return render_prediction(prediction, width, max_rows=_find_most(arguments), folder=Path.cwd())
+
+    def value() -> dict[str, Any]:
         from gpa_lsp.render.prediction_json import make_prediction
 
-        return json.dumps(make_prediction(prediction), indent=2) + "\n"
-    if arguments.format == "html":
+        return make_prediction(prediction)
+
+    def page() -> str:
         from gpa_lsp.render.prediction_page.page import render_prediction_page
 
         return render_prediction_page(prediction)
-    from gpa_lsp.render.layout import join_lines
-    from gpa_lsp.render.prediction_text import render_prediction
 
-    most = None if arguments.top is None else arguments.top or 1 << 30
-    return join_lines(render_prediction(prediction, max_rows=most, folder=Path.cwd()))
+    return _Renderers(lines, value, page)
+
+
+def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _Renderers:
+    def lines(width: int | None) -> "Iterable[Line]":
+        from gpa_lsp.render.saved_trace_text import render_saved_trace
+
+        return render_saved_trace(saved, width, max_rows=_find_most(arguments), folder=Path.cwd())
+
+    def value() -> dict[str, Any]:
+        from gpa_lsp.render.prediction_json import make_saved_trace
+
+        return make_saved_trace(saved)
+
+    def page() -> str:
+        from gpa_lsp.render.prediction_page.page import render_answers_page
+        from gpa_lsp.render.saved_trace_text import describe_saved_trace
+
+        return render_answers_page(f"Trace of {saved.short_name}", saved.answers, describe_saved_trace(saved))
+
+    return _Renderers(lines, value, page)
+
+
+def _find_most(arguments: argparse.Namespace) -> int | None:
+    return None if arguments.top is None else arguments.top or 1 << 30
+
+
+def _put(renderers: _Renderers, arguments: argparse.Namespace, terminal: Terminal) -> None:
+    if arguments.output is not None:
+        _write(_render(renderers, arguments.format), arguments.output)
+        return
+    if arguments.format == "text":
+        terminal.print_safely(lambda: terminal.write_lines(renderers.lines(terminal.width)))
+        return
+    text = _render(renderers, arguments.format)
+    if hasattr(terminal.out, "reconfigure"):
+        terminal.out.reconfigure(encoding="utf-8")  # as the page says of itself, whatever the locale
+    terminal.print_safely(lambda: terminal.write_text(text))
+
+
+def _render(renderers: _Renderers, name: str) -> str:
+    if name == "json":
+        return json.dumps(renderers.value(), indent=2) + "\n"
+    if name == "html":
+        return renderers.page()
+    from gpa_lsp.render.layout import join_lines
+
+    return join_lines(renderers.lines(None))
+
+
+def _write(text: str, path: Path) -> None:
+    from gpa_lsp.whole_files import open_whole
+
+    try:
+        with open_whole(path, errors="backslashreplace") as stream:
+            stream.write(text)
+    except OSError as error:
+        message = f"cannot be written: {error.strerror or error}"
+        raise InputError(message, path=path, remedy="choose another file") from error
 
 
 def _judge(prediction: "SourcePrediction", fail_on: str) -> int:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.predictions import (
+    InputKind,
     add_prediction_arguments,
     check_is_source,
-    choose_architecture,
     complain_of,
+    find_kind,
     make_settings,
     predict,
 )
@@ -31,6 +33,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="where the trace goes (default: the kernel's source with .trace in place of its suffix)",
     )
+    parser.add_argument("--entries", action="store_true", help="keep the entries of warps into basic blocks as well")
     parser.add_argument(
         "--template",
         action="store_true",
@@ -41,20 +44,18 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.template:
         return _print_templates(arguments, terminal)
-    check_is_source(arguments.source)
+    if find_kind(arguments.source) is InputKind.TRACE:
+        message = "is a folder, and nothing that can be executed"
+        raise InputError(message, path=arguments.source, remedy="give a source; gpa-lsp memory reads traces")
     from gpa_lsp.prediction.trace_files.write import TraceWriter
 
     folder = arguments.output or Path(arguments.source.with_suffix(".trace").name)
     with ExitStack() as stack:
         sinks: list[TraceSink] = [stack.enter_context(TraceWriter(folder))]
-        prediction = predict(arguments, terminal, make_settings(arguments), sinks)
-        if len(prediction.kernels) > 1:
-            names = ", ".join(dict.fromkeys(kernel.name for kernel in prediction.kernels))
-            message = f"{len(prediction.kernels)} launches are described ({names}), and a trace holds one"
-            raise InputError(message, path=prediction.launches_path, remedy="choose one with --kernel and --launch")
+        prediction = predict(arguments, terminal, make_settings(arguments), sinks, is_single=True)
     code = complain_of(prediction, terminal)
     terminal.print_safely(lambda: _print(prediction, folder, terminal))
-    return code
+    return code if prediction.kernels else EXIT_BAD_INPUT
 
 
 def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> None:
@@ -64,7 +65,7 @@ def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> 
 
     here = Path.cwd()
     for kernel in prediction.kernels:
-        terminal.write_lines([text_line(kernel.name), text_line(f"  {describe_launch(kernel)}")])
+        terminal.write_lines([text_line(kernel.short_name), text_line(f"  {describe_launch(kernel)}")])
         terminal.write_lines([text_line(f"  {describe_execution(kernel.execution)}")])
         if kernel.faults:
             terminal.write_lines(render_answer(kernel.answers[0], None, None, terminal.width))
@@ -81,7 +82,7 @@ def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
         arguments.source,
         kernel=arguments.kernel,
         launches_path=arguments.launches,
-        compute_capability=choose_architecture(arguments),
+        compute_capability=arguments.arch,
     )
     terminal.print_safely(lambda: terminal.write_text(written))
     return 0

@@ -84,6 +84,9 @@ class TraceWriter:
         for writer in self._writers.values():
             with contextlib.suppress(OSError) if kind is not None else contextlib.nullcontext():
                 writer.close()
+        if self._last is None:
+            with contextlib.suppress(OSError):
+                self._folder.rmdir()  # nothing was traced: an empty folder would look like something
         if kind is None and self._last is not None:
             head = take_head(self._last, is_complete=self._is_complete, pieces=self._pieces)
             try:

@@ -13,6 +13,7 @@ from gpa_lsp.render.page.embedding import embed_compressed
 from gpa_lsp.render.page.frame import read_asset, render_page
 from gpa_lsp.render.prediction_page.source_lines import SourceRow, build_rows, tabulate_lines
 from gpa_lsp.render.prediction_text import describe_execution, describe_launch
+from gpa_lsp.report.names import shorten_name
 
 _PACKAGE = "gpa_lsp.render.prediction_page"
 _REPORT = "gpa_lsp.render.html_report"
@@ -24,7 +25,8 @@ class KernelSection:
 
     Attributes:
         key: of its anchors.
-        name: of the kernel.
+        name: of the kernel, short.
+        full_name: where it says more.
         launch: what was launched, a sentence.
         execution: how much was emulated, a sentence.
         problems: sentences.
@@ -36,6 +38,7 @@ class KernelSection:
 
     key: str
     name: str
+    full_name: str
     launch: str
     execution: str
     problems: Sequence[str]
@@ -61,13 +64,16 @@ def render_prediction_page(prediction: SourcePrediction) -> str:
     sections = [
         _build_section(f"k{number}", kernel, prediction, charts) for number, kernel in enumerate(prediction.kernels)
     ]
+    for number, one in enumerate(prediction.comparisons, start=len(sections)):
+        title = f"{shorten_name(one.name)}: {format_count(one.launches)} launches"
+        sections.append(_build_plain_section(f"k{number}", title, [one.answer], charts))
     count = len(prediction.kernels)
     counted = "1 launch" if count == 1 else f"{format_count(count)} launches"
     return _render(
         title=f"Predictions for {prediction.path.name}",
         lead=f"{counted}, compiled by {prediction.statics.unit.compiler}; emulated and predicted, nothing of it measured",
         sections=sections,
-        undescribed=prediction.undescribed,
+        undescribed=[shorten_name(name) for name in prediction.undescribed],
         problems=[str(problem) for problem in prediction.problems],
         charts=charts,
     )
@@ -76,9 +82,18 @@ def render_prediction_page(prediction: SourcePrediction) -> str:
 def render_answers_page(title: str, answers: Sequence[Answer], lead: str = "Predicted, nothing of it measured") -> str:
     """A few answers under one title; see :func:`render_prediction_page`."""
     charts: dict[str, Mapping[str, Any]] = {}
-    section = KernelSection(
-        key="k0",
-        name="",
+    section = _build_plain_section("k0", "", answers, charts)
+    return _render(title=title, lead=lead, sections=[section], undescribed=(), problems=[], charts=charts)
+
+
+def _build_plain_section(
+    key: str, name: str, answers: Sequence[Answer], charts: dict[str, Mapping[str, Any]]
+) -> KernelSection:
+    """Answers that are of no one launch."""
+    return KernelSection(
+        key=key,
+        name=name,
+        full_name="",
         launch="",
         execution="",
         problems=(),
@@ -87,7 +102,6 @@ def render_answers_page(title: str, answers: Sequence[Answer], lead: str = "Pred
         lines=None,
         printed="",
     )
-    return _render(title=title, lead=lead, sections=[section], undescribed=(), problems=[], charts=charts)
 
 
 def _build_section(
@@ -95,7 +109,8 @@ def _build_section(
 ) -> KernelSection:
     return KernelSection(
         key=key,
-        name=kernel.name,
+        name=kernel.short_name,
+        full_name="" if kernel.short_name == kernel.name else kernel.name,
         launch=describe_launch(kernel),
         execution=describe_execution(kernel.execution),
         problems=[str(problem) for problem in kernel.problems],

@@ -1,0 +1,27 @@
+"""Several launches of one kernel, compared."""
+
+from collections.abc import Sequence
+
+from gpa_lsp.analyses.traces.ask import answer_launches
+from gpa_lsp.analyses.traces.statistics import spread_listed
+from gpa_lsp.prediction.model import KernelPrediction, LaunchComparison
+
+_ORIGIN = "emulated"
+
+
+def compare_launches(predictions: Sequence[KernelPrediction]) -> tuple[LaunchComparison, ...]:
+    """One comparison for each kernel of which several launches were traced, in their order."""
+    groups: dict[str, list[KernelPrediction]] = {}
+    for one in predictions:
+        if one.measures:
+            groups.setdefault(one.mangled_name, []).append(one)
+    return tuple(
+        LaunchComparison(
+            mangled_name=mangled,
+            name=members[0].name,
+            launches=len(members),
+            answer=answer_launches(spread_listed([one.measures for one in members]), len(members), _ORIGIN),
+        )
+        for mangled, members in groups.items()
+        if len(members) > 1
+    )

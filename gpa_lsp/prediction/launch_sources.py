@@ -1,0 +1,57 @@
+"""Where launches come from: a description, or a profile with the arguments of a description."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpa_lsp.emulator.inputs.from_launch import describe_launch
+from gpa_lsp.emulator.inputs.read_launches import read_launches
+from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.errors import InputError
+from gpa_lsp.profile.read import read_profile
+
+_MOST_MEASURED = 64
+"""Different launches that are taken from a profile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedLaunches:
+    """Launches that are to be emulated.
+
+    Attributes:
+        launches: in their order.
+        must_match: each is of a kernel of the code at hand; those of a profile are of a whole program.
+    """
+
+    launches: tuple[LaunchDescription, ...]
+    must_match: bool
+
+
+def list_launches(
+    described: Path | None, *, text: str | None = None, profile_path: Path | None = None
+) -> ListedLaunches:
+    """The launches of a description, or of a profile: of its launches that are alike in kernel, block, grid and shared memory the first.
+
+    Args:
+        described: the description; None where there is none.
+        text: what an editor holds of it; None to read the file.
+        profile_path: the profile; None for none.
+
+    Raises:
+        InputError: one of them cannot be read, or no launch of the profile was measured to its end.
+    """
+    launches = () if described is None else read_launches(described, text=text)
+    if profile_path is None:
+        return ListedLaunches(launches=launches, must_match=True)
+    found: dict[tuple[object, ...], LaunchDescription] = {}
+    for one in read_profile(profile_path).launches:
+        try:
+            launch = describe_launch(one, given=launches)
+        except InputError:
+            continue  # it failed while it was measured; others did not
+        found.setdefault((launch.kernel, launch.block, launch.grid, launch.shared_bytes), launch)
+        if len(found) == _MOST_MEASURED:
+            break
+    if not found:
+        message = "no launch in it was measured to its end"
+        raise InputError(message, path=profile_path, remedy="record it again, or describe the launches")
+    return ListedLaunches(launches=tuple(found.values()), must_match=False)

@@ -1,0 +1,96 @@
+"""Which architecture a source is compiled for, where the GPU it is predicted for says so, or says something else."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpa_lsp.arch.lookup import list_architectures
+from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.errors import UnsupportedInputError
+from gpa_lsp.machine.products import Product, find_product
+from gpa_lsp.prediction.static_source import SourceStatics, examine_source
+
+Capability = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExaminedSource:
+    """A source that was compiled for a GPU, or for the nearest that the compiler knows.
+
+    Attributes:
+        statics: of it.
+        notes: what a reader must know of the choice, one sentence each.
+    """
+
+    statics: SourceStatics
+    notes: tuple[str, ...] = ()
+
+
+def examine_for_machine(
+    path: Path,
+    *,
+    text: str | None = None,
+    kernel: str | None = None,
+    machine: str | None = None,
+    compute_capability: Capability | None = None,
+    settings: CompileSettings = DEFAULT_SETTINGS,
+) -> ExaminedSource:
+    """Compile for a GPU.
+
+    Args:
+        path: of the source.
+        text: what an editor holds of it; None to read the file.
+        kernel: only kernels whose name contains this; None for all.
+        machine: name of the GPU; None for none in particular.
+        compute_capability: to compile for; None for that of the GPU, and without one for what the compile command says.
+        settings: of the compiler.
+
+    Returns:
+        What was compiled. Where the compiler does not know the GPU's architecture any more, it is code for the oldest newer one that it knows.
+
+    Raises:
+        InputError: no GPU has the name, the source cannot be read, or the compiler knows no such architecture.
+        MissingToolError: no compiler is installed.
+        ToolError: the compiler did not end in time, or crashed.
+    """
+    product = None if machine is None else find_product(machine)
+
+    def examine(capability: Capability | None) -> SourceStatics:
+        return examine_source(path, text=text, compute_capability=capability, kernel=kernel, settings=settings)
+
+    if product is None:
+        return ExaminedSource(statics=examine(compute_capability))
+    if compute_capability is not None:
+        statics = examine(compute_capability)
+    else:
+        statics = _examine_nearest(product.compute_capability, examine)
+    return ExaminedSource(statics=statics, notes=note_difference(product, statics.unit.compute_capability))
+
+
+def _examine_nearest(wanted: Capability, examine: Callable[[Capability], SourceStatics]) -> SourceStatics:
+    try:
+        return examine(wanted)
+    except UnsupportedInputError as error:
+        for capability in list_architectures():
+            if capability <= wanted:
+                continue
+            try:
+                return examine(capability)
+            except UnsupportedInputError:
+                continue
+        raise error from None
+
+
+def note_difference(product: Product, compiled_for: Capability) -> tuple[str, ...]:
+    """What is to be said of code for one architecture that is predicted for a GPU of another; nothing where they are the same.
+
+    >>> note_difference(find_product("V100 PCIe"), (7, 5))[0].split(";")[0]
+    'This is code for sm_75, and the V100 PCIe is of sm_70'
+    """
+    if compiled_for == product.compute_capability:
+        return ()
+    major, minor = product.compute_capability
+    return (
+        f"This is code for sm_{compiled_for[0]}{compiled_for[1]}, and the {product.name} is of sm_{major}{minor}; registers, and with them "
+        "residency, may differ",
+    )
