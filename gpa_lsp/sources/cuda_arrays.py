@@ -54,7 +54,7 @@ def list_line_arrays(file: str, text: str, line: int) -> tuple[tuple[int, str], 
     >>> list_line_arrays("k.cu", "__global__ void k(int* x) {\\n  int a[16], b[8];\\n  fill(a, b, x); // c\\n}", 3)
     ((2, 'a'), (2, 'b'))
     """
-    lines = text.split("\n")
+    lines = [] if read_tree(file, text) is None else text.split("\n")  # a text that is not parsed may be very long
     if not 0 < line <= len(lines):
         return ()
     names = dict.fromkeys(_NAME.findall(lines[line - 1].partition("//")[0]))

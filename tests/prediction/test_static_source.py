@@ -178,6 +178,16 @@ def test_blocks_come_from_launches_in_the_source_and_its_description(tmp_path: P
     assert (kernel.statics.block.threads, kernel.statics.block.origin) == (192, BlockOrigin.SOURCE)
     assert kernel.statics.block.line == 2
     assert kernel.place is not None and (kernel.place.file, kernel.place.line) == (str(source), 1)
+    (tmp_path / "scale.launch.toml").write_text(
+        '[[launch]]\nkernel = "scale"\ngrid = 1\nblock = [16, 6]\nshared_bytes = 1024\n'
+        'arguments = [{ name = "x", type = "float", count = 96 }]\n'
+    )
+    (described,) = examine_source(source, settings=NVRTC).kernels
+    assert described.statics.block is not None
+    assert (described.statics.block.threads, described.statics.block.origin) == (96, BlockOrigin.DESCRIPTION)
+    (tmp_path / "scale.launch.toml").write_text("this is no TOML")
+    (kernel,) = examine_source(source, settings=NVRTC).kernels
+    assert kernel.statics.block is not None and kernel.statics.block.origin is BlockOrigin.SOURCE
 
 
 def test_an_unsaved_text_counts_and_the_file_need_not_exist() -> None:
