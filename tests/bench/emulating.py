@@ -29,7 +29,8 @@ PUBLISHED = (
     ("MGPUSim", 28_000),
     ("Multi2Sim", 800),
 )
-"""Warp instructions a second of cycle simulators. Source: Accel-Sim (ISCA 2020), table I; they also say how long it takes, which an emulator does not."""
+"""Warp instructions a second of cycle simulators. Source: Accel-Sim (ISCA 2020), table I; they also
+say how long it takes, which an emulator does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

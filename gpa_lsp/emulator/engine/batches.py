@@ -23,7 +23,7 @@ _FIRST_TRACED_LANES = 4096
 _BYTES_PER_SLOT = 8
 _SCRATCH = 24
 """Arrays of a fragment beside its live registers, all of which may be there twice while lanes part and meet: temporaries, indexes, masks."""
-_SHADOW_BYTES = 24
+_SHADOW_BYTES = 33
 
 BatchDone = Callable[[Batch], None]
 

@@ -70,7 +70,10 @@ def bind_address(binder: Binder, operand: Operand) -> tuple[Finder, int]:
 
 def _make_finder(binder: Binder, base: Register) -> Finder:
     slot = base.slot
-    if binder.layout.dtypes[slot].itemsize == 4:
+    width = binder.layout.dtypes[slot].itemsize
+    if width not in (4, 8):
+        raise UnsupportedInstruction("address in a register of this width")
+    if width == 4:
 
         def find_narrow(fragment: Fragment) -> Value:
             value = fragment.registers[slot]

@@ -44,11 +44,11 @@ class _Reads:
 class SharedChecks:
     """Who touched each unit of shared memory last, since which barrier.
 
-    Per unit (a word of four bytes, or one byte in kernels that access less than words) three stamps are kept: of the last write, of the first
-    read since the last barrier, and of a later read by a thread of another warp. Two accesses of one unit by different threads, at least one of
-    them a write, not both strong (atomic, volatile, relaxed …), and with no barrier between them, are a race: between warps ``SHARED_RACE``,
-    within a warp ``WARP_RACE`` when the warp did not synchronise either. Reads by several threads of the writer's own warp are represented by
-    the first one.
+    Per unit (a word of four bytes, or one byte in kernels that access less than words) stamps are kept: of the last write (and, when several
+    lanes write with one instruction, of the lowest of them), of the first read since the last barrier, and of a later read by a thread of
+    another warp. Two accesses of one unit by different threads, at least one of them a write, not both strong (atomic, volatile, relaxed …),
+    and with no barrier between them, are a race: between warps ``SHARED_RACE``, within a warp ``WARP_RACE`` when the warp did not synchronise
+    either. Reads by several threads of the writer's own warp are represented by the first one.
 
     Args:
         batch: whose shared memory.
@@ -64,6 +64,7 @@ class SharedChecks:
         self._writes: npt.NDArray[np.int64] = np.zeros(units, np.int64)
         self._reads: npt.NDArray[np.int64] = np.zeros(units, np.int64)
         self._others: npt.NDArray[np.int64] = np.zeros(units, np.int64)
+        self._losers: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._is_written: npt.NDArray[np.bool_] = np.zeros(units, np.bool_)
         self._unwritten = units
         self._time = 1
@@ -74,6 +75,7 @@ class SharedChecks:
         self._in_step = True  # all blocks passed their last barrier together
         self._has_writes = False  # since all blocks passed a barrier together
         self._has_reads = False
+        self._has_losers = False
         self._later: list[_Reads] = []
 
     def pass_barrier(self, slots: "npt.NDArray[np.bool_] | None") -> None:
@@ -82,7 +84,7 @@ class SharedChecks:
         now = self._time << _TIME_SHIFT
         if slots is None or slots.all():
             self._block_since[:] = now
-            self._has_writes = self._has_reads = False
+            self._has_writes = self._has_reads = self._has_losers = False
             self._later.clear()
         else:
             self._block_since[slots] = now
@@ -118,9 +120,10 @@ class SharedChecks:
                 if len(self._later) >= _MOST_LATER:
                     self._note_later()
                 continue
-            found = self._writes.take(unit, mode="wrap")
-            if self._is_recent(found, mask):
-                self._compare(access, fragment, found, mask, is_write=False)
+            for shadow in (self._writes, self._losers) if self._has_losers else (self._writes,):
+                found = shadow.take(unit, mode="wrap")
+                if self._is_recent(found, mask):
+                    self._compare(access, fragment, found, mask, is_write=False)
             self._note_reads(reads)
 
     def check_store(self, access: Access, fragment: Fragment, index: Any, mask: Value) -> None:
@@ -130,6 +133,8 @@ class SharedChecks:
         self._note_later()
         for unit in self._list_units(access, fragment, index):
             shadows = [self._writes] if self._has_writes else []
+            if self._has_losers:
+                shadows.append(self._losers)
             if self._has_reads:
                 shadows += [self._reads, self._others]
             for shadow in shadows:
@@ -138,10 +143,21 @@ class SharedChecks:
                     self._compare(access, fragment, found, mask, is_write=True)
             stamps = fragment.warps.column("stamp") + self._next_stamp(access)
             where = unit if mask is None else unit[mask]
-            self._writes[where] = stamps if mask is None else stamps[mask]
+            self._note_writes(where, stamps if mask is None else stamps[mask])
             if self._unwritten:
                 self._is_written[where] = True
         self._has_writes = True
+
+    def _note_writes(self, where: Any, stamps: Any) -> None:
+        """The highest lane's stamp stays; of the lanes it wins against, the lowest one's is kept too."""
+        self._writes[where] = stamps
+        lost = self._writes.take(where, mode="wrap") != stamps
+        if not lost.any():
+            return
+        if len(self._losers) == 0:
+            self._losers = np.zeros_like(self._writes)
+        self._losers[where[lost][::-1]] = stamps[lost][::-1]
+        self._has_losers = True
 
     def _is_recent(self, found: Any, mask: Value) -> bool:
         """Whether any stamp may be of a barrier interval that still lasts."""

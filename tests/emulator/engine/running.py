@@ -12,9 +12,14 @@ from gpa_lsp.emulator.ptx.model import PtxModule
 from gpa_lsp.emulator.ptx.parse import parse_ptx
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 
-REGISTERS = ".reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<60>; .reg .b64 %d<40>; .reg .f32 %f<20>; .reg .f64 %g<20>;"
+REGISTERS = (
+    ".reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<60>; .reg .b64 %d<40>; .reg .f32 %f<20>; .reg .f64 %g<20>;"
+)
 SMALL = Budget(seconds=10.0, memory_bytes=256 << 20)
-_TYPES = {one.natural_dtype: one for one in (ScalarType.U8, ScalarType.U32, ScalarType.S32, ScalarType.U64, ScalarType.F32, ScalarType.F64)}
+_TYPES = {
+    one.natural_dtype: one
+    for one in (ScalarType.U8, ScalarType.U32, ScalarType.S32, ScalarType.U64, ScalarType.F32, ScalarType.F64)
+}
 Array = npt.NDArray[Any]
 
 
@@ -55,7 +60,9 @@ def run_text(
     arguments: list[Any] = [
         ArrayArgument(name=name, type=_TYPES[data.dtype], count=len(data)) for name, data in arrays.items()
     ]
-    arguments += [ScalarArgument(name=f"n{place}", type=ScalarType.U32, value=value) for place, value in enumerate(numbers)]
+    arguments += [
+        ScalarArgument(name=f"n{place}", type=ScalarType.U32, value=value) for place, value in enumerate(numbers)
+    ]
     launch = LaunchDescription(
         kernel="k",
         block=block if isinstance(block, tuple) else (block, 1, 1),

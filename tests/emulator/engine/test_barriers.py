@@ -32,7 +32,8 @@ def test_reductions_at_barriers_count_all_threads_of_the_block(operation: str, e
 
 
 def test_producers_arrive_and_consumers_wait() -> None:
-    body = f"""{_SHARED} {GLOBAL_THREAD} mov.u32 %r3, tile; and.b32 %r4, %r52, 31; mad.lo.u32 %r5, %r4, 4, %r3; setp.lt.u32 %p1, %r52, 32; @%p1 bra WAIT;
+    body = f"""{_SHARED} {GLOBAL_THREAD} mov.u32 %r3, tile; and.b32 %r4, %r52, 31; mad.lo.u32 %r5, %r4, 4, %r3; setp.lt.u32 %p1, %r52, 32;
+    @%p1 bra WAIT;
     add.u32 %r6, %r52, 1000; st.shared.u32 [%r5], %r6; bar.arrive 1, 64; bra DONE;
     WAIT: bar.sync 1, 64; ld.shared.u32 %r7, [%r5]; st.global.u32 [%d32], %r7; DONE:"""
     emulation = run_text(body, {"in": zeros(1), "out": zeros(64)}, block=64)
@@ -42,9 +43,11 @@ def test_producers_arrive_and_consumers_wait() -> None:
 
 def test_warps_wait_for_each_other_at_barriers_of_their_own() -> None:
     """Two pairs of warps use two barriers at different places, several times."""
-    body = f"""{_SHARED} {GLOBAL_THREAD} mov.u32 %r3, tile; mad.lo.u32 %r5, %r52, 4, %r3; shr.u32 %r1, %r52, 6; add.u32 %r2, %r1, 1; mov.u32 %r10, 0; mov.u32 %r11, 0;
+    body = f"""{_SHARED} {GLOBAL_THREAD} mov.u32 %r3, tile; mad.lo.u32 %r5, %r52, 4, %r3; shr.u32 %r1, %r52, 6; add.u32 %r2, %r1, 1;
+    mov.u32 %r10, 0; mov.u32 %r11, 0;
     xor.b32 %r6, %r52, 32; mad.lo.u32 %r6, %r6, 4, %r3;
-    LOOP: add.u32 %r7, %r52, %r10; st.shared.u32 [%r5], %r7; barrier.sync %r2, 64; ld.shared.u32 %r8, [%r6]; add.u32 %r11, %r11, %r8; barrier.sync %r2, 64;
+    LOOP: add.u32 %r7, %r52, %r10; st.shared.u32 [%r5], %r7; barrier.sync %r2, 64; ld.shared.u32 %r8, [%r6]; add.u32 %r11, %r11, %r8;
+    barrier.sync %r2, 64;
     add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, 3; @%p1 bra LOOP; st.global.u32 [%d32], %r11;"""
     emulation = run_text(body, {"in": zeros(1), "out": zeros(128)}, block=128)
     assert emulation.faults == ()
@@ -72,7 +75,8 @@ def test_shuffles_wait_for_the_lanes_they_name_and_no_others() -> None:
 
 
 def test_a_lane_that_never_comes_to_a_shuffle_is_said_and_the_others_go_on() -> None:
-    body = f"""{GLOBAL_THREAD} setp.eq.u32 %p1, %r52, 5; @%p1 bra WAIT; shfl.sync.bfly.b32 %r3, %r59, 1, 31, 0xffffffff; st.global.u32 [%d32], %r3; bra DONE;
+    body = f"""{GLOBAL_THREAD} setp.eq.u32 %p1, %r52, 5; @%p1 bra WAIT; shfl.sync.bfly.b32 %r3, %r59, 1, 31, 0xffffffff;
+    st.global.u32 [%d32], %r3; bra DONE;
     WAIT: bar.warp.sync 0xffffffff; DONE:"""
     emulation = run_text(body, {"in": zeros(1), "out": zeros(32)})
     assert {fault.kind for fault in emulation.faults} == {FaultKind.DEADLOCK}
@@ -116,7 +120,8 @@ def test_blocks_that_wait_for_others_of_their_batch_get_there() -> None:
 
 
 def test_barrier_objects_count_arrivals_and_turn_their_phase() -> None:
-    body = f""".shared .align 8 .b8 object[8]; {_SHARED} {GLOBAL_THREAD} mov.u32 %r3, tile; mad.lo.u32 %r5, %r52, 4, %r3; mov.u32 %r20, object; setp.ne.u32 %p1, %r52, 0;
+    body = f""".shared .align 8 .b8 object[8]; {_SHARED} {GLOBAL_THREAD} mov.u32 %r3, tile; mad.lo.u32 %r5, %r52, 4, %r3;
+    mov.u32 %r20, object; setp.ne.u32 %p1, %r52, 0;
     @%p1 bra NEXT; mbarrier.init.shared.b64 [%r20], 64; NEXT: bar.sync 0; mov.u32 %r10, 0;
     LOOP: add.u32 %r6, %r52, %r10; st.shared.u32 [%r5], %r6; mbarrier.arrive.shared.b64 %d5, [%r20];
     WAIT: mbarrier.test_wait.shared.b64 %p2, [%r20], %d5; @!%p2 bra WAIT; add.u32 %r10, %r10, 1; setp.lt.u32 %p3, %r10, 3; @%p3 bra LOOP;

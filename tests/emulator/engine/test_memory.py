@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.model import FaultKind, TraceSettings
 from gpa_lsp.emulator.ptx.model import Space
-from gpa_lsp.emulator.model import TraceSettings
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, words, zeros
 
 
@@ -26,7 +25,8 @@ def test_vectors_and_parts_of_words_are_loaded_and_stored() -> None:
 
 
 def test_the_highest_lane_of_those_that_store_to_one_word_wins() -> None:
-    body = f"{GLOBAL_THREAD} st.global.u32 [%d1], %r59; shr.u32 %r1, %r59, 3; mul.wide.u32 %d2, %r1, 4; add.u64 %d2, %d2, %d1; st.global.u32 [%d2+4], %r59;"
+    body = f"""{GLOBAL_THREAD} st.global.u32 [%d1], %r59; shr.u32 %r1, %r59, 3; mul.wide.u32 %d2, %r1, 4; add.u64 %d2, %d2, %d1;
+    st.global.u32 [%d2+4], %r59;"""
     emulation = run_text(body, {"in": zeros(1), "out": zeros(9)}, block=64)
     assert emulation.arrays["out"].tolist() == [63, 7, 15, 23, 31, 39, 47, 55, 63]
 
@@ -39,7 +39,8 @@ def test_generic_addresses_reach_every_space() -> None:
     selp.b64 %d6, %d2, %d4, %p1; selp.b64 %d6, %d3, %d6, %p2; @%p3 mov.u64 %d6, 64;
     add.u32 %r3, %r1, 100; st.u32 [%d6], %r3; ld.u32 %r4, [%d6]; add.u64 %d7, %d1, %d5; st.global.u32 [%d7], %r4;
     isspacep.shared %p4, %d6; isspacep.local %p5, %d6; isspacep.global %p6, %d6; isspacep.const %p7, %d6;
-    selp.u32 %r5, 1, 0, %p4; selp.u32 %r6, 2, 0, %p5; selp.u32 %r7, 4, 0, %p6; add.u32 %r5, %r5, %r6; add.u32 %r5, %r5, %r7; st.global.u32 [%d7+128], %r5;
+    selp.u32 %r5, 1, 0, %p4; selp.u32 %r6, 2, 0, %p5; selp.u32 %r7, 4, 0, %p6; add.u32 %r5, %r5, %r6; add.u32 %r5, %r5, %r7;
+    st.global.u32 [%d7+128], %r5;
     ld.shared.u32 %r8, [tile+4]; st.global.u32 [%d1+256], %r8;"""
     emulation = run_text(body, {"in": zeros(32), "out": zeros(65)}, trace=TraceSettings(), check_races=False)
     (load, store) = sorted(emulation.faults, key=lambda fault: "store" in fault.message)
@@ -59,7 +60,8 @@ def test_generic_addresses_reach_every_space() -> None:
 
 
 def test_constants_parameters_and_initial_values_are_read_by_address() -> None:
-    before = ".const .align 4 .u32 table[4] = {10, 20, 30, 40}; .global .align 8 .u64 pointer[2] = {values, values+8}; .global .align 4 .u32 values[4] = {1, 2, 3, 4};"
+    before = """.const .align 4 .u32 table[4] = {10, 20, 30, 40}; .global .align 8 .u64 pointer[2] = {values, values+8};
+    .global .align 4 .u32 values[4] = {1, 2, 3, 4};"""
     body = """mov.u32 %r1, %tid.x; mul.wide.u32 %d5, %r1, 4; mov.u64 %d2, table; add.u64 %d2, %d2, %d5; ld.const.u32 %r2, [%d2];
     ld.global.u64 %d3, [pointer+8]; ld.global.u32 %r3, [%d3+4]; add.u32 %r2, %r2, %r3;
     mov.u64 %d6, k_param_1; ld.param.u32 %r4, [%d6]; add.u32 %r2, %r2, %r4; add.u64 %d4, %d0, %d5; st.global.u32 [%d4], %r2;"""

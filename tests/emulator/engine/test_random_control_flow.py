@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gpa_lsp.emulator.engine import fragments, scheduler
-from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.emulator.model import TraceSettings
+from gpa_lsp.emulator.trace import Trace
 from tests.emulator.engine.one_lane import Lane
 from tests.emulator.engine.running import GLOBAL_THREAD, build_module, run_text
 
@@ -94,7 +94,11 @@ def test_lanes_that_jump_at_random_compute_what_each_computes_alone(seed: int) -
     count = grid * block
     given = np.random.Generator(np.random.PCG64(seed)).integers(0, 64, count, dtype=np.uint32)
     emulation = run_text(
-        body, {"in": given, "out": np.zeros(count * _WORDS_PER_LANE, np.uint32)}, grid=grid, block=block, trace=TraceSettings()
+        body,
+        {"in": given, "out": np.zeros(count * _WORDS_PER_LANE, np.uint32)},
+        grid=grid,
+        block=block,
+        trace=TraceSettings(),
     )
     assert emulation.faults == ()
     assert emulation.arrays["out"].tolist() == _compute_alone(body, given)

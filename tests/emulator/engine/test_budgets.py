@@ -1,0 +1,126 @@
+"""Whatever a kernel does, its emulation ends within what it may use, and says so."""
+
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from gpa_lsp.emulator.model import Budget, FaultKind, TraceSettings
+from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
+
+_ENDLESS = "LOOP: add.u32 %r1, %r1, 1; bra LOOP;"
+
+
+def test_an_endless_loop_ends_with_its_time() -> None:
+    begin = time.perf_counter()
+    emulation = run_text(_ENDLESS, {"out": zeros(1)}, budget=Budget(seconds=0.2))
+    assert time.perf_counter() - begin < 5
+    (fault,) = emulation.faults
+    assert fault.kind is FaultKind.TIME_BUDGET
+    assert fault.is_fatal
+    assert fault.instruction is not None
+    assert not emulation.is_complete
+    assert emulation.executed_blocks.tolist() == []
+
+
+def test_an_endless_loop_ends_with_its_instructions() -> None:
+    emulation = run_text(_ENDLESS, {"out": zeros(1)}, budget=Budget(warp_instructions=5_000))
+    (fault,) = emulation.faults
+    assert fault.kind is FaultKind.INSTRUCTION_BUDGET
+    assert 5_000 < emulation.warp_instructions < 5_010
+
+
+def test_blocks_that_are_done_count_when_a_later_one_is_not() -> None:
+    body = f"{GLOBAL_THREAD} st.global.u32 [%d32], 1; setp.lt.u32 %p1, %r50, 1500; @%p1 bra DONE; {_ENDLESS} DONE:"
+    emulation = run_text(body, {"in": zeros(1), "out": zeros(1024 * 64)}, grid=64 * 32, budget=Budget(seconds=1.5))
+    assert not emulation.is_complete
+    assert 0 < len(emulation.executed_blocks) <= 1500
+    assert emulation.arrays["out"][: len(emulation.executed_blocks) * 32].all()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "st.global.u32 [%d0], 1;",
+        ".local .align 8 .b8 own[400000]; st.local.u32 [own+399996], 1; st.global.u32 [%d0], 1;",
+    ],
+)
+def test_memory_stays_within_its_budget(body: str) -> None:
+    budget = Budget(memory_bytes=48 << 20)
+    tracemalloc.start()
+    try:
+        emulation = run_text(body, {"out": zeros(1)}, block=1024, grid=64, budget=budget)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < budget.memory_bytes
+    assert emulation.peak_bytes <= budget.memory_bytes
+    wanted = {FaultKind.MEMORY_BUDGET} if "local" in body else set()
+    assert {fault.kind for fault in emulation.faults} == wanted
+    assert emulation.is_complete == (not wanted)
+
+
+def test_what_is_held_is_what_is_said() -> None:
+    """A kernel with many live registers and shared memory: numpy's own count stays below the emulator's."""
+    loads = " ".join(f"ld.global.u32 %r{k}, [%d31+{4 * k}];" for k in range(1, 33))
+    adds = " ".join(f"add.u32 %r{k}, %r{k}, %r{k + 1};" for k in range(1, 32))
+    body = f"""{GLOBAL_THREAD} .shared .align 4 .b8 tile[4096]; {loads} bar.sync 0; and.b32 %r40, %r59, 1; setp.eq.u32 %p1, %r40, 0;
+    @%p1 bra ODD; {adds} ODD: {adds} st.global.u32 [%d32], %r1;"""
+    arrays = {"in": np.arange(70_000, dtype=np.uint32), "out": zeros(65_536)}
+    run_text(body, arrays, block=256, grid=256, trace=TraceSettings())
+    tracemalloc.start()
+    try:
+        emulation = run_text(body, arrays, block=256, grid=256, trace=TraceSettings())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert emulation.faults == ()
+    assert peak < 1.5 * emulation.peak_bytes
+    assert emulation.peak_bytes < 4 * peak
+
+
+def test_gigantic_launches_cost_nothing_before_they_end() -> None:
+    begin = time.perf_counter()
+    emulation = run_text(
+        "st.global.u32 [%d0], 1;",
+        {"out": zeros(1)},
+        block=1024,
+        grid=(2**31 - 1, 65535, 65535),
+        budget=Budget(seconds=0.3),
+    )
+    assert time.perf_counter() - begin < 5
+    assert {fault.kind for fault in emulation.faults} == {FaultKind.TIME_BUDGET}
+    assert emulation.peak_bytes < 64 << 20
+
+
+@pytest.mark.parametrize(
+    ("shape", "words_of"),
+    [
+        ({"block": 1025}, "1,024"),
+        ({"block": (1, 1, 65)}, "64"),
+        ({"block": 0}, "1 to 1,024"),
+        ({"grid": (1, 65536, 1)}, "65,535"),
+        ({"grid": (0, 1, 1)}, "1 to"),
+        ({"shared_bytes": 240_000}, "232,448"),
+        ({"block": (32, 64, 1)}, "2,048 threads"),
+    ],
+)
+def test_launches_no_gpu_accepts_are_said(shape: dict[str, object], words_of: str) -> None:
+    emulation = run_text("", {"out": zeros(1)}, **shape)
+    (fault,) = emulation.faults
+    assert fault.kind is FaultKind.BAD_LAUNCH
+    assert words_of in fault.message
+    assert not emulation.is_complete
+
+
+def test_what_is_not_emulated_is_fatal_only_where_it_is_reached() -> None:
+    body = f"{GLOBAL_THREAD} setp.lt.u32 %p1, %r52, 8; @!%p1 bra DONE; tcgen05.fence::before_thread_sync; DONE: st.global.u32 [%d32], 1;"
+    emulation = run_text(body, {"in": zeros(1), "out": zeros(32)})
+    (fault,) = emulation.faults
+    assert fault.kind is FaultKind.UNSUPPORTED
+    assert "tcgen05" in fault.message
+    assert fault.count == 8
+    assert emulation.arrays["out"].tolist() == [0] * 8 + [1] * 24
+    skipped = run_text(body.replace("%r52, 8;", "%r52, 0;"), {"in": zeros(1), "out": zeros(32)})
+    assert skipped.faults == ()
