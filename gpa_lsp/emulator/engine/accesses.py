@@ -92,12 +92,13 @@ class Access:
         view_start: where the views of the place found last begin in the block's shared memory of the batch, in elements.
         guess_base: address of the region it went to last, less the offset.
         guess_start: address of that region.
+        guess_space: of that region.
         guess_last: last offset in the region at which the access fits; -1 for none.
         guess_views: as in :data:`Place`.
     """
 
     __slots__ = (
-        "align_mask", "bytes", "dtype", "elements", "guess_base", "guess_last", "guess_start", "guess_views",
+        "align_mask", "bytes", "dtype", "elements", "guess_base", "guess_last", "guess_space", "guess_start", "guess_views",
         "instruction", "is_strong", "kind", "memo", "offset_bytes", "shift", "space", "view_start", "wide_offset",
     )  # fmt: skip
 
@@ -127,5 +128,6 @@ class Access:
         self.view_start = 0
         self.guess_base = np.uint64(0)
         self.guess_start = 0
+        self.guess_space = space
         self.guess_last = -1
         self.guess_views: tuple[Value, ...] = ()

@@ -191,6 +191,7 @@ class Arena:
         region = self.regions[number]
         access.guess_base = np.uint64((region.base - access.offset_bytes) % (1 << 64))
         access.guess_start = region.base
+        access.guess_space = region.space
         access.guess_last = region.size_bytes - access.bytes
         access.guess_views = self._views_of(access, number, region.base - ARENA_BASE, region.size_bytes)
 

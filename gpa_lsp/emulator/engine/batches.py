@@ -63,7 +63,14 @@ class Runner:
                 self._run_batch(kernel, chosen, done)
                 finished += len(chosen)
         except BudgetReached as reached:
-            machine.faults.add(reached.kind, str(reached), instruction=reached.instruction, is_fatal=True)
+            machine.faults.add(
+                reached.kind,
+                str(reached),
+                instruction=reached.instruction,
+                block=reached.block,
+                thread=reached.thread,
+                is_fatal=True,
+            )
         except MemoryError:
             machine.faults.add(FaultKind.MEMORY_BUDGET, "this computer has no more memory", is_fatal=True)
         return finished

@@ -79,6 +79,7 @@ class _FunctionBinder:
 
     def _bind_block(self, block: int, first: Segment) -> None:
         binder, last = self._binder, self._blocks.last[block]
+        self._machine.meter.check_time()
         segment = first
         binder.steps = first.steps
         for index in range(self._blocks.first[block], last + 1):

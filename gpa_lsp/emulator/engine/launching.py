@@ -1,7 +1,7 @@
 """From a launch to a machine that can run it: limits, memory, parameters."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,44 @@ def build_machine(
         grid=launch.grid, block=launch.block, static_shared_bytes=static_bytes, dynamic_shared_bytes=launch.shared_bytes
     )
     arena = Arena(meter, faults)
-    regions = [
+    regions = _lay_out(arena, module, inputs, heap_bytes=min(_HEAP_BYTES, max(meter.left_bytes // 4, 4096)))
+    arena.allocate()
+    machine = Machine(
+        module=module,
+        kernel=kernel,
+        geometry=geometry,
+        meter=meter,
+        faults=faults,
+        arena=arena,
+        tracer=tracer,
+        instructions=instructions,
+        shared_offsets=offsets,
+    )
+    machine.variables, machine.parameters = regions.variables, regions.parameters
+    machine.heap = None if regions.heap is None else Heap(regions.heap)
+    _number_blocks(machine, functions)
+    _check_names(arrays, {one.name for one in inputs.buffers} | set(regions.variables))
+    for region, buffer in zip(regions.buffers, inputs.buffers, strict=True):
+        _fill_buffer(arena.bytes_of(region), buffer, arrays.get(buffer.name))
+    _add_textures(machine, inputs, regions.buffers)
+    _fill_variables(machine, module, inputs, arrays)
+    _fill_parameters(machine, inputs, regions.buffers)
+    machine.use_binder(bind_function)
+    return machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Regions:
+    """What is laid out: the arrays, the variables by name, the parameters, and room for ``malloc`` where it is called."""
+
+    buffers: list[Region]
+    variables: dict[str, Region]
+    parameters: Region
+    heap: Region | None
+
+
+def _lay_out(arena: Arena, module: PtxModule, inputs: LaunchInputs, *, heap_bytes: int) -> _Regions:
+    buffers = [
         arena.add(
             one.name,
             Space.GLOBAL,
@@ -79,33 +116,13 @@ def build_machine(
         for name, one in module.variables.items()
         if one.space in (Space.GLOBAL, Space.CONST) and not one.is_texture
     }
-    parameters = arena.add("parameters", Space.PARAM, max(len(inputs.parameters), 1), is_array=False)
-    heap = None
-    if any(name in module.functions for name in ("malloc", "free")):
-        size = min(_HEAP_BYTES, max(meter.left_bytes // 4, 4096))
-        heap = Heap(arena.add("device heap", Space.GLOBAL, size, is_array=False))
-    arena.allocate()
-    machine = Machine(
-        module=module,
-        kernel=kernel,
-        geometry=geometry,
-        meter=meter,
-        faults=faults,
-        arena=arena,
-        tracer=tracer,
-        instructions=instructions,
-        shared_offsets=offsets,
+    allocates = any(name in module.functions for name in ("malloc", "free"))
+    return _Regions(
+        buffers=buffers,
+        variables=variables,
+        parameters=arena.add("parameters", Space.PARAM, max(len(inputs.parameters), 1), is_array=False),
+        heap=arena.add("device heap", Space.GLOBAL, heap_bytes, is_array=False) if allocates else None,
     )
-    machine.variables, machine.parameters, machine.heap = variables, parameters, heap
-    _number_blocks(machine, functions)
-    for region, buffer in zip(regions, inputs.buffers, strict=True):
-        _fill_buffer(arena.bytes_of(region), buffer, arrays.get(buffer.name))
-    _check_names(arrays, {one.name for one in inputs.buffers} | set(variables))
-    _add_textures(machine, inputs, regions)
-    _fill_variables(machine, module, inputs, arrays)
-    _fill_parameters(machine, inputs, regions)
-    machine.use_binder(bind_function)
-    return machine
 
 
 def _fill_buffer(memory: npt.NDArray[np.uint8], buffer: BufferInput, given: npt.NDArray[Any] | None) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpa_lsp.emulator.engine.accesses import Access
-from gpa_lsp.emulator.engine.binder import Binder, Step, flatten
+from gpa_lsp.emulator.engine.binder import Binder, Step, UnsupportedInstruction, flatten
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.lane_steps import narrow_mask
 from gpa_lsp.emulator.engine.resolving import Finder, bind_address, find_space, make_access, make_resolver
@@ -101,6 +101,8 @@ def bind_store(binder: Binder) -> None:
         UnsupportedInstruction: an operand or type is of a kind it cannot have.
     """
     instruction = binder.instruction
+    if "async" in instruction.suffixes:
+        raise UnsupportedInstruction("stores to other blocks of a cluster")
     kind = instruction.types[-1]
     values = flatten(instruction.sources[1:2])
     operand = instruction.sources[0]

@@ -14,11 +14,15 @@ class BudgetReached(Exception):  # noqa: N818  (no error of anybody's: it ends t
 
     Attributes:
         instruction: static number of what was executed then; None when nothing was.
+        block: linear index of a block that executed it; None likewise.
+        thread: a thread of the block; None likewise.
     """
 
     def __init__(self, kind: FaultKind, message: str) -> None:
         self.kind = kind
         self.instruction: int | None = None
+        self.block: int | None = None
+        self.thread: tuple[int, int, int] | None = None
         super().__init__(message)
 
 
@@ -54,6 +58,14 @@ class Meter:
                 FaultKind.INSTRUCTION_BUDGET,
                 f"{self.warp_instructions:,} warp instructions were executed; {self.budget.warp_instructions:,} are allowed",
             )
+        self.check_time()
+
+    def check_time(self) -> None:
+        """See whether there is time left.
+
+        Raises:
+            BudgetReached: the time is over.
+        """
         if time.perf_counter() > self._deadline:
             raise BudgetReached(
                 FaultKind.TIME_BUDGET,

@@ -122,7 +122,8 @@ def _resolve_generic(
         seen = moved if mask is None else moved[mask]
         windowed = len(seen) > 0 and int(seen.max()) >= SHARED_WINDOW
     if not windowed:
-        return [(Space.GLOBAL, arena.resolve(access, fragment.warps, wide, mask))]
+        place = arena.resolve(access, fragment.warps, wide, mask)
+        return [(access.guess_space if place[0] is access.guess_views else Space.GLOBAL, place)]
     return _resolve_windows(binder, access, fragment, wide, mask)
 
 

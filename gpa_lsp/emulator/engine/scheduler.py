@@ -1,7 +1,7 @@
 """Which fragment runs next: :class:`Scheduler` runs one batch to its end."""
 
 from gpa_lsp.emulator.engine.barriers import Barriers
-from gpa_lsp.emulator.engine.faults import FaultLog
+from gpa_lsp.emulator.engine.faults import FaultLog, find_thread
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.geometry import Batch
 from gpa_lsp.emulator.engine.merging import merge_fragments
@@ -140,6 +140,8 @@ class Scheduler:
             self.meter.count_instructions(executed)
         except BudgetReached as reached:
             reached.instruction = self._find_place(segment)
+            lane = 0 if fragment.mask is None else int(fragment.mask.argmax())
+            reached.block, reached.thread = find_thread(fragment.warps, lane)
             raise
         segment.end(self, fragment)
 

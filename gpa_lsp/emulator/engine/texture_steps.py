@@ -1,6 +1,7 @@
 """Textures and surfaces: ``tex``, ``tld4``, ``txq``, ``suld``, ``sust``."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -184,21 +185,72 @@ def _bind_surface(binder: Binder) -> None:
         dtype=kind.storage_dtype,
         elements=len(slots),
     )
-    machine, guard = binder.machine, binder.guard
-    clamps, traps = "clamp" in instruction.suffixes, "trap" in instruction.suffixes
+    surface = _Surface(
+        machine=binder.machine,
+        access=access,
+        handle=handle,
+        coordinates=coordinates,
+        slots=slots,
+        guard=binder.guard,
+        clamps="clamp" in instruction.suffixes,
+        traps="trap" in instruction.suffixes,
+    )
+    binder.steps.append(surface.store if is_store else surface.load)
+    binder.finish()
 
-    def step(fragment: Fragment) -> None:
-        lanes = fragment.warps.lanes
-        mask = guarded_mask(fragment, guard)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Surface:
+    """One ``suld`` or ``sust``.
+
+    Attributes:
+        machine: knows the surfaces.
+        access: what is read or written.
+        handle: slot of the handle.
+        coordinates: slots of x (in bytes), y and z.
+        slots: of the values.
+        guard: slot of its guard; None without one.
+        clamps: coordinates outside mean the nearest ones inside.
+        traps: they are an error.
+    """
+
+    machine: "Machine"
+    access: Access
+    handle: int
+    coordinates: list[int]
+    slots: list[int]
+    guard: int | None
+    clamps: bool
+    traps: bool
+
+    def load(self, fragment: Fragment) -> None:
+        """Read all elements; zeros outside."""
+        out = [np.zeros(fragment.warps.lanes, self.access.dtype) for _ in self.slots]
+        for views, index, allowed in self._resolve(fragment):
+            for value, view in zip(out, views, strict=True):
+                found = view[index] if type(index) is int else view.take(index, mode="wrap")
+                np.copyto(value, found, where=allowed)
+        for slot, value in zip(self.slots, out, strict=True):
+            fragment.registers[slot] = value
+
+    def store(self, fragment: Fragment) -> None:
+        """Write all elements; nothing outside."""
+        for views, index, allowed in self._resolve(fragment):
+            for slot, view in zip(self.slots, views, strict=True):
+                store_lanes(view, index, read_as(fragment, slot, self.access.dtype), allowed)
+
+    def _resolve(self, fragment: Fragment) -> Iterator[tuple[tuple[Value, ...], Any, Value]]:
+        """Views, index and mask of the lanes of each surface."""
+        machine, access = self.machine, self.access
+        mask = guarded_mask(fragment, self.guard)
         places = [
-            np.broadcast_to(read_as(fragment, slot, np.dtype(np.int32)), (lanes,)).astype(np.int64)
-            for slot in coordinates
+            np.broadcast_to(read_as(fragment, slot, np.dtype(np.int32)), mask.shape).astype(np.int64)
+            for slot in self.coordinates
         ]
-        out = [np.zeros(lanes, access.dtype) for _ in slots]
-        for texture, where in _part_by_handle(machine, fragment, handle, mask, access.instruction):
-            offset, inside = _find_bytes(texture, places, access.bytes, clamps=clamps)
+        for texture, where in _part_by_handle(machine, fragment, self.handle, mask, access.instruction):
+            offset, inside = _find_bytes(texture, places, access.bytes, clamps=self.clamps)
             wrong = np.flatnonzero(where & ~inside)
-            if traps and len(wrong):
+            if self.traps and len(wrong):
                 message = f"coordinates outside the surface {texture.source.name}"
                 machine.faults.add_lanes(
                     FaultKind.OUT_OF_BOUNDS, message, fragment.warps, wrong, instruction=access.instruction
@@ -207,18 +259,7 @@ def _bind_surface(binder: Binder) -> None:
             views, index, allowed, _ = machine.arena.resolve(access, fragment.warps, address, where & inside)
             if machine.tracer is not None:
                 machine.tracer.record(access, fragment, Space.TEXTURE, address, allowed)
-            for slot, value, view in zip(slots, out, views, strict=True):
-                if is_store:
-                    store_lanes(view, index, read_as(fragment, slot, access.dtype), allowed)
-                else:
-                    found = view[index] if type(index) is int else view.take(index, mode="wrap")
-                    np.copyto(value, found, where=allowed)
-        if not is_store:
-            for slot, value in zip(slots, out, strict=True):
-                fragment.registers[slot] = value
-
-    binder.steps.append(step)
-    binder.finish()
+            yield views, index, allowed
 
 
 def _find_bytes(texture: Texture, places: list[Value], size: int, *, clamps: bool) -> tuple[Value, Value]:
