@@ -17,6 +17,7 @@ from gpa_lsp.analyses.answers import (
 )
 from gpa_lsp.exploration.explore import Exploration
 from gpa_lsp.exploration.model import RankedConfiguration
+from gpa_lsp.figures import format_amount, format_whole_percent
 
 NAME = "exploration"
 _TITLE = "Launch configurations (predicted)"
@@ -71,7 +72,7 @@ def describe_trial(trial: Trial) -> str:
     parts = []
     if trial.dram_change_ratio is not None and abs(trial.dram_change_ratio) >= 0.005:
         sign = "−" if trial.dram_change_ratio < 0 else "+"
-        parts.append(f"{sign}{abs(trial.dram_change_ratio):.0%}".replace("%", " %") + " DRAM traffic")
+        parts.append(f"{sign}{format_whole_percent(abs(trial.dram_change_ratio))} DRAM traffic")
     parts.append(f"{trial.speedup:.2f}× as fast")
     return f"try block {name}: predicted {', '.join(parts)}"
 
@@ -100,7 +101,7 @@ def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) 
         findings=_list_findings(exploration),
         tables=(_tabulate(exploration, predicted, most_rows), *_tabulate_failures(exploration, most_rows)),
         charts=_draw(exploration, predicted),
-        missing=_list_reasons(exploration),
+        missing=_list_reasons(exploration) if len(exploration.ranked) - len(predicted) > most_rows else (),
     )
 
 
@@ -108,7 +109,11 @@ def _summarise(exploration: Exploration, predicted: list[RankedConfiguration]) -
     best, worst = predicted[0], predicted[-1]
     text = f"Of {len(exploration.ranked):,} configurations {best.configuration} is predicted to be fastest on {exploration.device}"
     if len(predicted) > 1 and best.seconds and worst.seconds:
-        text += f", {worst.seconds / best.seconds:.3g}× as fast as the slowest ({worst.configuration})"
+        ratio = worst.seconds / best.seconds
+        if ratio < 1 + LEAST_GAIN_RATIO:
+            text = f"Of {len(exploration.ranked):,} configurations none is predicted to be much faster than another on {exploration.device}"
+        else:
+            text += f", {format_amount(ratio)}× as fast as the slowest ({worst.configuration})"
     return f"{text}; limited by {best.limiter}." if best.limiter else f"{text}."
 
 
@@ -121,8 +126,9 @@ def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
         findings.append(Finding(text=text, weight=Weight.HIGH, remedy=describe_trial(trial)))
     elif current is not None and current.seconds is not None:
         place = 1 + exploration.ranked.index(current)
-        text = f"The launch has {current.configuration}, place {place:,}: nothing is predicted to be more than {LEAST_GAIN_RATIO:.0%} faster."
-        findings.append(Finding(text=text.replace("%", " %"), weight=Weight.GOOD))
+        least = format_whole_percent(LEAST_GAIN_RATIO)
+        text = f"The launch has {current.configuration}, place {place:,}: nothing is predicted to be more than {least} faster."
+        findings.append(Finding(text=text, weight=Weight.GOOD))
     findings.extend(Finding(text=note) for note in exploration.notes)
     return tuple(findings)
 

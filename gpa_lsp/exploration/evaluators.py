@@ -55,6 +55,30 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VariedLaunch:
+    """One launch of a description, with other blocks and folds.
+
+    Attributes:
+        text: the description.
+        path: where it stands; its files are found beside it.
+        number: which of its launches, from 0.
+    """
+
+    text: str
+    path: Path
+    number: int
+
+    def read(self, configuration: Configuration) -> LaunchDescription:
+        """The launch with another block and fold.
+
+        Raises:
+            InputError: the description fixes its grid, or does not allow for this block.
+        """
+        launches = read_launches(self.path, text=self.text, block=configuration.block, fold=configuration.fold)
+        return launches[self.number]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExpressionEvaluator:
     """From expressions that hold for every block.
 
@@ -62,13 +86,13 @@ class ExpressionEvaluator:
         kernel: its accesses; all affine in the global index.
         updates: along x, y, z, whatever the block.
         resources: of the kernel.
-        shared_bytes: dynamic shared memory.
+        description: of the launch: its dynamic shared memory may follow the block.
     """
 
     kernel: KernelAccesses
     updates: Triple
     resources: Resources
-    shared_bytes: int
+    description: VariedLaunch
 
     def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
         """See :data:`~gpa_lsp.exploration.workers.Evaluate`."""
@@ -78,7 +102,8 @@ class ExpressionEvaluator:
         try:
             kernel = self.kernel if configuration.fold == _PLAIN else fold_accesses(self.kernel, configuration.fold)
             shape = cover_updates(self.updates, configuration.block, configuration.fold)
-            return _take(configuration, _predict(kernel, shape, self.resources, self.shared_bytes))
+            shared_bytes = self.description.read(configuration).shared_bytes
+            return _take(configuration, _predict(kernel, shape, self.resources, shared_bytes))
         except GpaError as error:
             return RankedConfiguration(configuration=configuration, why_not=str(error))
 
@@ -90,17 +115,13 @@ class ProbingEvaluator:
     Attributes:
         ptx: text of the module.
         name: of the module, for messages.
-        launch_text: the description of the launches.
-        launch_path: where it stands; its files are found beside it.
-        launch_number: which of its launches, from 0.
+        description: of the launch.
         resources: of the kernel.
     """
 
     ptx: str
     name: str
-    launch_text: str
-    launch_path: Path
-    launch_number: int
+    description: VariedLaunch
     resources: Resources
 
     def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
@@ -109,7 +130,7 @@ class ProbingEvaluator:
 
     def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
         try:
-            launch = self.read_launch(configuration)
+            launch = self.description.read(configuration)
             recovered = probe_accesses(_parse(self.ptx, self.name), launch)
             if configuration.fold != _PLAIN:
                 recovered = fold_accesses(recovered, configuration.fold)
@@ -117,17 +138,6 @@ class ProbingEvaluator:
             return _take(configuration, _predict(recovered, shape, self.resources, launch.shared_bytes))
         except GpaError as error:
             return RankedConfiguration(configuration=configuration, why_not=str(error))
-
-    def read_launch(self, configuration: Configuration) -> LaunchDescription:
-        """The launch with another block and fold.
-
-        Raises:
-            InputError: the description fixes its grid, or does not allow for this block.
-        """
-        launches = read_launches(
-            self.launch_path, text=self.launch_text, block=configuration.block, fold=configuration.fold
-        )
-        return launches[self.launch_number]
 
 
 @lru_cache(maxsize=4)

@@ -19,6 +19,7 @@ from gpa_lsp.exploration.evaluators import (
     ExpressionEvaluator,
     ProbingEvaluator,
     Resources,
+    VariedLaunch,
     holds_for_every_block,
     probe_accesses,
 )
@@ -113,9 +114,7 @@ def prepare_exploration(
     probing = ProbingEvaluator(
         ptx=statics.unit.ptx,
         name=str(path),
-        launch_text=launch_text,
-        launch_path=described,
-        launch_number=number,
+        description=VariedLaunch(text=launch_text, path=described, number=number),
         resources=resources,
     )
     evaluate, notes = _choose_evaluator(module, launch, probing)
@@ -187,7 +186,7 @@ def _choose_evaluator(
         updates: Triple = find_launch_shape(first, launch.block, launch.grid).updates
         note = "Every address is an affine function of the thread's global index, seen with two blocks: it is not emulated again for others."
         evaluator = ExpressionEvaluator(
-            kernel=first, updates=updates, resources=probing.resources, shared_bytes=launch.shared_bytes
+            kernel=first, updates=updates, resources=probing.resources, description=probing.description
         )
         return evaluator, (note,)
     return probing, ("Addresses depend on the block or on data: some blocks of each configuration are emulated.",)
@@ -203,7 +202,7 @@ def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingE
     if configuration.block == launch.block:
         return None
     try:
-        return probe_accesses(module, probing.read_launch(configuration))
+        return probe_accesses(module, probing.description.read(configuration))
     except GpaError:
         return None
 

@@ -1,6 +1,6 @@
 """A trace that was kept in a folder, analysed: :func:`analyse_saved`. Nothing is compiled and nothing executed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -98,16 +98,18 @@ def analyse_saved(
     capability = compute_capability or DEFAULT_COMPUTE_CAPABILITY if product is None else product.compute_capability
     context = build_trace_context(capability, block_threads=head.block_threads, product=product)
     analyser, paper = TraceAnalyser(context), PaperCollector()
-    probe: Trace | None = None
+    kept: list[Trace] = []
+    blocks = list_probe_blocks(head.grid)
     for piece in read_pieces(folder):
         analyser.add(piece)
         if is_paper:
             paper.add(piece)
-        probe = probe or keep_blocks(piece, list_probe_blocks(head.grid))
+        part = keep_blocks(piece, blocks)
+        kept += [] if part is None else [part]
     analyses = analyser.finish()
     answers, met = answer_questions(analyses)
     problems = [Problem(severity=ProblemSeverity.NOTE, message=_NOTE), *met]
-    volumes = () if probe is None else tuple(_answer_volumes(head, probe, product, mode, problems))
+    volumes = tuple(_answer_volumes(head, join_pieces(kept), product, mode, problems)) if kept else ()
     return SavedTrace(
         folder=folder,
         mangled_name=head.kernel,
@@ -141,6 +143,20 @@ def keep_blocks(trace: Trace, blocks: tuple[int, ...]) -> Trace | None:
         addresses=rows.addresses[np.repeat(kept, lengths)],
     )  # fmt: skip
     return replace(trace, accesses=accesses, traced_blocks=traced)
+
+
+def join_pieces(pieces: Sequence[Trace]) -> Trace:
+    """The accesses of several pieces, at least one, in their order."""
+    every = [piece.accesses for piece in pieces]
+    sizes = np.cumsum([0, *(len(one.addresses) for one in every[:-1])]).astype(np.uint64)
+    names = ("block", "warp", "instruction", "execution", "lane_mask", "bytes", "space", "addresses")
+    accesses = Accesses(
+        **{name: np.concatenate([getattr(one, name) for one in every]) for name in names},
+        first_address=np.concatenate([one.first_address + size for one, size in zip(every, sizes, strict=True)]),
+    )
+    traced = np.concatenate([piece.traced_blocks for piece in pieces])
+    is_complete = all(piece.is_complete for piece in pieces)
+    return replace(pieces[0], accesses=accesses, traced_blocks=traced, is_complete=is_complete)
 
 
 def _answer_volumes(

@@ -48,18 +48,18 @@ def test_without_a_prediction_of_the_present_nothing_is_offered(current):
 
 def test_the_table_has_every_prediction_and_marks_the_present():
     answer = answer_exploration(FOUND)
-    (table,) = answer.tables
+    table, failed = answer.tables
     assert [row[:2] for row in table.rows] == [(1, "64"), (2, "128"), (3, "32")]
+    assert failed.rows == (("2000", "too many threads"),)
     assert table.current_row == 2
     assert [row[3] for row in table.rows] == pytest.approx([1.0, 1.5, 2.0])
     (chart,) = answer.charts
     assert (chart.series[0].xs, chart.current_x) == ((1.0, 2.0, 3.0), 3.0)
-    (missing,) = answer.missing
-    assert (missing.what, missing.why) == ("1 configuration", "too many threads")
+    assert answer.missing == ()
 
 
 def test_a_short_table_has_the_fastest_and_the_present():
-    (table,) = answer_exploration(FOUND, most_rows=1).tables
+    table = answer_exploration(FOUND, most_rows=1).tables[0]
     assert [row[:2] for row in table.rows] == [(1, "64"), (3, "32")]
     assert table.current_row == 1
     assert "1 more configurations are not shown" in table.note
@@ -69,3 +69,18 @@ def test_a_space_of_failures_says_so():
     answer = answer_exploration(replace(FOUND, ranked=(make(9, None, why_not="no"),)))
     assert not answer.is_known
     assert answer.missing[0].why == "no"
+
+
+def test_more_failures_than_rows_are_summed_up_by_their_reason():
+    failed = [make(64 + x, None, why_not="too many threads") for x in range(3)]
+    answer = answer_exploration(replace(FOUND, ranked=rank([*SPACE, *failed])), most_rows=2)
+    assert len(answer.tables[1].rows) == 2
+    assert answer.tables[1].note == "2 more are not shown."
+    assert [(one.what, one.why) for one in answer.missing] == [("4 configurations", "too many threads")]
+
+
+def test_a_flat_space_is_not_said_to_have_a_winner():
+    flat = replace(FOUND, ranked=rank([make(32, 2.01e-6), make(64, 2e-6)]))
+    assert answer_exploration(flat).summary == (
+        "Of 2 configurations none is predicted to be much faster than another on V100; limited by DRAM."
+    )

@@ -1,0 +1,190 @@
+"""From a source and a description to predictions: real kernels, compiled by NVRTC and emulated."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.analyses.answers import Answer
+from gpa_lsp.emulator.model import Budget, FaultKind
+from gpa_lsp.errors import InputError, ProblemSeverity
+from gpa_lsp.prediction.predict import predict_source
+from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
+from tests.prediction.kernels import LAUNCHES, NVRTC, SOURCE, find_project, predict, predict_one
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+
+
+def find(kernel_name: str, analysis: str) -> Answer:
+    answer = predict_one(kernel_name).find(analysis)
+    assert answer is not None
+    return answer
+
+
+def test_a_streaming_kernel_moves_what_its_arrays_hold():
+    kernel = predict_one("saxpy")
+    assert (kernel.execution.executed_blocks, kernel.execution.grid_blocks) == (16, 16)
+    assert (kernel.execution.is_complete, kernel.execution.why, kernel.faults) == (True, "all blocks", ())
+    volumes = kernel.volumes
+    assert volumes is not None and volumes.limiter is not None
+    assert (volumes.limiter.value, volumes.update_count) == ("DRAM", 4096)
+    assert volumes.volumes.dram_load == pytest.approx(8.0)
+    assert volumes.volumes.dram_store == pytest.approx(4.0)
+    loads = [one for one in kernel.accesses if one.kind.value == "loads"]
+    assert {(one.arrays, one.sectors_per_request, one.line) for one in loads} == {(("x",), 4.0, 5), (("y",), 4.0, 5)}
+    assert kernel.warps_per_sm == 64
+
+
+def test_answers_speak_as_people_do():
+    summary = find("saxpy", "volumes").summary
+    assert "e-0" not in summary and "e+0" not in summary
+    assert " ns for the launch." in summary
+    cells = [str(cell) for table in find("saxpy", "volumes").tables for row in table.rows for cell in row]
+    assert "-0.0" not in cells
+
+
+def test_places_in_answers_are_short_and_whole_in_facts():
+    banks = find("transpose", "traced_banks")
+    assert banks.findings[0].text.startswith("kernels.cu:12: shared loads take 32.0 wavefronts per request")
+    assert {fact.file for fact in predict_one("transpose").accesses} == {str(find_project())}
+
+
+def test_names_are_short_for_headings():
+    kernel = predict_one("transpose")
+    assert kernel.name == "void transpose<float, 32>(float*, float const*, int)"
+    assert kernel.short_name == "transpose<float, 32>"
+
+
+def test_launches_of_one_kernel_are_compared():
+    (one,) = predict("saxpy").comparisons
+    assert (one.name.partition("(")[0], one.launches) == ("saxpy", 2)
+    rows = {row[0]: row[1:] for row in one.answer.tables[0].rows}
+    assert rows["global loads: requests"] == (160.0, 64.0, 256.0, 96.0)
+    assert rows["global stores: sectors per request"][1:3] == (pytest.approx(125 / 32), 4.0)
+    assert predict("transpose").comparisons == ()
+
+
+def test_an_endless_kernel_ends_with_its_budget_and_says_where():
+    settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=0.2))
+    begin_s = time.monotonic()
+    (kernel,) = predict_source(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
+    assert time.monotonic() - begin_s < 30
+    (fault,) = kernel.faults
+    assert (fault.kind, fault.is_fatal) == (FaultKind.TIME_BUDGET, True)
+    assert fault.chain is not None and fault.chain[0].line == 17
+    assert not kernel.execution.is_complete
+    assert kernel.warps_per_sm == 32
+    assert kernel.volumes is None
+    assert "data volumes are not predicted" in str(kernel.problems[0])
+
+
+def test_an_access_out_of_bounds_is_found_at_its_line():
+    (fault,) = predict_one("beyond").faults
+    assert (fault.kind, fault.block, fault.thread) == (FaultKind.OUT_OF_BOUNDS, 3, (31, 0, 0))
+    faults = find("beyond", "faults")
+    assert faults.findings[0].text.startswith("Out-of-bounds access (kernels.cu:22): store of 4 bytes")
+    assert "element 128 of a, which has 128" in faults.findings[0].text
+
+
+def test_arrays_that_do_not_fit_are_a_problem_and_others_go_on():
+    settings = replace(DEFAULT_PREDICTION, budget=Budget(memory_bytes=32 << 10))
+    found = predict_source(find_project(), kernel="saxpy", settings=settings, compile_settings=NVRTC)
+    assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
+    (problem,) = found.problems
+    assert problem.severity is ProblemSeverity.ERROR and problem.place == "line 1"
+    assert "raise the memory limit" in str(problem)
+
+
+def test_blocks_that_are_asked_for_are_the_ones():
+    settings = replace(DEFAULT_PREDICTION, blocks=(1, 3, 99))
+    (kernel, _) = predict_source(find_project(), kernel="saxpy", settings=settings, compile_settings=NVRTC).kernels
+    assert (kernel.execution.executed_blocks, kernel.execution.why) == (2, "the blocks asked for")
+    outside = replace(DEFAULT_PREDICTION, blocks=(99,))
+    found = predict_source(find_project(), kernel="transpose", settings=outside, compile_settings=NVRTC)
+    assert (found.kernels, found.problems[0].message) == ((), "there is no block 99 in a grid of 16")
+
+
+def test_a_gpu_the_compiler_no_longer_knows_gets_code_of_the_nearest():
+    settings = replace(DEFAULT_PREDICTION, machine="V100 PCIe")
+    found = predict_source(find_project(), kernel="transpose", settings=settings, compile_settings=NVRTC)
+    (kernel,) = found.kernels
+    assert kernel.machine == "V100 PCIe"
+    if found.statics.unit.compute_capability != (7, 0):
+        assert found.statics.unit.compute_capability == (7, 5)
+        assert [(one.severity, one.message.split(";")[0]) for one in found.problems] == [
+            (ProblemSeverity.NOTE, "This is code for sm_75, and the V100 PCIe is of sm_70")
+        ]
+
+
+def test_code_of_another_architecture_is_allowed_and_said():
+    settings = replace(DEFAULT_PREDICTION, machine="A100 PCIe 40GB")
+    found = predict_source(
+        find_project(), kernel="transpose", compute_capability=(8, 6), settings=settings, compile_settings=NVRTC
+    )
+    assert found.statics.unit.compute_capability == (8, 6)
+    assert found.kernels[0].machine == "A100 PCIe 40GB"
+    assert "code for sm_86, and the A100 PCIe 40GB is of sm_80" in found.problems[0].message
+
+
+def test_the_papers_own_counts_come_when_asked_for():
+    settings = replace(DEFAULT_PREDICTION, is_paper=True)
+    (kernel,) = predict_source(
+        find_project(), kernel="transpose", settings=settings, compile_settings=NVRTC
+    ).kernels
+    answer = kernel.find("traced_paper")
+    assert answer is not None
+    divergence, reuse, branches, *_ = answer.tables
+    assert divergence.rows == ((1, 1.0, 0.0), (4, 0.0, 1.0))
+    assert reuse.rows[-1] == ("∞ (streaming intervals)", 2 * 16384, 2 * 16384)  # each element is loaded once from either memory
+    assert branches.rows[0][0] == 0
+    assert predict_one("transpose").find("traced_paper") is None
+    blocks = kernel.find("traced_branches")
+    assert blocks is None or all(one.what != "entries into basic blocks" for one in blocks.missing)
+
+
+def test_what_an_editor_holds_of_the_description_counts():
+    found = predict_source(
+        find_project(), kernel="saxpy", launches_text=LAUNCHES.replace("threads = 4096", "threads = 8192"),
+        compile_settings=NVRTC,
+    )  # fmt: skip
+    assert found.kernels[0].launch.grid == (32, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('kernel = "transpose"', 'kernel = "transposed"', "there is no kernel transposed; name one of"),
+        ('{ name = "width", type = "int", value = 128 },', "", "takes 3 arguments, and 2 are given"),
+        ('name = "in", type = "float"', 'name = "in", type = "floot"', "floot"),
+    ],
+)
+def test_a_wrong_description_names_its_line(tmp_path: Path, old: str, new: str, words: str):
+    assert old in LAUNCHES
+    (tmp_path / "wrong.launch.toml").write_text(LAUNCHES.replace(old, new))
+    try:
+        found = predict_source(
+            find_project(), kernel=None if "kernel" in old else "transpose",
+            launches_path=tmp_path / "wrong.launch.toml",
+            settings=replace(DEFAULT_PREDICTION, budget=Budget(seconds=0.1)), compile_settings=NVRTC,
+        )  # fmt: skip
+        text = " ".join(str(problem) for problem in found.problems)
+    except InputError as error:
+        text = str(error)
+    assert words in text
+    assert "wrong.launch.toml: line " in text
+
+
+def test_launches_are_chosen_by_number_and_too_many_are_refused():
+    found = predict_source(find_project(), kernel="saxpy", launch_number=2, compile_settings=NVRTC)
+    assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
+    with pytest.raises(InputError, match="there is no launch 3.*from 1 to 2"):
+        predict_source(find_project(), kernel="saxpy", launch_number=3, compile_settings=NVRTC)
+    with pytest.raises(InputError, match=r"2 launches are meant \(saxpy\)"):
+        predict_source(find_project(), kernel="saxpy", is_single=True, compile_settings=NVRTC)
+
+
+def test_a_source_that_does_not_compile_gives_messages_alone():
+    found = predict_source(find_project(), text=SOURCE.replace("y[i] =", "z[i] ="), compile_settings=NVRTC)
+    assert (found.kernels, found.statics.unit.has_failed) == ((), True)
+    assert "z" in found.statics.unit.messages[0].text

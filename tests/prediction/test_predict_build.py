@@ -1,0 +1,69 @@
+"""Predictions from files that were built: NVRTC's own image and PTX in a fat binary made by hand would say little, so nvcc builds an object."""
+
+import subprocess
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from gpa_lsp.compiler.nvcc_location import build_environment, find_nvcc
+from gpa_lsp.errors import InputError
+from gpa_lsp.prediction.predict_build import predict_build
+from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
+from tests.conftest import ROOT
+from tests.prediction.kernels import LAUNCHES, SOURCE
+
+
+@cache
+def build(*flags: str) -> Path:
+    """An object with code for 8.0 and 9.0 and PTX for both."""
+    folder = Path(mkdtemp(prefix="gpa-lsp-built-"))
+    source = folder / "kernels.cu"
+    source.write_text(SOURCE)
+    (folder / "kernels.launch.toml").write_text(LAUNCHES)
+    nvcc = find_nvcc(source)
+    if nvcc is None:
+        pytest.skip("needs nvcc and a host compiler")
+    targets = flags or ("-gencode", "arch=compute_80,code=[sm_80,compute_80]")
+    command = [str(nvcc.program), "-c", "-lineinfo", *targets, str(source), "-o", str(folder / "kernels.o")]
+    subprocess.run(command, check=True, capture_output=True, env=build_environment(nvcc, folder), timeout=120)
+    return folder / "kernels.o"
+
+
+def test_an_object_says_what_its_source_does():
+    found = predict_build(build(), kernel="saxpy")
+    assert [kernel.launch.title for kernel in found.kernels] == ["", "ragged"]
+    (kernel, _) = found.kernels
+    assert (kernel.registers is not None, kernel.warps_per_sm) == (True, 64)
+    assert kernel.volumes is not None and kernel.volumes.volumes.dram_load == pytest.approx(8.0)
+    assert {fact.line for fact in kernel.accesses} == {5}
+    assert found.comparisons[0].launches == 2
+    assert found.launches_path == build().with_name("kernels.launch.toml")
+
+
+def test_a_gpu_of_another_architecture_is_noted():
+    settings = replace(DEFAULT_PREDICTION, machine="H100 SXM5")
+    found = predict_build(build(), kernel="transpose", settings=settings)
+    assert found.kernels[0].machine == "H100 SXM5"
+    assert "code for sm_80, and the H100 SXM5 is of sm_90" in found.problems[0].message
+
+
+def test_launches_can_be_chosen_and_kernels_without_one_are_named():
+    found = predict_build(build(), kernel="saxpy", launch_number=2)
+    assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
+    with pytest.raises(InputError, match="2 launches are meant"):
+        predict_build(build(), kernel="saxpy", is_single=True)
+    with pytest.raises(InputError, match="no such file"):
+        predict_build(build(), launches_path=Path("nowhere.launch.toml"))
+
+
+def test_an_image_without_ptx_says_how_to_build_it():
+    cubin = next(path for path in sorted((ROOT / "fixtures" / "cubins").rglob("*.cubin")))
+    try:
+        found = predict_build(cubin)
+    except InputError as error:
+        assert "PTX" in str(error) and "-lineinfo" in str(error)
+    else:  # the text that -lineinfo keeps in an image
+        assert found.kernels == () and found.undescribed
