@@ -41,8 +41,6 @@ def build_append(uri: str, text: str | None, addition: str, units: UnitCounter) 
 def find_end(text: str, units: UnitCounter) -> types.Position:
     """The place behind the last character of a text."""
     lines = split_lines(text)
-    if not lines or text.endswith(("\n", "\r")):
-        return types.Position(line=len(lines), character=0)
     return Positions(lines=lines, units=units).find_place(len(lines), len(lines[-1]))
 
 

@@ -11,6 +11,11 @@ from gpa_lsp.lsp.positions import Positions
 from gpa_lsp.lsp.predicted_results import PredictedTrial
 from gpa_lsp.report.names import shorten_name
 
+KIND = types.CodeActionKind.RefactorRewrite
+"""Nothing is wrong with the code: these are no fixes."""
+
+_LONGEST_HEAD = 20
+
 
 def list_trial_actions(view: DocumentView, first: int, last: int) -> Iterator[types.CodeAction]:
     """The blocks worth a try of the kernels that some lines (1-based) belong to; of the launches there in a description.
@@ -39,6 +44,12 @@ def _find_kernel_end(view: DocumentView, line: int) -> int:
     return min(later, default=len(view.positions.lines) + 1) - 1
 
 
+def _find_head_end(view: DocumentView, line: int) -> int:
+    """The line on which a kernel's body begins."""
+    head = view.positions.lines[line - 1 : line - 1 + _LONGEST_HEAD]
+    return next((line + after for after, text in enumerate(head) if "{" in text), line)
+
+
 def _offer_trial(view: DocumentView, line: int, trial: PredictedTrial, *, is_source: bool) -> types.CodeAction:
     if is_source:
         span = Positions(lines=(trial.old,), units=view.positions.units).find_span(1, trial.start, trial.end)
@@ -49,7 +60,7 @@ def _offer_trial(view: DocumentView, line: int, trial: PredictedTrial, *, is_sou
         span, uri = view.positions.find_span(line, trial.start, trial.end), view.uri
     return types.CodeAction(
         title=f"{trial.words[0].upper()}{trial.words[1:]}",
-        kind=types.CodeActionKind.QuickFix,
+        kind=KIND,
         edit=types.WorkspaceEdit(changes={uri: [types.TextEdit(range=span, new_text=trial.new)]}),
     )
 
@@ -61,7 +72,7 @@ def find_description_uri(view: DocumentView) -> str:
 
 
 def list_description_actions(view: DocumentView, first: int, last: int) -> Iterator[types.CodeAction]:
-    """For each kernel of some lines without a described launch, a way to begin one."""
+    """For each kernel whose head is among some lines and that has no described launch, a way to begin one."""
     predicted = view.predicted
     if predicted is None or not predicted.is_source:
         return
@@ -72,7 +83,7 @@ def list_description_actions(view: DocumentView, first: int, last: int) -> Itera
         known[measured.shown.kernel.report.mangled_name] = (measured.line, measured.shown.name)
     for mangled, (line, name) in known.items():
         is_wanted = not result.job.launches_text or mangled in result.undescribed
-        if is_wanted and first <= _find_kernel_end(view, line) and last >= line:
+        if is_wanted and first <= _find_head_end(view, line) and last >= line:
             title = f"Describe a launch of {shorten_name(name)}"
             command = types.Command(title=title, command="gpaLsp.describeLaunch", arguments=[view.uri, mangled])
-            yield types.CodeAction(title=title, kind=types.CodeActionKind.QuickFix, command=command)
+            yield types.CodeAction(title=title, kind=KIND, command=command)

@@ -7,14 +7,15 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from gpa_lsp.errors import ToolError
-from gpa_lsp.lsp.discovery import Stamp, read_stamp
+from gpa_lsp.lsp.discovery import Stamp
+from gpa_lsp.lsp.launch_files import DESCRIPTION_SUFFIX, find_description, read_description, read_stamps
 from gpa_lsp.lsp.loader import ProgressDisplay, call_in_thread
+from gpa_lsp.lsp.predicted_options import PredictedOptions
 from gpa_lsp.lsp.predicted_process import PredictedProcess
 from gpa_lsp.lsp.predicted_progress import LateProgress
 from gpa_lsp.lsp.predicted_results import (
@@ -27,13 +28,9 @@ from gpa_lsp.lsp.predicted_results import (
     TrialsJob,
     TrialsResult,
 )
-from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.static_desk import SUFFIXES
 
 logger = logging.getLogger(__name__)
-
-DESCRIPTION_SUFFIX = ".launch.toml"
-"""What takes the place of a source's suffix."""
 
 _PATIENCE_S = 1.0
 """A job whose texts are out of date may still end by itself within this time: that costs less than a process that starts cold."""
@@ -43,8 +40,6 @@ _WAIT_S = 5.0
 
 _PAUSE_S = 0.5
 """Without an edit of the description before it counts."""
-
-_LARGEST_DESCRIPTION_BYTES = 4 << 20
 
 
 class PredictedHost(Protocol):
@@ -67,54 +62,6 @@ class PredictedHost(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedOptions:
-    """What the settings say.
-
-    Attributes:
-        is_enabled: emulate at all.
-        waits: sources are compiled by somebody else first, who says when that is done.
-        seconds: for one launch.
-        memory_bytes: likewise.
-        machine: GPU to predict for; None for one of the architecture.
-        explore_s: for looking for other blocks; 0 for not at all.
-        architecture: to compile for; None for that of the compile command.
-        limit_s: for the compiler.
-        poll_s: between two looks at the descriptions.
-    """
-
-    is_enabled: bool = True
-    waits: bool = True
-    seconds: float = 5.0
-    memory_bytes: int = 1 << 30
-    machine: str | None = None
-    explore_s: float = 3.0
-    architecture: tuple[int, int] | None = None
-    limit_s: float = 60.0
-    poll_s: float = 1.0
-
-
-def choose_predicted_options(settings: Settings) -> PredictedOptions:
-    """The settings that are about this."""
-    return PredictedOptions(
-        is_enabled=settings.emulates,
-        waits=settings.compiles_sources,
-        seconds=settings.emulation_s,
-        memory_bytes=settings.emulation_memory_bytes,
-        machine=settings.emulation_machine,
-        explore_s=settings.exploration_s,
-        architecture=settings.static_architecture,
-        limit_s=settings.static_timeout_s,
-        poll_s=settings.poll_seconds,
-    )
-
-
-def find_description(source: str) -> str:
-    """``/p/kernel.cu`` → ``/p/kernel.launch.toml``, whether it is there or not."""
-    path = Path(source)
-    return str(path.with_name(path.stem + DESCRIPTION_SUFFIX))
-
-
 class PredictedDesk:
     """Keeps what is predicted of open sources in step with them and with the descriptions of their launches.
 
@@ -133,6 +80,7 @@ class PredictedDesk:
         self._roots: tuple[Path, ...] = ()
         self._is_trusted = False
         self._sources: dict[str, Stamp | None] = {}
+        self._compiled: dict[str, str] = {}
         self._wanted: dict[str, None] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._done: dict[str, tuple[PredictedJob, float]] = {}
@@ -165,14 +113,15 @@ class PredictedDesk:
             self._consider(local_path, 0.0)
         elif self._is_relevant(local_path):
             self._sources.setdefault(local_path, None)
-            self._request_after(local_path, _WAIT_S if self._options.waits else 0.0)
+            self._request_after(local_path, _WAIT_S if self._options.waits else 0.0, self._request_latest)
             if self._polling is None or self._polling.done():
                 self._polling = asyncio.get_running_loop().create_task(self._poll())
 
-    def compiled(self, local_path: str, *, has_failed: bool) -> None:
-        """A source was compiled: emulate it now, unless that failed or it was emulated last."""
+    def compiled(self, local_path: str, text: str, *, has_failed: bool) -> None:
+        """A text of a source was compiled: emulate that now, unless it has errors or was emulated last."""
         self._cancel_timer(local_path)
         if not has_failed and self._is_relevant(local_path) and local_path in self._sources:
+            self._compiled[local_path] = text
             self._request(local_path)
 
     def changed(self, local_path: str) -> None:
@@ -186,7 +135,7 @@ class PredictedDesk:
             self._consider(local_path, 0.0)
             return
         self._cancel_timer(local_path)
-        for known in (self._sources, self._wanted, self._done):
+        for known in (self._sources, self._compiled, self._wanted, self._done):
             known.pop(local_path, None)
         if self._current is not None and str(self._current[0].path) == local_path:
             self._current[1].cancel()
@@ -234,17 +183,21 @@ class PredictedDesk:
     def _consider(self, description: str, pause_s: float) -> None:
         for source in self._sources:
             if find_description(source) == description:
-                self._request_after(source, pause_s)
+                self._request_after(source, pause_s, self._request)
 
-    def _request_after(self, local_path: str, pause_s: float) -> None:
+    def _request_after(self, local_path: str, pause_s: float, request: Callable[[str], None]) -> None:
         self._cancel_timer(local_path)
         if not self.may_run:
             return
         if pause_s <= 0:
-            self._request(local_path)
+            request(local_path)
         else:
-            loop = asyncio.get_running_loop()
-            self._timers[local_path] = loop.call_later(pause_s, self._request, local_path)
+            self._timers[local_path] = asyncio.get_running_loop().call_later(pause_s, request, local_path)
+
+    def _request_latest(self, local_path: str) -> None:
+        """Nobody said that it was compiled: as the editor holds it."""
+        self._compiled.pop(local_path, None)
+        self._request(local_path)
 
     def _request(self, local_path: str) -> None:
         self._cancel_timer(local_path)
@@ -317,16 +270,17 @@ class PredictedDesk:
             self._current = None
 
     async def _make_job(self, local_path: str) -> PredictedJob | None:
-        """The job of the texts as they are now; None when the source is not open."""
-        text = self._host.read_open(local_path)
-        if text is None:
+        """The job of the texts as they are now: that which was compiled last, or is open; None when the source is not open."""
+        open_source = self._host.read_open(local_path)
+        if open_source is None:
             return None
+        text = self._compiled.get(local_path, open_source)
         description = find_description(local_path)
         options = self._options
         open_text = self._host.read_open(description)
         launches_text = open_text or ""
         if open_text is None:
-            stamp, launches_text = await call_in_thread(partial(_read, description))
+            stamp, launches_text = await call_in_thread(partial(read_description, description))
             if local_path in self._sources:
                 self._sources[local_path] = stamp
         return PredictedJob(
@@ -346,7 +300,7 @@ class PredictedDesk:
         """See descriptions that others write."""
         while self._sources and self.may_run:
             await asyncio.sleep(self._options.poll_s)
-            for source, stamp in (await call_in_thread(partial(_read_stamps, tuple(self._sources)))).items():
+            for source, stamp in (await call_in_thread(partial(read_stamps, tuple(self._sources)))).items():
                 is_waiting = source in self._timers or source in self._wanted
                 if source in self._sources and self._sources[source] != stamp and not is_waiting:
                     self._sources[source] = stamp
@@ -363,22 +317,6 @@ class PredictedDesk:
         self._wanted.clear()
         self._done.clear()
         self._sources.clear()
+        self._compiled.clear()
         if self._current is not None:
             self._current[1].cancel()
-
-
-def _read_stamps(sources: Sequence[str]) -> dict[str, Stamp | None]:
-    return {source: read_stamp(find_description(source)) for source in sources}
-
-
-def _read(description: str) -> tuple[Stamp | None, str]:
-    """A description's stamp and text; an empty text where there is none. What cannot be read is a text that is no TOML, which says so."""
-    stamp = read_stamp(description)
-    if stamp is None:
-        return None, ""
-    if stamp.size_bytes > _LARGEST_DESCRIPTION_BYTES:
-        return stamp, f"# has more than {_LARGEST_DESCRIPTION_BYTES} bytes\n"
-    try:
-        return stamp, Path(description).read_bytes().decode("utf-8", "surrogateescape")
-    except OSError as error:
-        return stamp, f"# cannot be read: {error.strerror}\n"

@@ -12,7 +12,8 @@ from gpa_lsp.lsp.documents import Documents
 from gpa_lsp.lsp.editor import Editor
 from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.lsp.positions import UnitCounter
-from gpa_lsp.lsp.predicted_desk import PredictedDesk, choose_predicted_options
+from gpa_lsp.lsp.predicted_desk import PredictedDesk
+from gpa_lsp.lsp.predicted_options import choose_predicted_options
 from gpa_lsp.lsp.predicted_results import PredictedResult, TrialsResult
 from gpa_lsp.lsp.predicted_view import PredictedState, make_state
 from gpa_lsp.lsp.settings import Settings
@@ -79,7 +80,7 @@ class PredictedShow:
 
     def compiled(self, result: StaticResult) -> None:
         """A source was compiled, and what its code says is shown."""
-        self._desk.compiled(str(result.path), has_failed=result.has_failed or bool(result.failure))
+        self._desk.compiled(str(result.path), result.text, has_failed=result.has_failed or bool(result.failure))
 
     async def leave(self) -> None:
         """End everything."""

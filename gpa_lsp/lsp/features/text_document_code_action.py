@@ -12,7 +12,7 @@ from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.features import RequestFeature
 from gpa_lsp.lsp.fixes import Fix, find_fixes
 from gpa_lsp.lsp.positions import read_lines
-from gpa_lsp.lsp.predicted_actions import list_description_actions, list_trial_actions
+from gpa_lsp.lsp.predicted_actions import KIND, list_description_actions, list_trial_actions
 from gpa_lsp.render.numbers import format_speedup
 
 
@@ -23,6 +23,7 @@ def answer_code_action(view: DocumentView, params: types.CodeActionParams) -> li
     found: list[types.CodeAction] = []
     if _is_wanted(types.CodeActionKind.QuickFix, wanted):
         found.extend(_offer_fix(view, fix, params.context.diagnostics) for fix in find_fixes(view, first, last))
+    if _is_wanted(KIND, wanted):
         found.extend(list_trial_actions(view, first, last))
         found.extend(list_description_actions(view, first, last))
     if _is_wanted(types.CodeActionKind.Empty, wanted) and not view.abilities.heat:
@@ -72,6 +73,6 @@ FEATURE = RequestFeature(
     method=types.TEXT_DOCUMENT_CODE_ACTION,
     answer=answer_code_action,
     options=types.CodeActionOptions(
-        code_action_kinds=[types.CodeActionKind.QuickFix, types.CodeActionKind.Empty], resolve_provider=False
+        code_action_kinds=[types.CodeActionKind.QuickFix, KIND, types.CodeActionKind.Empty], resolve_provider=False
     ),
 )

@@ -1,0 +1,137 @@
+"""The real server over the wire: a described source is opened, its description edited and broken, a launch described; no trust, no run."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+
+SOURCE = """\
+__global__ void gather(const float* x, float* y)
+{
+    y[threadIdx.x] = x[threadIdx.x * 8];
+}
+__global__ void lone(float* x) { x[threadIdx.x] = 1; }
+"""
+DESCRIPTION = """\
+[[launch]]
+kernel = "gather"
+block = 64
+grid = 1
+arguments = [
+  { name = "x", type = "float", count = 512 },
+  { name = "y", type = "float", count = 64 },
+]
+"""
+OPTIONS = {"static": {"enable": True}, "emulation": {"enable": True}, "pollSeconds": 0.1}
+
+
+@pytest.fixture
+def client() -> Iterator[RawClient]:
+    made = RawClient()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "wörk" / "k.cu"
+    path.parent.mkdir()
+    path.write_text(SOURCE)
+    path.with_name("k.launch.toml").write_text(DESCRIPTION)
+    return path
+
+
+def start(client: RawClient, source: Path, **client_says: Any) -> str:
+    capabilities = {**ALL_CAPABILITIES, "workspace": {**ALL_CAPABILITIES["workspace"], **EDITS}}
+    options = {**OPTIONS, "client": client_says}
+    client.initialize(source.parent, capabilities, initializationOptions=options)
+    return client.open(source)
+
+
+EDITS = {"applyEdit": True, "workspaceEdit": {"documentChanges": True, "resourceOperations": ["create"]}}
+
+
+def wait_for(client: RawClient, uri: str, is_it: Any) -> Any:
+    found = client.wait_for_diagnostics(uri, lambda found: any(is_it(one) for one in found), timeout_s=40.0)
+    return [one for one in found if is_it(one)]
+
+
+def is_emulated(diagnostic: Any) -> bool:
+    return str(diagnostic["code"]).startswith("emulated")
+
+
+def run(client: RawClient, command: str, *arguments: Any) -> Any:
+    return client.request("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
+
+
+def test_a_described_source_from_opening_to_a_broken_description(client: RawClient, source: Path) -> None:
+    uri = start(client, source)
+    (access,) = wait_for(client, uri, is_emulated)
+    assert (access["code"], access["severity"], access["range"]["start"]["line"]) == ("emulated uncoalesced", 3, 2)
+    lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    titles = [lens["command"]["title"] for lens in lenses if lens["range"]["start"]["line"] == 0]
+    assert len(titles) == 2 and titles[0].endswith("· static")
+    assert titles[1].startswith("predicted: ") and titles[1].endswith("emulated its block")
+    hover = client.request(
+        "textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 2, "character": 4}}
+    )
+    assert "**Emulated** · `gather`" in hover["contents"]["value"]
+    assert "loads of `x`: **32.0 sectors per request**" in hover["contents"]["value"]
+
+    text = run(client, "gpaLsp.showPrediction", uri, 0)
+    assert text.startswith("# Predictions for k.cu")
+    page = run(client, "gpaLsp.showPrediction", uri, 0, "page")
+    assert page["uri"].endswith(".html") and page["place"] == "#k0"
+
+    description = source.with_name("k.launch.toml")
+    described = client.open(description)
+    client.change(described, 2, DESCRIPTION.replace("count = 64", "count = 63"))  # unsaved
+    (fault,) = wait_for(client, uri, lambda one: one["code"] == "emulated out-of-bounds-access")
+    assert fault["severity"] == 2
+    client.forget()
+    client.change(described, 3, DESCRIPTION.replace("grid = 1", "grid = oops"))
+    (broken,) = wait_for(client, described, is_emulated)
+    assert (broken["severity"], broken["range"]["start"]["line"]) == (2, 3)
+    (pointer,) = wait_for(client, uri, lambda one: one["code"] == "emulated launch")
+    assert pointer["relatedInformation"][0]["location"]["uri"] == described
+    client.forget()
+    client.notify("textDocument/didClose", {"textDocument": {"uri": described}})
+    (again,) = wait_for(client, uri, lambda one: one["code"] == "emulated uncoalesced")
+    assert again["range"] == access["range"]
+    assert client.shut_down() == 0
+
+
+def test_a_launch_is_described_where_there_is_none(client: RawClient, source: Path) -> None:
+    uri = start(client, source)
+    wait_for(client, uri, is_emulated)
+    head = {"start": {"line": 4, "character": 0}, "end": {"line": 4, "character": 0}}
+    asked = {"textDocument": {"uri": uri}, "range": head, "context": {"diagnostics": []}}
+    (action,) = [one for one in client.request("textDocument/codeAction", asked) if "Describe" in one["title"]]
+    assert action["title"] == "Describe a launch of lone"
+    client.replies["workspace/applyEdit"] = lambda params: {"applied": True}
+    text = run(client, action["command"]["command"], *action["command"]["arguments"])
+    assert 'kernel = "lone"' in text
+    edit = client.wait_for_request("workspace/applyEdit")["edit"]["documentChanges"]
+    assert [one["textDocument"]["uri"].rpartition("/")[2] for one in edit] == ["k.launch.toml"]
+    (insertion,) = edit[0]["edits"]
+    assert insertion["range"]["start"] == {"line": DESCRIPTION.count("\n"), "character": 0}
+    assert insertion["newText"] == f"\n{text}"
+
+
+def test_nothing_is_emulated_without_trust(client: RawClient, source: Path) -> None:
+    uri = start(client, source, trusted=False)
+    time.sleep(1.0)
+    assert client.request("textDocument/codeLens", {"textDocument": {"uri": uri}}) is None
+    assert run(client, "gpaLsp.showPrediction", uri, 0) is None
+    assert run(client, "gpaLsp.describeLaunch", uri, "_Z4lonePf") is None
+    run(client, "gpaLsp.setTrust", True)
+    wait_for(client, uri, is_emulated)
+    client.forget()
+    run(client, "gpaLsp.setTrust", False)
+    client.wait_for_diagnostics(uri, lambda found: found == [])
