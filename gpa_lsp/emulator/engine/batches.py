@@ -1,6 +1,7 @@
 """All blocks of a launch, batch by batch: :class:`Runner`."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ _FIRST_TRACED_LANES = 4096
 _BYTES_PER_SLOT = 8
 _SCRATCH = 24
 """Arrays of a fragment beside its live registers, all of which may be there twice while lanes part and meet: temporaries, indexes, masks."""
+_KEPT_BYTES = 30 << 20  # below the 32 MiB where glibc stops to learn
 _SHADOW_BYTES = 33
 
 BatchDone = Callable[[Batch], None]
@@ -54,6 +56,7 @@ class Runner:
             How many blocks ran to their end; all, unless the budget was reached, which is noted.
         """
         machine = self._machine
+        _keep_freed_memory()
         finished = 0
         try:
             kernel = Frame(machine.get_function(machine.kernel.name))
@@ -120,6 +123,12 @@ class Runner:
             done(batch)
             memory.close()
             meter.release(held)
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Free a large array once: glibc's allocator then keeps what is freed, where it would map each array anew at five times the cost."""
+    np.empty(_KEPT_BYTES, np.uint8)
 
 
 def find_unit_bytes(machine: Machine) -> int | None:

@@ -9,7 +9,7 @@ from gpa_lsp.emulator.engine.accesses import Access, AddressMemo
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.layout import Layout, Piece, make_constant
 from gpa_lsp.emulator.engine.special_registers import find_special
-from gpa_lsp.emulator.engine.values import BOOL, U64, Value
+from gpa_lsp.emulator.engine.values import BOOL, U64, Value, select
 from gpa_lsp.emulator.ptx.model import (
     Address,
     Immediate,
@@ -182,9 +182,7 @@ class Binder:
                 registers = fragment.registers
                 chosen, old, new = registers[guard], registers[slot], widen(fragment)
                 if chosen.ndim:
-                    old = old if old.dtype is register_dtype else old.view(register_dtype)
-                    new = new if new.dtype is register_dtype else new.view(register_dtype)
-                    registers[slot] = np.where(chosen, new, old)
+                    registers[slot] = select(chosen, new, old, register_dtype)
                 elif chosen:
                     registers[slot] = new
 

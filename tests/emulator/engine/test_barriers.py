@@ -139,3 +139,18 @@ def test_blocks_of_odd_sizes_have_lanes_without_threads() -> None:
     assert emulation.arrays["out"].tolist() == expected
     assert int(np.max(emulation.counts.lane_executions)) == 35
     assert int(np.max(emulation.counts.warp_executions)) == 2
+
+
+def test_threads_that_wait_at_barriers_of_different_numbers_are_said() -> None:
+    body = f"""{GLOBAL_THREAD} setp.lt.u32 %p1, %r52, 32; @%p1 bra LOW; bar.sync 0; bra DONE; LOW: bar.sync 1; DONE: st.global.u32 [%d32], 1;"""
+    emulation = run_text(body, {"in": zeros(1), "out": zeros(64)}, block=64)
+    assert {fault.kind for fault in emulation.faults} == {FaultKind.DIVERGENT_BARRIER}
+    assert emulation.arrays["out"].all()
+
+
+def test_lanes_that_have_exited_are_not_waited_for() -> None:
+    body = f"""{GLOBAL_THREAD} setp.gt.u32 %p1, %r52, 20; @%p1 exit; shfl.sync.bfly.b32 %r3, %r59, 1, 31, 0xffffffff; bar.sync 0;
+    bar.warp.sync 0xffffffff; st.global.u32 [%d32], %r3;"""
+    emulation = run_text(body, {"in": zeros(1), "out": zeros(32)})
+    assert emulation.faults == ()
+    assert emulation.arrays["out"].tolist()[:20] == [lane ^ 1 for lane in range(20)]
