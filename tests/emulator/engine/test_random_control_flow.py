@@ -29,7 +29,7 @@ class _Maker:
         blocks = [self._make_block(number) for number in range(self._blocks)]
         stores = " ".join(f"st.global.u32 [%d20+{4 * k}], %r{k + 1};" for k in range(_WORDS_PER_LANE))
         text = "\n".join((*self._tables, _BEGIN, *blocks, "END:", stores))
-        return text.replace("FUEL", str(self._random.randint(4, 14)))
+        return text.replace("FUEL", str(self._random.randint(8, 40)))
 
     def _register(self) -> str:
         return f"%r{self._random.randint(1, 5)}"
@@ -87,16 +87,16 @@ def _compact_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "_MOST_WAITERS", 3)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(120))
 def test_lanes_that_jump_at_random_compute_what_each_computes_alone(seed: int) -> None:
     body = _Maker(seed).make()
-    grid, block = random.Random(seed).choice(((4, 64), (3, 100), (9, 32), (1, 7)))
+    grid, block = random.Random(seed).choice(((4, 64), (3, 100), (12, 32), (12, 32), (1, 7)))
     count = grid * block
     given = np.random.Generator(np.random.PCG64(seed)).integers(0, 64, count, dtype=np.uint32)
     if seed % 2:
         # Whole warps go the same way, so that few are left together and compacted; a lane here and there goes its own.
         body = body.replace("mov.u32 %r2, %r59;", "shr.u32 %r2, %r59, 5;")
-        alone = np.arange(count) % 37 == 0
+        alone = np.arange(count) % 37 == (0 if seed % 3 else 99)
         given = np.where(alone, given, given[np.arange(count) % block // 32 + np.arange(count) // block])
     emulation = run_text(
         body,
