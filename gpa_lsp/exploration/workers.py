@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -16,8 +17,8 @@ Evaluate = Callable[[Sequence[Configuration]], list[RankedConfiguration]]
 _CHUNKS_PER_WORKER = 8
 _LARGEST_CHUNK = 64
 _CONNECT_TIMEOUT_S = 10
-_FEW = 16
-"""Configurations that are done here before another process would have started."""
+_HERE_S = 1.5
+"""Most spaces are done before another process would have started."""
 
 
 class Workers(Protocol):
@@ -42,10 +43,12 @@ class LocalWorkers:
 
     Args:
         count: how many; None for as many as this process may use cores.
+        here_s: for so long configurations are evaluated in this process before others are started; 0 for not at all.
     """
 
-    def __init__(self, count: int | None = None) -> None:
+    def __init__(self, count: int | None = None, *, here_s: float = _HERE_S) -> None:
         self._count = count or count_cores()
+        self._here_s = here_s
 
     def run(self, evaluate: Evaluate, configurations: Sequence[Configuration]) -> Iterator[list[RankedConfiguration]]:
         """See :class:`Workers`.
@@ -53,10 +56,15 @@ class LocalWorkers:
         Raises:
             ToolError: a process died.
         """
-        if self._count == 1 or len(configurations) <= _FEW:
-            yield from HereWorkers().run(evaluate, configurations)
+        end_s = time.monotonic() + self._here_s
+        done = 0
+        while done < len(configurations) and (self._count == 1 or time.monotonic() < end_s):
+            yield evaluate([configurations[done]])
+            done += 1
+        left = configurations[done:]
+        if not left:
             return
-        chunks = split(configurations, self._count)
+        chunks = split(left, self._count)
         context = multiprocessing.get_context("spawn")  # a server's threads and locks are not to be forked
         pool = ProcessPoolExecutor(min(self._count, len(chunks)), mp_context=context)
         try:

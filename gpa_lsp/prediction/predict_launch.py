@@ -11,7 +11,7 @@ from gpa_lsp.analyses.traces.ask import answer_questions
 from gpa_lsp.analyses.traces.block_places import list_block_chains
 from gpa_lsp.analyses.traces.context import build_trace_context
 from gpa_lsp.analyses.traces.line_facts import list_branch_facts, list_line_facts
-from gpa_lsp.analyses.traces.model import TraceContext
+from gpa_lsp.analyses.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.analyses.traces.paper_answer import PaperCollector
 from gpa_lsp.analyses.traces.results import TraceAnalyses
 from gpa_lsp.analyses.traces.statistics import list_measures
@@ -33,6 +33,9 @@ from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.model import Execution, KernelPrediction
 from gpa_lsp.prediction.sampling import SamplingPlan, plan_sampling
 from gpa_lsp.prediction.settings import PredictionSettings
+
+_LEAST_LOOKED_AT = 10_000
+"""References that are looked at however little memory there is: they take a few MiB."""
 
 _PROBE_SHARE = 4
 """The probe may take this part of the time, so that the rest is left for what it is for."""
@@ -105,7 +108,7 @@ def predict_launch(
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
     entries = settings.traces_entries or settings.is_paper
     chains = list_block_chains(subject.module, subject.kernel) if entries else ()
-    analyser = TraceAnalyser(context, block_chains=chains)
+    analyser = TraceAnalyser(context, bound_analyses(settings.budget.memory_bytes), block_chains=chains)
     paper = (PaperCollector(),) if settings.is_paper else ()
     run = emulate(
         subject.module,
@@ -137,6 +140,22 @@ def predict_launch(
         answers=(answer_faults(faults), *volume_answers, *answers, *(one.answer(context) for one in paper)),
         problems=tuple(problems),
         measures=() if analyses is None else list_measures(analyses),
+    )
+
+
+def bound_analyses(memory_bytes: int) -> AnalysisSettings:
+    """What the analyses look at, where little memory may be used: less, so that they take about a quarter of what the emulator may.
+
+    >>> bound_analyses(2 << 30) == AnalysisSettings(), bound_analyses(256 << 20).wave_references
+    (True, 335544)
+    """
+    usual = AnalysisSettings()
+    return replace(
+        usual,
+        wave_references=min(usual.wave_references, max(_LEAST_LOOKED_AT, memory_bytes // 8 // 100)),
+        block_references=min(usual.block_references, max(_LEAST_LOOKED_AT, memory_bytes // 8 // 200)),
+        value_rows=min(usual.value_rows, max(_LEAST_LOOKED_AT, memory_bytes // 16 // 60)),
+        footprint_sectors=min(usual.footprint_sectors, max(_LEAST_LOOKED_AT, memory_bytes // 16)),
     )
 
 

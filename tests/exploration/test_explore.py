@@ -34,7 +34,7 @@ def refuse(configurations: Sequence[Configuration]) -> list[RankedConfiguration]
 
 def test_processes_rank_as_one_process_does():
     here, _ = evaluate_space(SPACE, evaluate, HereWorkers())
-    there, _ = evaluate_space(SPACE, evaluate, LocalWorkers(2))
+    there, _ = evaluate_space(SPACE, evaluate, LocalWorkers(2, here_s=0))
     assert [one.configuration for one in here] == [one.configuration for one in there]
     assert {one.limiter for one in here} == {str(os.getpid())}
     assert str(os.getpid()) not in {one.limiter for one in there}
@@ -42,7 +42,7 @@ def test_processes_rank_as_one_process_does():
 
 def test_a_process_that_dies_is_told():
     with pytest.raises(ToolError, match="died before it was done"):
-        evaluate_space(SPACE, die, LocalWorkers(2))
+        evaluate_space(SPACE, die, LocalWorkers(2, here_s=0))
 
 
 def test_an_interrupted_exploration_goes_on_where_it_was(tmp_path):
@@ -94,3 +94,9 @@ def test_a_scheduler_that_is_not_there_is_told_in_time(monkeypatch):
     with pytest.raises(InputError, match=r"tcp://127\.0\.0\.1:1: no Dask scheduler answers"):
         evaluate_space(SPACE, evaluate, DaskWorkers("tcp://127.0.0.1:1"))
     assert time.monotonic() - start < 30
+
+
+def test_what_is_quick_starts_no_process(monkeypatch):
+    monkeypatch.setattr("gpa_lsp.exploration.workers.ProcessPoolExecutor", None)
+    found, _ = evaluate_space(SPACE, evaluate, LocalWorkers(2, here_s=60.0))
+    assert found == evaluate_space(SPACE, evaluate, HereWorkers())[0]

@@ -129,14 +129,16 @@ def test_code_of_another_architecture_is_allowed_and_said():
 
 def test_the_papers_own_counts_come_when_asked_for():
     settings = replace(DEFAULT_PREDICTION, is_paper=True)
-    (kernel,) = predict_source(
-        find_project(), kernel="transpose", settings=settings, compile_settings=NVRTC
-    ).kernels
+    (kernel,) = predict_source(find_project(), kernel="transpose", settings=settings, compile_settings=NVRTC).kernels
     answer = kernel.find("traced_paper")
     assert answer is not None
     divergence, reuse, branches, *_ = answer.tables
     assert divergence.rows == ((1, 1.0, 0.0), (4, 0.0, 1.0))
-    assert reuse.rows[-1] == ("∞ (streaming intervals)", 2 * 16384, 2 * 16384)  # each element is loaded once from either memory
+    assert reuse.rows[-1] == (
+        "∞ (streaming intervals)",
+        2 * 16384,
+        2 * 16384,
+    )  # each element is loaded once from either memory
     assert branches.rows[0][0] == 0
     assert predict_one("transpose").find("traced_paper") is None
     blocks = kernel.find("traced_branches")
@@ -178,7 +180,7 @@ def test_a_wrong_description_names_its_line(tmp_path: Path, old: str, new: str, 
 def test_launches_are_chosen_by_number_and_too_many_are_refused():
     found = predict_source(find_project(), kernel="saxpy", launch_number=2, compile_settings=NVRTC)
     assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
-    with pytest.raises(InputError, match="there is no launch 3.*from 1 to 2"):
+    with pytest.raises(InputError, match=r"there is no launch 3.*from 1 to 2"):
         predict_source(find_project(), kernel="saxpy", launch_number=3, compile_settings=NVRTC)
     with pytest.raises(InputError, match=r"2 launches are meant \(saxpy\)"):
         predict_source(find_project(), kernel="saxpy", is_single=True, compile_settings=NVRTC)

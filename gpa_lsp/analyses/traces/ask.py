@@ -9,7 +9,7 @@ from gpa_lsp.analyses.traces.questions import TraceQuestion
 from gpa_lsp.analyses.traces.results import TraceAnalyses
 from gpa_lsp.analyses.traces.statistics import MeasureSpread
 from gpa_lsp.errors import Problem, ProblemSeverity
-from gpa_lsp.figures import format_amount
+from gpa_lsp.figures import format_amount, format_whole_percent
 from gpa_lsp.registry import load_catalogue
 
 
@@ -54,7 +54,9 @@ def answer_launches(spreads: tuple[MeasureSpread, ...], launches: int, origin: s
     varying = max(spreads, key=lambda one: one.deviation / abs(one.mean) if one.mean else 0.0, default=None)
     summary = f"{launches} launches are alike."
     if varying is not None and varying.deviation > 0:
-        summary = f"Over {launches} launches {varying.measure} varies most: {format_amount(varying.least)} to {format_amount(varying.most)}."
+        write = format_whole_percent if varying.quantity is Quantity.RATIO else format_amount
+        ends = f"{write(varying.least)} to {write(varying.most)}"
+        summary = f"Over {launches} launches “{varying.measure}” varies most: {ends}."
     return Answer(
         analysis="traced_launches",
         title=f"Launches compared ({origin})",

@@ -1,0 +1,169 @@
+"""``gpa-lsp explore``: tables, files, journals, interruption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.cli.main import main
+from tests.prediction.kernels import write_project
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+
+GATHER = """\
+__global__ void gather(const int* index, float* a, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < 100; ++k)
+        sum += a[index[(i + k) % n] % n];
+    if (i < n)
+        a[i] = sum;
+}
+"""
+GATHERED = """\
+[[launch]]
+kernel = "gather"
+threads = [2048, 4, 4]
+block = 128
+arguments = [
+  { name = "index", type = "int", count = 20000, fill = "permutation" },
+  { name = "a", type = "float", count = 20000 },
+  { name = "n", type = "int", value = 20000 },
+]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return write_project(tmp_path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["explore", *arguments, "--jobs", "1"])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_blocks_that_do_not_fit_are_listed_with_why(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shared memory follows the block: 256 bytes for each thread."""
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "reversed", "--block", "64,256,1024")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "reversed"
+    table = lines[lines.index("  Not predicted") :]
+    assert table[2].split(None, 1)[0] == "1024"
+    assert "262144 bytes of shared memory" in table[2]
+    (current,) = (line.split() for line in lines if line.startswith("    →"))
+    assert current[2] == "128"
+
+
+def test_the_launch_as_it_is_is_always_compared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "kernels.cu", "--kernel", "saxpy", "--launch", "1", "--block", "32", "-o", "e.json")[0] == 0
+    found = json.loads(Path("e.json").read_text())
+    assert found["format"] == "gpa-lsp/exploration-result/1"
+    assert found["current"]["block"] == [256, 1, 1]
+    assert {tuple(one["configuration"]["block"]) for one in found["configurations"]} == {(32, 1, 1), (256, 1, 1)}
+    seconds = [one["seconds"] for one in found["configurations"]]
+    assert seconds == sorted(seconds) and seconds[0] > 0
+
+
+def test_pages_and_pictures(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, start in (("e.html", b"<!doctype html>"), ("e.svg", b"<svg"), ("e.png", b"\x89PNG")):
+        assert run(capsys, "kernels.cu", "--kernel", "saxpy", "--launch", "1", "-o", name)[0] == 0
+        assert Path(name).read_bytes().startswith(start)
+    assert "Launch configurations of saxpy" in Path("e.html").read_text(encoding="utf-8")
+
+
+def test_what_is_done_is_not_done_again(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("kernels.cu", "--kernel", "saxpy", "--launch", "1", "--resume", "j")
+    assert run(capsys, *arguments, "--block", "64,128")[0] == 0
+    code, out, _ = run(capsys, *arguments, "--block", "64,128,512")
+    assert code == 0 and "  3 configurations were done before" in out
+    assert len(Path("j").read_text().splitlines()) == 1 + 4
+    code, _, err = run(capsys, "kernels.cu", "--kernel", "saxpy", "--launch", "2", "--resume", "j")
+    assert code == 2 and "was made for another threads" in err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\0\1\2", b"[" * 100_000, b'{"format": "gpa-lsp/exploration/1"}\n', b'{"format": 7}\n', b"x" * 70_000, b"null\n"],
+    ids=["bytes", "nested", "cut", "number", "long", "null"],
+)
+def test_hostile_journals_are_refused_and_kept(
+    project: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    Path("j").write_bytes(content)
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "saxpy", "--launch", "1", "--block", "64", "--resume", "j")
+    assert (code, out) == (2, "")
+    assert err.startswith("gpa-lsp: error: j: ") and "choose another file" in err
+    assert Path("j").read_bytes() == content
+
+
+def test_a_journal_with_a_wrong_line_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("kernels.cu", "--kernel", "saxpy", "--launch", "1", "--block", "64", "--resume", "j")
+    assert run(capsys, *arguments)[0] == 0
+    first, *_ = Path("j").read_text().splitlines()
+    Path("j").write_text(f'{first}\n{{"configuration": {{"block": [1e999, 1, 1], "fold": [1, 1, 1]}}}}\n')
+    code, _, err = run(capsys, *arguments)
+    assert code == 2 and "line 2" in err
+
+
+def count_children(pid: int) -> int:
+    """The compiler's process and the tracker of resources are two of them."""
+    return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux, which tells the children of a process")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interruption_keeps_what_is_done(tmp_path: Path, jobs: str) -> None:
+    """The signal goes to all processes of the group, as Ctrl-C in a terminal does."""
+    (tmp_path / "gather.cu").write_text(GATHER)
+    (tmp_path / "gather.launch.toml").write_text(GATHERED)
+    command = [sys.executable, "-m", "gpa_lsp.cli.main", "explore", "gather.cu", "--resume", "j", "--jobs", jobs]
+    process = subprocess.Popen(
+        [*command, "--threads", "32..1024"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    journal, end_s = tmp_path / "j", time.monotonic() + 60
+    while time.monotonic() < end_s and process.poll() is None:
+        is_begun = journal.exists() and len(journal.read_bytes().splitlines()) > 3
+        if is_begun and (jobs == "1" or count_children(process.pid) > 2):
+            break
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    lines = journal.read_text().splitlines()
+    assert len(lines) > 3
+    assert all("configuration" in json.loads(line) for line in lines[1:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["kernels.cu"], "6 launches are meant (saxpy, saxpy, transpose<float, 32>, endless, beyond, reversed)"),
+        (["kernels.cu", "--kernel", "transpose"], "give threads = … in place of grid"),
+        (["kernels.cu", "--kernel", "reversed", "--block", "32xx"], "'32xx' names no block"),
+        (["kernels.cu", "--kernel", "reversed", "--fold", "2q"], "'2q' is no fold"),
+        (["kernels.cu", "--kernel", "reversed", "--block", "2048"], "longer in x than a block can be"),
+        (["kernels.cu", "--kernel", "reversed", "--launch", "0"], "is no number from 1 on"),
+        (["kernels.cu", "--kernel", "reversed", "-o", "e.txt"], "does not end in .html"),
+        (["kernels.cu", "--kernel", "reversed", "--scheduler", "tcp://127.0.0.1:1"], "no Dask scheduler answers"),
+        (["kernels.launch.toml"], "is no CUDA C++ source"),
+    ],
+)
+def test_bad_input_says_what_to_do(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    monkeypatch.setattr("gpa_lsp.exploration.workers._CONNECT_TIMEOUT_S", 0.2)
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert words in " ".join(err.split())

@@ -1,0 +1,143 @@
+"""``gpa-lsp memory``: sources, builds, traces and profiles; texts, JSON and pages; what goes wrong."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.cli.main import main
+from tests.conftest import ROOT
+from tests.prediction.kernels import write_project
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    return write_project(tmp_path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["memory", *arguments])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_text_is_headed_by_the_short_name_and_marked(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "transpose")
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert lines[0] == "transpose<float, 32>"
+    assert lines[1] == "  void transpose<float, 32>(float*, float const*, int)"
+    assert lines[2].startswith("  grid 4×4, block 32×32, ")
+    assert "Data volumes, predicted" in lines and "Bank conflicts (emulated)" in lines
+    assert str(project.parent) not in out
+
+
+def test_launches_of_one_kernel_are_compared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "kernels.cu", "--kernel", "saxpy")
+    after = out.partition("saxpy, 2 launches\n")[2]
+    assert after.startswith(
+        "Launches compared (emulated)\n  Over 2 launches “branches that diverge” varies most: 0 % to 3 %."
+    )
+
+
+def test_json_has_facts_answers_and_comparisons(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "kernels.cu", "--kernel", "saxpy", "--format", "json", "--paper")
+    found = json.loads(out)
+    assert (code, found["format"], found["source"]) == (0, "gpa-lsp/prediction/1", str(project))
+    first, second = found["kernels"]
+    assert (first["launch"]["grid"], second["launch"]["title"]) == ([16, 1, 1], "ragged")
+    assert first["volumes"]["limiter"] == "DRAM"
+    assert {one["line"] for one in first["accesses"]} == {5}
+    assert first["answers"][-1]["analysis"] == "traced_paper"
+    (comparison,) = found["comparisons"]
+    assert (comparison["launches"], comparison["answer"]["analysis"]) == (2, "traced_launches")
+
+
+def test_a_page_and_a_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "kernels.cu", "--kernel", "saxpy", "--format", "html", "-o", "p.html")[0] == 0
+    assert "<h2>saxpy: 2 launches</h2>" in Path("p.html").read_text(encoding="utf-8")
+    code, _, err = run(capsys, "kernels.cu", "--kernel", "beyond", "-o", "nowhere/p.txt")
+    assert code == 2 and "cannot be written" in err
+
+
+def test_faults_of_the_program_can_fail(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "kernels.cu", "--kernel", "beyond")
+    assert code == 0 and "Out-of-bounds access (kernels.cu:22)" in out
+    assert run(capsys, "kernels.cu", "--kernel", "beyond", "--fail-on", "fault")[0] == 1
+    assert run(capsys, "kernels.cu", "--kernel", "transpose", "--fail-on", "fault")[0] == 0
+    code, out, _ = run(capsys, "kernels.cu", "--kernel", "endless", "--seconds", "0.2", "--fail-on", "fault")
+    assert code == 0 and "Time budget reached (kernels.cu:17)" in out
+
+
+def test_little_memory_refuses_a_launch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "saxpy", "--memory", "32KiB")
+    assert code == 2
+    assert "line 1: " in err and "raise the memory limit" in err
+    assert out.startswith("saxpy\n") and "“ragged”" in out
+
+
+def test_a_profile_gives_the_launches(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = json.loads((ROOT / "fixtures" / "example.gpa-profile.json").read_text())
+    device = profile["launches"][0]["device"]
+    launch = {"kernel": "_Z5saxpyifPKfPf", "grid": [3, 1, 1], "block": [64, 1, 1], "device": device}
+    profile |= {"modules": [], "launches": [launch, launch]}
+    Path("p.gpa-profile.json").write_text(json.dumps(profile))
+    code, out, err = run(capsys, "kernels.cu", "--profile", "p.gpa-profile.json")
+    assert (code, err) == (0, "")
+    assert "  grid 3, block 64, " in out
+    assert "No launch is described of 4 kernels: transpose<float, 32>, endless, beyond, reversed." in out
+
+
+def test_a_saved_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow", reason="needs pyarrow (the extra [traces])")
+    assert main(["trace", "kernels.cu", "--kernel", "transpose", "--entries", "-o", "t"]) == 0
+    capsys.readouterr()
+    code, out, err = run(capsys, "t", "--paper")
+    assert (code, err) == (0, "")
+    assert "a trace (emulated) of 16 of 16 blocks; predicted for the A100 PCIe 40GB" in out
+    assert "By CUDAAdvisor's own definitions (emulated)" in out
+    assert "  Basic blocks\n" in out
+    code, out, _ = run(capsys, "t", "--format", "json")
+    assert json.loads(out)["format"] == "gpa-lsp/saved-trace/1"
+    code, out, _ = run(capsys, "t", "--format", "html")
+    assert "<h1>Trace of transpose&lt;float, 32&gt;</h1>" in out
+    code, _, err = run(capsys, "t", "--kernel", "transpose")
+    assert code == 2 and "--kernel chooses nothing" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere.cu"], "cannot be read"),
+        (["nowhere"], "there is no such file"),
+        (["kernels.launch.toml"], "is neither a CUDA C++ source nor device code that was built"),
+        (["."], "give the folder that gpa-lsp trace wrote"),
+        (["kernels.cu", "--machine", "nonsense"], "no GPU is known by the name 'nonsense'"),
+        (["kernels.cu", "--kernel", "saxpy", "--launch", "9"], "there is no launch 9; give a number from 1 to 2"),
+        (["kernels.cu", "--kernel", "zzz"], "no kernel in it has 'zzz' in its name"),
+        (["kernels.cu", "--kernel", "saxpy", "--blocks", "7-3"], "'7-3' is no range"),
+        (["kernels.cu", "--seconds", "0"], "is no time in seconds"),
+        (["kernels.cu", "--memory", "much"], "is no size such as 512MiB"),
+        (["kernels.cu", "--profile", "nowhere.ncu-rep"], "nowhere.ncu-rep"),
+    ],
+)
+def test_bad_input_says_what_to_do(
+    project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert words in " ".join(err.split())
+    assert "Traceback" not in err and "internal error" not in err
+
+
+def test_an_undescribed_kernel_is_named_with_a_remedy(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy("kernels.cu", "other.cu")
+    code, out, _ = run(capsys, "other.cu", "--kernel", "transpose")
+    assert code == 0
+    assert out.splitlines()[0] == "No launch is described of 1 kernel: transpose<float, 32>."
+    assert "describe one in other.launch.toml" in out

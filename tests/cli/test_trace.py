@@ -1,0 +1,72 @@
+"""``gpa-lsp trace``: one launch into files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.cli.main import main
+from gpa_lsp.emulator.inputs.read_launches import read_launches
+from gpa_lsp.prediction.trace_files.read import read_pieces
+from tests.prediction.kernels import write_project
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+pytest.importorskip("pyarrow", reason="needs pyarrow (the extra [traces])")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return write_project(tmp_path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["trace", *arguments])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_one_launch_is_kept(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "saxpy", "--launch", "2")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "saxpy" and out.splitlines()[-1] == "  trace: kernels.trace"
+    pieces = list(read_pieces(Path("kernels.trace")))
+    assert sum(len(piece.accesses) for piece in pieces) == 3 * 32
+    assert sum(len(piece.entries) for piece in pieces) == 0
+    assert json.loads(Path("kernels.trace/trace.json").read_text())["grid"] == [8, 1, 1]
+
+
+def test_entries_are_kept_when_asked_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "kernels.cu", "--kernel", "saxpy", "--launch", "2", "--entries", "-o", "t")[0] == 0
+    assert sum(len(piece.entries) for piece in read_pieces(Path("t"))) >= 2 * 32
+
+
+def test_several_launches_are_refused_before_any_is_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "saxpy")
+    assert (code, out) == (2, "")
+    assert "2 launches are meant (saxpy), and a trace holds one; choose one with --kernel and --launch" in err
+    assert not Path("kernels.trace").exists()
+
+
+def test_a_folder_with_other_things_is_left_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "kernels.cu", "--kernel", "transpose", "-o", ".")
+    assert code == 2 and "the folder holds other things" in err
+    assert project.exists()
+
+
+def test_a_template_can_be_read_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("kernels.launch.toml").unlink()
+    code, out, _ = run(capsys, "kernels.cu", "--template", "--kernel", "saxpy")
+    assert code == 0
+    Path("t.launch.toml").write_text(out)
+    (launch,) = read_launches(Path("t.launch.toml"))
+    assert (launch.kernel, [one.name for one in launch.arguments]) == ("saxpy", ["n", "a", "x", "y"])
+    code, out, _ = run(capsys, "kernels.cu", "--kernel", "saxpy", "-o", "t")
+    assert (code, Path("t").exists()) == (2, False)
+    assert "gpa-lsp trace --template prints one to begin with" in out
+
+
+def test_a_trace_is_not_traced(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("folder").mkdir()
+    code, _, err = run(capsys, "folder")
+    assert code == 2 and "gpa-lsp memory reads traces" in err
