@@ -59,14 +59,18 @@ class FakeTerminal(io.StringIO):
 
 def test_every_command_is_in_the_catalogue() -> None:
     assert list(load_catalogue(commands, "COMMAND", Command)) == [
-        "advise", "allow", "calibrate", "check", "compare", "doctor", "history", "profile", "report", "roofline", "sass",
-        "serve",
+        "advise", "allow", "calibrate", "check", "compare", "doctor", "explore", "history", "memory", "profile", "report",
+        "roofline", "sass", "serve", "trace",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "command", ["advise", "allow", "check", "compare", "doctor", "history", "profile", "report", "sass", "serve"]
-)
+    "command",
+    [
+        "advise", "allow", "check", "compare", "doctor", "explore", "history", "memory", "profile", "report", "sass",
+        "serve", "trace",
+    ],
+)  # fmt: skip
 def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     assert f"usage: gpa-lsp {command}" in capsys.readouterr().out
@@ -221,6 +225,15 @@ def test_doctor_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert parts["numpy"]["state"] == "found"
     assert "8.6" in parts["architecture tables"]["detail"]
     assert all(part["adds"] for part in parts.values())
+
+
+def test_doctor_says_what_predicting_takes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("gpa_lsp.cli.installation.HOST_COMPILERS", ("no-such-compiler",))
+    assert main(["doctor", "--format", "json"]) == 0
+    parts = {part["name"]: part for part in json.loads(capsys.readouterr().out)["components"]}
+    assert {"nvcc", "pyarrow", "distributed", "nvidia-cuda-nvrtc"} <= set(parts)
+    host = parts["no-such-compiler"]
+    assert (host["state"], host["adds"]) == ("missing", "compiling sources with host code, by nvcc")
 
 
 def test_doctor_says_what_is_missing(
