@@ -1,6 +1,7 @@
 """From a source, or device code that was built, to predictions: :func:`predict_source`. Computes nothing itself."""
 
 import time
+import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from gpa_lsp.prediction.settings import DEFAULT_PREDICTION, PredictionSettings
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.prediction.targets import examine_for_machine
 from gpa_lsp.report.names import demangle, is_named, shorten_name
+
+logger = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """Told (what, done, total)."""
@@ -221,4 +224,13 @@ def predict_matched(
             predictions.append(predict_launch(subject, work.settings, sinks=work.sinks))
         except GpaError as error:
             problems.append(Problem.from_error(error, kernel=one.function.name))
+        except Exception as error:  # a bug of ours in one launch must not hide the others
+            logger.exception("a launch of %s could not be predicted", one.function.name)
+            problems.append(_report_bug(error, one.function.name))
     return predictions
+
+
+def _report_bug(error: Exception, kernel: str) -> Problem:
+    message = f"predicting a launch of {demangle(kernel)} failed: {type(error).__name__}: {error}"
+    remedy = "this is a fault of gpa-lsp; please report it"
+    return Problem(severity=ProblemSeverity.ERROR, message=message, kernel=kernel, remedy=remedy)
