@@ -1,7 +1,7 @@
 """From a source, or device code that was built, to predictions: :func:`predict_source`. Computes nothing itself."""
 
-import time
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
