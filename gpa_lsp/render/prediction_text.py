@@ -105,7 +105,7 @@ def describe_execution(execution: Execution) -> str:
 
     >>> describe_execution(Execution(grid_blocks=8, executed_blocks=8, is_complete=True, warp_instructions=1000, lane_instructions=32000,
     ...     seconds=0.002, peak_bytes=0, why="all blocks"))
-    'emulated: all blocks (8), 1,000 warp instructions with 32 lanes on average, in 2.00 ms'
+    'emulated: all blocks (8), 1,000 warp instructions with 32.0 lanes on average, in 2.00 ms'
     """
     counted = format_count(execution.executed_blocks)
     if execution.executed_blocks != execution.grid_blocks:
