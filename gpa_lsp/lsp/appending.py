@@ -24,8 +24,8 @@ def build_append(uri: str, text: str | None, addition: str, units: UnitCounter) 
         addition: goes behind it, an empty line between them.
         units: counts columns for the client.
     """
-    document = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=None)
     if text is None:
+        document = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=None)
         start = types.Position(line=0, character=0)
         insertion = types.TextEdit(range=types.Range(start=start, end=start), new_text=addition)
         create = types.CreateFile(uri=uri, options=types.CreateFileOptions(ignore_if_exists=True))
@@ -35,7 +35,7 @@ def build_append(uri: str, text: str | None, addition: str, units: UnitCounter) 
     end = find_end(text, units)
     gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
     insertion = types.TextEdit(range=types.Range(start=end, end=end), new_text=f"{gap}{addition}")
-    return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(text_document=document, edits=[insertion])])
+    return types.WorkspaceEdit(changes={uri: [insertion]})
 
 
 def find_end(text: str, units: UnitCounter) -> types.Position:
@@ -73,7 +73,6 @@ async def append_text(
 
 
 def can_edit(editor: Editor, *, makes_file: bool) -> bool:
-    """Whether a client takes such an edit from us."""
-    can_change = editor.can("workspace.apply_edit") and editor.can("workspace.workspace_edit.document_changes")
+    """Whether a client takes such an edit from us. Neovim makes files and does not say that it knows changes of documents, which come with them."""
     kinds = editor.read("workspace.workspace_edit.resource_operations") or ()
-    return can_change and (not makes_file or types.ResourceOperationKind.Create in kinds)
+    return editor.can("workspace.apply_edit") and (not makes_file or types.ResourceOperationKind.Create in kinds)

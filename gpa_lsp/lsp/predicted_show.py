@@ -139,7 +139,8 @@ class PredictedShow:
         if result.failure or result.has_failed:
             logger.warning("%s: not emulated: %s", result.job.path, result.failure or "it does not compile")
             return
-        self._put(str(result.job.path), make_state(result))
+        source = str(result.job.path)
+        self._put(source, make_state(result, known=self._states.get(source)))
         self._refresh()
 
     def take_trials(self, result: TrialsResult) -> None:

@@ -1,7 +1,7 @@
 """What was predicted of an open source, on the lines as they are now; and what is wrong with the description of its launches."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gpa_lsp.lsp.anchors import choose_anchor, find_definitions
@@ -30,17 +30,35 @@ class PredictedState:
         file: the text of it, for finding its lines.
         launches_file: the description's.
         trials: blocks worth a try, of the same result.
+        is_old: the description was edited since, and cannot be read now: its problems are new, and all else is from before.
     """
 
     result: PredictedResult
     file: MeasuredFile
     launches_file: MeasuredFile
     trials: tuple[PredictedTrial, ...] = ()
+    is_old: bool = False
 
 
-def make_state(result: PredictedResult, trials: tuple[PredictedTrial, ...] = ()) -> PredictedState:
-    """The state a result makes."""
+def make_state(
+    result: PredictedResult, trials: tuple[PredictedTrial, ...] = (), known: PredictedState | None = None
+) -> PredictedState:
+    """The state a result makes: one that has problems alone leaves what was known, because somebody is typing.
+
+    Args:
+        result: the latest.
+        trials: of it.
+        known: the state before.
+    """
     job = result.job
+    if known is not None and known.result.launches and result.problems and not result.launches:
+        return replace(
+            known,
+            result=replace(known.result, problems=result.problems),
+            launches_file=_make_file(str(job.launches_path), job.launches_text),
+            trials=(),
+            is_old=True,
+        )
     return PredictedState(
         result=result,
         file=_make_file(str(job.path), job.text),
@@ -61,7 +79,7 @@ class PredictedAnchor:
         line: 1-based, in the document now.
         launch: what was predicted.
         index: of the launch.
-        is_edited: the document changed since.
+        is_edited: the document or the description changed since.
     """
 
     line: int
@@ -156,7 +174,7 @@ def _place(facts: Sequence[_Fact], file: MeasuredFile, finder: LineFinder) -> Ma
 
 def _place_anchors(state: PredictedState, text: str, finder: LineFinder) -> tuple[PredictedAnchor, ...]:
     definitions = find_definitions(text)
-    is_edited = finder.is_edited(state.file)
+    is_edited = state.is_old or finder.is_edited(state.file)
     found = []
     for index, launch in enumerate(state.result.launches):
         first = None if launch.line is None else finder.find(state.file, launch.line)

@@ -45,15 +45,17 @@ def _head(predicted: PlacedPredictions, launch: int) -> str:
 
 def _describe_access(access: PredictedAccess) -> Iterator[str]:
     pattern = f", {access.pattern}" if access.pattern else ""
-    yield f"* {name_access(access)}: **{count_cost(access)}**, {access.ideal:.1f} at best{_count_lines(access)}{pattern}"
+    yield f"* {name_access(access)}: **{count_cost(access)}**, {access.ideal:.1f} at best{_count_lines(access)}{pattern};"
     hits = ((access.l1_hit_ratio, "L1"), (access.l2_hit_ratio, "L2"))
     known = [f"{format_percent(ratio)} in {where}" for ratio, where in hits if ratio is not None]
     details = [f"predicted hits {', '.join(known)}"] if known else []
     if access.repeated_ratio >= 0.005:
         details.append(f"{format_percent(access.repeated_ratio)} repeat an earlier one")
     details.append(f"{format_count(access.requests)} requests of {access.lanes_per_request:.1f} lanes")
+    if len(access.reuse) == 1:
+        details.append(f"reuse: all {access.reuse[0][0]}")
     yield f"  {'; '.join(details)}"
-    if access.reuse:
+    if len(access.reuse) > 1:
         yield from _draw_reuse(access)
 
 

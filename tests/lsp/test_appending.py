@@ -22,10 +22,9 @@ from gpa_lsp.lsp.editor import Editor
     ],
 )
 def test_an_addition_comes_behind_what_is_there(text: str, line: int, character: int, gap: str) -> None:
-    (change,) = build_append("file:///k.toml", text, "new\n", PositionCodec()).document_changes or ()
-    assert isinstance(change, types.TextDocumentEdit)
-    (edit,) = change.edits
-    assert isinstance(edit, types.TextEdit)
+    changes = build_append("file:///k.toml", text, "new\n", PositionCodec()).changes
+    assert changes is not None
+    (edit,) = changes["file:///k.toml"]
     assert edit.range.start == edit.range.end == types.Position(line=line, character=character)
     assert edit.new_text == f"{gap}new\n"
 
@@ -54,10 +53,8 @@ def make_editor(**workspace: Any) -> Editor:
 
 
 def test_clients_are_asked_only_for_what_they_can() -> None:
-    edits = types.WorkspaceEditClientCapabilities(document_changes=True)
-    creates = types.WorkspaceEditClientCapabilities(
-        document_changes=True, resource_operations=[types.ResourceOperationKind.Create]
-    )
+    edits = types.WorkspaceEditClientCapabilities()
+    creates = types.WorkspaceEditClientCapabilities(resource_operations=[types.ResourceOperationKind.Create])
     full, plain = (
         make_editor(apply_edit=True, workspace_edit=creates),
         make_editor(apply_edit=True, workspace_edit=edits),

@@ -117,9 +117,9 @@ def test_a_launch_is_described_where_there_is_none(client: RawClient, source: Pa
     client.replies["workspace/applyEdit"] = lambda params: {"applied": True}
     text = run(client, action["command"]["command"], *action["command"]["arguments"])
     assert 'kernel = "lone"' in text
-    edit = client.wait_for_request("workspace/applyEdit")["edit"]["documentChanges"]
-    assert [one["textDocument"]["uri"].rpartition("/")[2] for one in edit] == ["k.launch.toml"]
-    (insertion,) = edit[0]["edits"]
+    changes = client.wait_for_request("workspace/applyEdit")["edit"]["changes"]
+    ((changed, (insertion,)),) = changes.items()
+    assert changed == source.with_name("k.launch.toml").as_uri()
     assert insertion["range"]["start"] == {"line": DESCRIPTION.count("\n"), "character": 0}
     assert insertion["newText"] == f"\n{text}"
 

@@ -192,6 +192,20 @@ def test_problems_stand_in_the_description_and_point_there_from_the_source() -> 
     assert [one.range.start.line for one in list_diagnostics(moved)] == [3]
 
 
+def test_what_was_emulated_stays_while_the_description_cannot_be_read() -> None:
+    problem = PredictedProblem(severity=ProblemSeverity.ERROR, message="is no TOML", described_line=3)
+    typing = PredictedResult(job=replace(JOB, launches_text=f"{TOML}grid ="), problems=(problem,))
+    state = make_state(typing, known=make_state(RESULT, (TRIAL,)))
+    seen = view(state)
+    assert [command.title for _, command in lenses(seen)] == [f"{LAUNCH.words} · before your edits"]
+    assert hints(seen) == hints(view()) and actions(seen, 5) == []
+    assert [code for _, code in codes(seen)][-1] == "emulated launch"
+    (there,) = list_diagnostics(view(state, f"{TOML}grid =", path=DESCRIPTION))
+    assert there.range.start.line == 2
+    assert make_state(RESULT, known=state) == make_state(RESULT)
+    assert hints(view(make_state(typing))) == []
+
+
 def test_a_block_worth_a_try_is_one_edit_of_the_description() -> None:
     state = make_state(RESULT, (TRIAL,))
     (action,) = actions(view(state), 5)

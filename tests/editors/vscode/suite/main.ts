@@ -5,9 +5,10 @@ import { heat } from "./main/heat";
 import { sass } from "./main/sass";
 import { jumps } from "./main/jumps";
 import { changing } from "./main/changing";
+import { predicting } from "./main/predicting";
 import { looks } from "./main/looks";
 import { runTests } from "./runner";
 
 export async function run(): Promise<void> {
-  await runTests([...startUp, ...reading, ...heat, ...sass, ...jumps, ...changing, ...looks]);
+  await runTests([...startUp, ...reading, ...heat, ...sass, ...jumps, ...changing, ...predicting, ...looks]);
 }

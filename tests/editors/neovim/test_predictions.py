@@ -1,0 +1,87 @@
+"""A kernel that is emulated: lens, hints, problems and hover; its description in a buffer; a block that is tried; a launch that is described."""
+
+import pytest
+
+from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.reading import hover, put_cursor
+from tests.editors.workspace import Workspace
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+
+SOURCE = """\
+__global__ void transpose(const float *in, float *out, int n)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    out[y * n + x] = in[x * n + y];
+}
+__global__ void lone(float *out)
+{
+    out[threadIdx.x] = 1;
+}
+"""
+DESCRIPTION = """\
+[[launch]]
+kernel = "transpose"
+block = [32, 8]
+threads = [256, 256]
+arguments = [
+  { name = "in", type = "float", count = 65536 },
+  { name = "out", type = "float", count = 65536 },
+  { name = "n", type = "int", value = 256 },
+]
+"""
+
+
+def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovim, workspace: Workspace) -> None:
+    source, description = workspace.folder / "moving.cu", workspace.folder / "moving.launch.toml"
+    source.write_text(SOURCE)
+    description.write_text(DESCRIPTION)
+    neovim = start_neovim()
+    neovim.edit(source)
+    neovim.wait_for_text("predicted: ", timeout_s=60.0)
+    row, _ = neovim.wait_for_text("32.0 sectors/req")
+    assert "in[x * n + y]" in neovim.screen.line(row) and "emulated" in neovim.screen.line(row)
+    put_cursor(neovim, 4, 8)
+    text = hover(neovim)
+    assert "Emulated" in text and "32.0 sectors per request" in text
+    neovim.type("<Esc>")
+    neovim.lua("vim.api.nvim_win_set_cursor(0, { 5, 0 })")
+    titles = "return vim.tbl_map(function(d) return d.code end, vim.diagnostic.get(0))"
+    assert "emulated uncoalesced" in neovim.lua(titles)
+    apply = """
+        local title = ...
+        vim.lsp.buf.code_action({ apply = true, filter = function(action) return vim.startswith(action.title, title) end })
+    """
+    neovim.wait_for("a block worth a try", lambda: "Try block" in str(neovim.lua(LIST_ACTIONS)))
+    neovim.lua(apply, "Try block")
+    buffer = f"vim.fn.bufnr({str(description)!r})"
+    neovim.wait_for_lua(
+        f"return {buffer} > 0 and not vim.tbl_contains(vim.api.nvim_buf_get_lines({buffer}, 0, -1, false), 'block = [32, 8]')"
+    )
+    assert description.read_text() == DESCRIPTION, "the edit is the user's to save"
+    neovim.wait_for("another emulation", lambda: neovim.screen.find("32.0 sectors/req") is None)
+    neovim.lua("vim.api.nvim_win_set_cursor(0, { 7, 0 })")
+    neovim.lua(apply, "Describe a launch of lone")
+    neovim.wait_for_lua(
+        f"return vim.tbl_contains(vim.api.nvim_buf_get_lines({buffer}, 0, -1, false), 'kernel = \"lone\"')",
+        timeout_s=30.0,
+    )
+    neovim.command("buffer moving.cu")
+    neovim.command("GpaLsp prediction")
+    neovim.wait_for_lua(
+        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n'):find('Predictions for moving.cu')"
+    )
+    assert neovim.messages() == "Workspace edit Describe a launch"
+
+
+LIST_ACTIONS = """
+    local found = {}
+    for _, answer in pairs(vim.lsp.buf_request_sync(0, 'textDocument/codeAction', vim.tbl_extend('force', vim.lsp.util.make_range_params(0, 'utf-16'),
+      { context = { diagnostics = {} } }), 5000) or {}) do
+      for _, action in ipairs(answer.result or {}) do
+        table.insert(found, action.title)
+      end
+    end
+    return found
+"""
