@@ -166,6 +166,6 @@ def _point_at_description(
         severity=types.DiagnosticSeverity.Information if is_error else types.DiagnosticSeverity.Hint,
         source=SOURCE,
         code="emulated launch",
-        message=f"{path.name}{f':{problem.described_line}' if related else ''}: {problem.message} (emulated)",
+        message=f"{f'{path.name}:{problem.described_line}: ' if related else ''}{problem.message} (emulated)",
         related_information=related or None,
     )

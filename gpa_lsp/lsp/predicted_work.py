@@ -81,11 +81,10 @@ def _answer(job: PredictedJob, tell: Tell) -> PredictedResult:
         return make_result(job, found, seconds)
     except InputError as error:
         seconds = time.monotonic() - started_s
-        if error.path is not None and error.path == job.launches_path:
-            problem = make_problem(Problem.from_error(error))
+        problem = make_problem(Problem.from_error(error))
+        if error.path == job.launches_path:
             problem = replace(problem, described_line=problem.described_line or 1)
-            return PredictedResult(job=job, problems=(problem,), seconds=seconds)
-        return PredictedResult(job=job, failure=str(error), seconds=seconds)
+        return PredictedResult(job=job, problems=(problem,), seconds=seconds)
     except GpaError as error:
         return PredictedResult(job=job, failure=str(error), seconds=time.monotonic() - started_s)
 

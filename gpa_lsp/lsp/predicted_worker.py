@@ -23,4 +23,4 @@ def explain(job: Job, reason: str) -> object:
 
 
 if __name__ == "__main__":
-    serve_jobs(prepare, explain)
+    serve_jobs(prepare, explain, niceness=10)  # compiling comes first

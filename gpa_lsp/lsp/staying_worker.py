@@ -24,12 +24,13 @@ Explain = Callable[[Any, str], object]
 """The result of a job that failed for a reason, a sentence without its subject."""
 
 
-def serve_jobs(prepare: Callable[[], Do], explain: Explain) -> NoReturn:
+def serve_jobs(prepare: Callable[[], Do], explain: Explain, *, niceness: int = 5) -> NoReturn:
     """Answer jobs until stdin ends.
 
     Args:
         prepare: imports what jobs need, and gives what does them.
         explain: makes a result of a failure.
+        niceness: how much others come first.
     """
     wire = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints by mistake goes to the log, not between the results
@@ -37,7 +38,7 @@ def serve_jobs(prepare: Callable[[], Do], explain: Explain) -> NoReturn:
     # Stdin is read beside the work, so that the server's end is seen while a compiler runs.
     threading.Thread(target=lambda: _receive(jobs), daemon=True).start()
     if hasattr(os, "nice"):
-        os.nice(5)  # typing comes first
+        os.nice(niceness)  # typing comes first
     limit_memory()
 
     def send(message: object) -> None:

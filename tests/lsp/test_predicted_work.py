@@ -189,8 +189,8 @@ def test_what_is_wrong_with_a_description_is_said_at_its_line(
 
 def test_what_cannot_be_compiled_or_predicted_leaves_a_reason(tmp_path: Path) -> None:
     assert predict(make_job(tmp_path, SOURCE.replace("int x", "int y"))).has_failed
-    unknown = predict(make_job(tmp_path, machine="no such GPU"))
-    assert "no such GPU" in (unknown.failure or "".join(one.message for one in unknown.problems))
+    (unknown,) = predict(make_job(tmp_path, machine="no such GPU")).problems[:1]
+    assert "no such GPU" in unknown.message
 
 
 def test_an_endless_kernel_ends_in_its_time_with_a_finding(tmp_path: Path) -> None:
