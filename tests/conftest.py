@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-os.environ.pop("COLUMNS", None)  # whoever runs the tests may say how wide the screen is; what is printed elsewhere has no width
+os.environ.pop(
+    "COLUMNS", None
+)  # whoever runs the tests may say how wide the screen is; what is printed elsewhere has no width
 
 settings.register_profile("ci", max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
