@@ -1,5 +1,6 @@
 """Command lines → words: shells' quoting, nvcc's lists behind commas, response files."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ LONGEST_COMMAND = 1 << 20
 MOST_WORDS = 20_000
 _LARGEST_RESPONSE_BYTES = 4 << 20
 _DEEPEST = 8
+_MOST_RESPONSE_FILES = 1000
 _RESPONSE_OPTIONS = ("--options-file", "-optf")
 _PIECE = re.compile(r"""\s+|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(\n|.)|([^\s'"\\]+)|(.)""", re.DOTALL)
 _ESCAPED = re.compile(r'\\(["\\$`\n])')
@@ -59,15 +61,18 @@ def expand_response_files(words: Sequence[str], directory: Path) -> Iterator[str
         directory: relative names are relative to it.
 
     Raises:
-        InputError: a response file cannot be read, is too large, or reads itself.
+        InputError: a response file cannot be read, is too large, or reads itself; or there are too many.
     """
-    for count, word in enumerate(_expand(words, directory, ())):
+    for count, word in enumerate(_expand(words, directory, (), itertools.count(1))):
         if count >= MOST_WORDS:
             raise InputError(f"the command has more than {MOST_WORDS} words", remedy="shorten its response files")
         yield word
 
 
-def _expand(words: Sequence[str], directory: Path, open_files: tuple[Path, ...]) -> Iterator[str]:
+def _expand(
+    words: Sequence[str], directory: Path, open_files: tuple[Path, ...], numbers: Iterator[int]
+) -> Iterator[str]:
+    """The words, where each file that is read takes one of the numbers: files may name others many times, and hold no words themselves."""
     is_name = False
     for word in words:
         option, has_value, value = word.partition("=")
@@ -87,7 +92,13 @@ def _expand(words: Sequence[str], directory: Path, open_files: tuple[Path, ...])
             path = Path(directory, name)
             if path in open_files or len(open_files) >= _DEEPEST:
                 raise InputError("the response file reads itself", path=path, remedy="correct the build's files")
-            yield from _expand(split_words(_read(path)), directory, (*open_files, path))
+            if next(numbers) > _MOST_RESPONSE_FILES:
+                raise InputError(
+                    f"the command reads more than {_MOST_RESPONSE_FILES} response files",
+                    path=path,
+                    remedy="correct the build's files",
+                )
+            yield from _expand(split_words(_read(path)), directory, (*open_files, path), numbers)
 
 
 def _read(path: Path) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.compiler.commands import ninja
 from gpa_lsp.compiler.commands.compile_commands import read_compile_commands
 from gpa_lsp.compiler.commands.ninja import read_ninja
 from gpa_lsp.compiler.commands.recorded_lines import read_recorded_lines
@@ -188,6 +189,27 @@ def test_variables_that_double_again_and_again_stay_bounded(tmp_path: Path) -> N
     (tmp_path / "build.ninja").write_text(
         "\n".join([*lines, "rule c", "  command = nvcc $v59 -c $in", "build k.o: c k.cu", ""])
     )
+    [found] = read_ninja(tmp_path / "build.ninja")
+    assert sum(map(len, found.words)) <= 1 << 20
+
+
+def test_many_short_lines_that_stand_for_long_commands_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ninja, "_MOST_EXPANDED_CHARACTERS", 8 << 20)
+    lines = ["x = -DA ", *["x = $x $x"] * 17, "rule c", "  command = nvcc $x -c $in"]
+    edges = [f"build {number}.o: c k.cu" for number in range(50)]
+    (tmp_path / "build.ninja").write_text("\n".join([*lines, *edges, ""]))
+    (tmp_path / "k.cu").write_text("")
+    with pytest.raises(InputError, match="stand for more than 8 MiB"):
+        list(read_ninja(tmp_path / "build.ninja"))
+    assert "stand for more than" in " ".join(search_flags(tmp_path / "k.cu")[1])
+
+
+def test_response_files_that_a_command_names_again_and_again_stay_bounded(tmp_path: Path) -> None:
+    lines = ["x = @r", *["x = $x$x"] * 18, "y = -DA ", *["y = $y $y"] * 17]
+    rule = ["rule c", "  command = nvcc -c $in $x", "  rspfile = r", "  rspfile_content = $y", "build k.o: c k.cu", ""]
+    (tmp_path / "build.ninja").write_text("\n".join([*lines, *rule]))
     [found] = read_ninja(tmp_path / "build.ninja")
     assert sum(map(len, found.words)) <= 1 << 20
 

@@ -61,6 +61,14 @@ def test_response_files_that_multiply_are_refused(tmp_path: Path) -> None:
         list(expand_response_files(["@d3.rsp"], tmp_path))
 
 
+def test_response_files_that_multiply_and_hold_no_words_are_refused(tmp_path: Path) -> None:
+    for depth in range(7):
+        (tmp_path / f"d{depth}.rsp").write_text(f"@d{depth + 1}.rsp " * 12)
+    (tmp_path / "d7.rsp").write_text("")
+    with pytest.raises(InputError, match="more than 1000 response files"):
+        list(expand_response_files(["@d0.rsp"], tmp_path))
+
+
 def test_response_files_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not there") as caught:
         list(expand_response_files(["--options-file", "gone.rsp"], tmp_path))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpa_lsp.compiler.command_lines import find_compile_commands
-from gpa_lsp.compiler.commands import MOST_COMMANDS, CommandSource, CompileCommand, read_record
+from gpa_lsp.compiler.commands import LARGEST_RECORD_BYTES, MOST_COMMANDS, CommandSource, CompileCommand, read_record
 from gpa_lsp.compiler.words import LONGEST_COMMAND, split_words
 from gpa_lsp.errors import InputError
 
@@ -19,6 +19,8 @@ _VARIABLE = re.compile(r"\$(?:\{([\w.-]+)\}|([\w-]+)|(\n\s*)|(.))", re.DOTALL)
 _BINDING = re.compile(r"([\w.-]+)\s*=\s?(.*)", re.DOTALL)
 _DEEPEST = 16
 _MOST_FILES = 64
+_MOST_EXPANDED_CHARACTERS = 2 * LARGEST_RECORD_BYTES
+"""Of all values together: each of 100,000 short lines may stand for a command as long as any may be."""
 _CUDA_SUFFIXES = (".cu", ".cuh")
 
 
@@ -51,7 +53,7 @@ def read_ninja(path: Path) -> Iterator[CompileCommand]:
     """The commands that compile CUDA sources.
 
     Raises:
-        InputError: a file cannot be read, or the files read each other without end.
+        InputError: a file cannot be read, the files read each other without end, or their variables stand for too much.
     """
     yield from _Reader(path.parent).read(path, _Scope(), 0)
 
@@ -63,6 +65,7 @@ class _Reader:
         self._directory = directory
         self._files = 0
         self._commands = 0
+        self._characters = 0
 
     def read(self, path: Path, scope: _Scope, depth: int) -> Iterator[CompileCommand]:
         self._files += 1
@@ -78,10 +81,10 @@ class _Reader:
                 yield from self._read_build(rest, bindings, scope)
             elif keyword in ("include", "subninja"):
                 inner = scope if keyword == "include" else _Scope(outer=scope)
-                name = _expand(rest.strip(), scope)
+                name = self._expand(rest.strip(), scope)
                 yield from self.read(self._directory / name, inner, depth + 1)
             elif (binding := _BINDING.fullmatch(head)) and not bindings:
-                scope.variables[binding[1]] = _expand(binding[2], scope)
+                scope.variables[binding[1]] = self._expand(binding[2], scope)
             if self._commands >= MOST_COMMANDS:
                 return
 
@@ -94,27 +97,38 @@ class _Reader:
         for word in words[1:]:
             if word in ("|", "||", "|@"):
                 break
-            inputs.append(_expand(word, scope))
+            inputs.append(self._expand(word, scope))
         sources = [name for name in inputs if name.endswith(_CUDA_SUFFIXES)]
         if not sources:
             return
         rule = scope.find_rule(words[0])
         edge = _Scope(outer=scope)
-        edge.variables = {name: _expand(value, scope) for name, value in bindings.items()}
+        edge.variables = {name: self._expand(value, scope) for name, value in bindings.items()}
         edge.variables["in"] = " ".join(inputs)
-        edge.variables["out"] = " ".join(_expand(one, scope) for one in _split_paths(outputs) if one != "|")
+        edge.variables["out"] = " ".join(self._expand(one, scope) for one in _split_paths(outputs) if one != "|")
         for name, value in rule.items():
             if name not in ("command", *edge.variables):
-                edge.variables[name] = _expand(value, edge)
-        command = _expand(rule.get("command", ""), edge)
+                edge.variables[name] = self._expand(value, edge)
+        command = self._expand(rule.get("command", ""), edge)
         response = edge.variables.get("rspfile", "")
         if response:
             content = edge.variables.get("rspfile_content", "")
-            command = command.replace(f"@{response}", content)
+            command = command.replace(f"@{response}", content, 1)[:LONGEST_COMMAND]
         for one in find_compile_commands(split_words(command), self._directory):
             if one.is_cuda:
                 self._commands += 1
                 yield CompileCommand(directory=one.directory, words=one.words, file=self._directory / sources[0])
+
+    def _expand(self, text: str, scope: _Scope) -> str:
+        value = _expand(text, scope)
+        self._characters += len(value)
+        if self._characters > _MOST_EXPANDED_CHARACTERS:
+            raise InputError(
+                f"the variables of build.ninja stand for more than {_MOST_EXPANDED_CHARACTERS >> 20} MiB",
+                path=self._directory / "build.ninja",
+                remedy="have the build write it again",
+            )
+        return value
 
 
 def _list_statements(text: str) -> Iterator[tuple[str, dict[str, str]]]:
