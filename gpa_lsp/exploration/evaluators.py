@@ -1,10 +1,11 @@
 """What predicts one configuration: from expressions that hold for every block, or by emulating a few blocks of each anew.
 
 The first is exact where every address depends on the thread's global index alone; whether it does is not assumed, but seen by tracing the kernel
-with a second block. The second serves tiles, block-wide loops and gathers.
+with a second block. The second serves tiles, block-wide loops and gathers; it also sees where a kernel is written for the block it has, as with a
+tile of fixed size: a configuration under which it goes wrong is not predicted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -26,15 +27,19 @@ from gpa_lsp.analyses.volumes.predict import predict_volumes
 from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.inputs.read_launches import read_launches
 from gpa_lsp.emulator.launch import LaunchDescription
-from gpa_lsp.emulator.model import Budget, Sampling, SamplingKind, TraceSettings
+from gpa_lsp.emulator.model import Budget, Fault, FaultKind, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.emulator.ptx.model import PtxModule
 from gpa_lsp.emulator.ptx.parse import parse_ptx
 from gpa_lsp.errors import GpaError, InputError
 from gpa_lsp.exploration.model import Configuration, RankedConfiguration
+from gpa_lsp.prediction.fault_answer import ENDINGS, name_place
 from gpa_lsp.prediction.flops import count_flops
 
 PROBE_BUDGET = Budget(seconds=10.0, memory_bytes=2 << 30)
 _PLAIN: Triple = (1, 1, 1)
+
+FaultName = tuple[FaultKind, int | None]
+"""Kind and static instruction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,12 +122,14 @@ class ProbingEvaluator:
         name: of the module, for messages.
         description: of the launch.
         resources: of the kernel.
+        known_faults: of the launch as it is, see :func:`name_faults`; they say nothing against a configuration.
     """
 
     ptx: str
     name: str
     description: VariedLaunch
     resources: Resources
+    known_faults: frozenset[FaultName] = frozenset()
 
     def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
         """See :data:`~gpa_lsp.exploration.workers.Evaluate`."""
@@ -131,7 +138,9 @@ class ProbingEvaluator:
     def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
         try:
             launch = self.description.read(configuration)
-            recovered = probe_accesses(_parse(self.ptx, self.name), launch)
+            probe = probe_launch(_parse(self.ptx, self.name), launch)
+            _refuse_new_faults(probe.faults, self.known_faults)
+            recovered = probe.accesses
             if configuration.fold != _PLAIN:
                 recovered = fold_accesses(recovered, configuration.fold)
             shape = find_launch_shape(recovered, launch.block, launch.grid, configuration.fold)
@@ -145,20 +154,50 @@ def _parse(ptx: str, name: str) -> PtxModule:
     return parse_ptx(ptx, name=name)
 
 
-def probe_accesses(module: PtxModule, launch: LaunchDescription) -> KernelAccesses:
-    """What a few blocks of a launch access.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What a few blocks of a launch show.
+
+    Attributes:
+        accesses: where they go.
+        faults: what the program did wrong.
+    """
+
+    accesses: KernelAccesses
+    faults: tuple[Fault, ...]
+
+
+def name_faults(faults: Iterable[Fault]) -> frozenset[FaultName]:
+    """What tells faults of one code from each other, whatever the block."""
+    return frozenset((fault.kind, fault.instruction) for fault in faults)
+
+
+def _refuse_new_faults(faults: Iterable[Fault], known: frozenset[FaultName]) -> None:
+    """A kernel that goes wrong with a block only is written for another: what it would cost says nothing."""
+    for fault in faults:
+        if (fault.kind, fault.instruction) not in known:
+            place = name_place(fault.chain)
+            what = f"{fault.kind.value} ({place})" if place else fault.kind.value
+            raise InputError(f"the kernel goes wrong with this block: {what}", remedy="its code is for other blocks")
+
+
+def probe_launch(module: PtxModule, launch: LaunchDescription) -> Probe:
+    """What a few blocks of a launch access and do wrong.
 
     Raises:
         InputError: the launch does not go with the kernel, or the blocks do not run to their end.
     """
     blocks = Sampling(kind=SamplingKind.CHOSEN, blocks=list_probe_blocks(launch.grid))
     settings = TraceSettings(branches=False)
-    run = emulate(module, launch, budget=PROBE_BUDGET, sampling=blocks, trace=settings, check_races=False)
+    run = emulate(module, launch, budget=PROBE_BUDGET, sampling=blocks, trace=settings)
     if run.trace is None or not run.is_complete:
         why = next((str(fault.message) for fault in run.faults if fault.is_fatal), "they were stopped")
         raise InputError(f"the blocks that were to tell the addresses did not run to their end: {why}")
     work = count_flops(run)
-    return recover_expressions(run.trace, flops_per_thread=work.total, flops_are_double=work.is_double)
+    return Probe(
+        accesses=recover_expressions(run.trace, flops_per_thread=work.total, flops_are_double=work.is_double),
+        faults=tuple(fault for fault in run.faults if fault.kind not in ENDINGS),
+    )
 
 
 def holds_for_every_block(kernel: KernelAccesses, other: KernelAccesses) -> bool:

@@ -1,12 +1,12 @@
 """From a source, a kernel and its launch to what can be explored of it: :func:`prepare_exploration`."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpa_lsp import __version__
 from gpa_lsp.analyses.volumes.devices import VolumeDevice
-from gpa_lsp.analyses.volumes.expressions import KernelAccesses, Triple
+from gpa_lsp.analyses.volumes.expressions import Triple
 from gpa_lsp.analyses.volumes.from_trace import find_launch_shape
 from gpa_lsp.analyses.volumes.model import VolumeMode
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
@@ -17,11 +17,13 @@ from gpa_lsp.emulator.ptx.parse import parse_ptx
 from gpa_lsp.errors import GpaError, InputError, Problem
 from gpa_lsp.exploration.evaluators import (
     ExpressionEvaluator,
+    Probe,
     ProbingEvaluator,
     Resources,
     VariedLaunch,
     holds_for_every_block,
-    probe_accesses,
+    name_faults,
+    probe_launch,
 )
 from gpa_lsp.exploration.journal import Subject
 from gpa_lsp.exploration.model import Configuration
@@ -180,20 +182,25 @@ def _find_resources(statics: SourceStatics, mangled: str, device: VolumeDevice, 
 def _choose_evaluator(
     module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator
 ) -> tuple[Evaluate, tuple[str, ...]]:
-    first = probe_accesses(module, launch)
-    other = _probe_other(module, launch, probing)
-    if other is not None and holds_for_every_block(first, other):
-        updates: Triple = find_launch_shape(first, launch.block, launch.grid).updates
+    # A tile of fixed size may fit some blocks only, which no address of global memory tells.
+    has_shared = probing.resources.static_shared_bytes + launch.shared_bytes > 0
+    first = probe_launch(module, launch)
+    known = name_faults(first.faults)
+    other = None if has_shared else _probe_other(module, launch, probing)
+    is_sound = other is not None and name_faults(other.faults) <= known
+    if other is not None and is_sound and holds_for_every_block(first.accesses, other.accesses):
+        updates: Triple = find_launch_shape(first.accesses, launch.block, launch.grid).updates
         note = "Every address is an affine function of the thread's global index, seen with two blocks: it is not emulated again for others."
         evaluator = ExpressionEvaluator(
-            kernel=first, updates=updates, resources=probing.resources, description=probing.description
+            kernel=first.accesses, updates=updates, resources=probing.resources, description=probing.description
         )
         return evaluator, (note,)
-    return probing, ("Addresses depend on the block or on data: some blocks of each configuration are emulated.",)
+    why = "The kernel has shared memory" if has_shared else "Addresses depend on the block or on data"
+    return replace(probing, known_faults=known), (f"{why}: some blocks of each configuration are emulated.",)
 
 
-def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator) -> KernelAccesses | None:
-    """The accesses with a block that differs along every axis that the launch has; None where it does not run."""
+def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator) -> Probe | None:
+    """What is seen with a block that differs along every axis that the launch has; None where it does not run."""
     x, y, z = launch.block
     block = (x // 2 if x >= 64 else x * 2, y * 2 if y * 2 <= 8 else max(1, y // 2), z)
     threads = launch.threads or (1, 1, 1)
@@ -202,7 +209,7 @@ def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingE
     if configuration.block == launch.block:
         return None
     try:
-        return probe_accesses(module, probing.description.read(configuration))
+        return probe_launch(module, probing.description.read(configuration))
     except GpaError:
         return None
 

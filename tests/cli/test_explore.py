@@ -39,6 +39,25 @@ arguments = [
 """
 
 
+FIXED = """\
+__global__ void fixed(const float* from, float* to)
+{
+    __shared__ float kept[256];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    kept[threadIdx.x] = from[i];
+    __syncthreads();
+    to[i] = kept[blockDim.x - 1 - threadIdx.x];
+}
+"""
+FIXED_LAUNCH = """\
+[[launch]]
+kernel = "fixed"
+threads = 65536
+block = 256
+arguments = [{ name = "from", type = "float", count = 65536 }, { name = "to", type = "float", count = 65536 }]
+"""
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -59,9 +78,25 @@ def test_blocks_that_do_not_fit_are_listed_with_why(project: Path, capsys: pytes
     assert lines[0] == "reversed"
     table = lines[lines.index("  Not predicted") :]
     assert table[2].split(None, 1)[0] == "1024"
-    assert "262144 bytes of shared memory" in table[2]
+    assert "262,144 bytes of shared memory" in table[2]
     (current,) = (line.split() for line in lines if line.startswith("    →"))
     assert current[2] == "128"
+
+
+def test_blocks_that_a_kernel_goes_wrong_with_are_not_recommended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Global addresses follow the block, and the shared array does not: 512 threads write behind its end."""
+    monkeypatch.chdir(tmp_path)
+    Path("fixed.cu").write_text(FIXED)
+    Path("fixed.launch.toml").write_text(FIXED_LAUNCH)
+    code, out, err = run(capsys, "fixed.cu", "--block", "64,256,512")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert not any("try block" in line for line in lines)
+    table = lines[lines.index("  Not predicted") :]
+    assert [row.split(None, 1)[0] for row in table[2:]] == ["512"]
+    assert "goes wrong with this block: out-of-bounds access (fixed.cu:5)" in table[2]
 
 
 def test_the_launch_as_it_is_is_always_compared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
