@@ -42,7 +42,7 @@ def _summarise(prediction: VolumePrediction) -> str:
     return (
         f"Predicted{model} for the {prediction.device.name}: {lowest.limiter.value} limits; an update loads "
         f"{volumes.dram_load:.1f} and stores {volumes.dram_store:.1f} bytes of DRAM, and loads {volumes.l2_load:.1f} from L2; "
-        f"{format_rate(prediction.updates_per_s, 'updates')} per second, {format_time_ns(prediction.duration_ns or 0.0)} for the launch."
+        f"{format_rate(prediction.updates_per_s, 'updates')} per second, at least {format_time_ns(prediction.duration_ns or 0.0)} for the launch."
     )
 
 
@@ -68,7 +68,7 @@ def _list_findings(prediction: VolumePrediction) -> Iterator[Finding]:
 
 
 def _judge_reuse(reuse: LayerReuse, dram_load: float) -> Iterator[Finding]:
-    if reuse.overlap < _LITTLE_RATIO * dram_load:
+    if reuse.overlap < max(_DUST_BYTES, _LITTLE_RATIO * dram_load):
         return
     what = "rows" if reuse.axis == "y" else "layers"
     needed = f"{format_amount(reuse.needed_bytes / (1 << 20))} MiB, {format_amount(reuse.oversubscription)} times L2"
@@ -190,7 +190,8 @@ def _build_reuse_table(prediction: VolumePrediction) -> tuple[Table, ...]:
 def _list_missing(kernel: KernelAccesses) -> Iterator[Missing]:
     for access in kernel.sampled[:_MOST_NAMED]:
         array = "an array" if access.array is None else kernel.arrays[access.array].name
+        kind = access.kind.name.lower()
         yield Missing(
-            what=f"the volumes of a {access.kind.name.lower()} of {array} in blocks that were not traced",
+            what=f"the volumes of {'an' if kind[0] == 'a' else 'a'} {kind} of {array} in blocks that were not traced",
             why=access.why,
         )

@@ -1,6 +1,7 @@
 """Expressions, a launch and a GPU → :class:`~gpa_lsp.analyses.volumes.model.VolumePrediction`: :func:`predict_volumes`."""
 
 from collections.abc import Iterator
+from math import prod
 
 from gpa_lsp.analyses.volumes.counting import Subject, count_all
 from gpa_lsp.analyses.volumes.deriving import combine_bounds, derive_bounds, derive_volumes
@@ -73,7 +74,7 @@ def predict_volumes(
         reuse=derived.reuse,
         bounds=bounds,
         updates_per_s=combine_bounds(bounds, fits),
-        notes=(*kernel.notes, *device.doubts, *_list_notes(kernel, counts, bounds)),
+        notes=(*kernel.notes, *device.doubts, *_list_notes(kernel, launch, counts, bounds, wave_blocks=wave.blocks)),
     )
 
 
@@ -111,7 +112,15 @@ def _check_reach(kernel: KernelAccesses, launch: LaunchShape) -> None:
             raise InputError(f"an access of {kernel.name} reaches over {reach} bytes", place=place, remedy=remedy)
 
 
-def _list_notes(kernel: KernelAccesses, counts: Counts, bounds: tuple[Bound, ...]) -> Iterator[str]:
+def _list_notes(
+    kernel: KernelAccesses, launch: LaunchShape, counts: Counts, bounds: tuple[Bound, ...], *, wave_blocks: int
+) -> Iterator[str]:
+    blocks = prod(launch.grid)
+    if blocks < wave_blocks:
+        yield (
+            f"The launch has {blocks:,} of the {wave_blocks:,} blocks that the GPU holds at once, and the limits are those of a full one: "
+            "it takes longer than predicted."
+        )
     if kernel.flops_per_thread is None:
         yield "How much the kernel computes is not known: floating-point operations are no limiter here."
     if kernel.sampled:

@@ -169,6 +169,16 @@ def test_answer_says_predicted_limiter_and_conditions() -> None:
     assert moved == pytest.approx(found.volumes.dram_load)
 
 
+def test_launches_that_do_not_fill_the_gpu_are_said_to_take_longer() -> None:
+    kernel = write_copy()
+    small, large = (predict(kernel, cover_updates((count, 1, 1), (128, 1, 1))) for count in (128, 1 << 24))
+    assert any("has 1 of the" in note and "takes longer than predicted" in note for note in small.notes)
+    assert not any("takes longer than predicted" in note for note in large.notes)
+    answer = answer_volumes(small, kernel)
+    assert " at least " in answer.summary
+    assert not any("Layer condition" in finding.text for finding in answer.findings)
+
+
 def test_answer_without_global_memory() -> None:
     kernel = KernelAccesses(name="empty", arrays=(), accesses=())
     found = predict(kernel, cover_updates((1024, 1, 1), (128, 1, 1)))
