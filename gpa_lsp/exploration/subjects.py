@@ -17,6 +17,7 @@ from gpa_lsp.emulator.ptx.parse import parse_ptx
 from gpa_lsp.errors import GpaError, InputError, Problem
 from gpa_lsp.exploration.evaluators import (
     ExpressionEvaluator,
+    FaultName,
     Probe,
     ProbingEvaluator,
     Resources,
@@ -187,8 +188,13 @@ def _choose_evaluator(
     first = probe_launch(module, launch)
     known = name_faults(first.faults)
     other = None if has_shared else _probe_other(module, launch, probing)
-    is_sound = other is not None and name_faults(other.faults) <= known
-    if other is not None and is_sound and holds_for_every_block(first.accesses, other.accesses):
+    holds = other is not None and holds_for_every_block(first.accesses, other.accesses)
+    if (
+        other is not None
+        and holds
+        and name_faults(other.faults) <= known
+        and _is_guarded(module, launch, probing, known)
+    ):
         updates: Triple = find_launch_shape(first.accesses, launch.block, launch.grid).updates
         note = "Every address is an affine function of the thread's global index, seen with two blocks: it is not emulated again for others."
         evaluator = ExpressionEvaluator(
@@ -196,7 +202,22 @@ def _choose_evaluator(
         )
         return evaluator, (note,)
     why = "The kernel has shared memory" if has_shared else "Addresses depend on the block or on data"
+    why = "The kernel goes wrong with some blocks" if holds else why
     return replace(probing, known_faults=known), (f"{why}: some blocks of each configuration are emulated.",)
+
+
+def _is_guarded(
+    module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator, known: frozenset[FaultName]
+) -> bool:
+    """Whether the kernel also does right with a block that leaves threads over at the end of each axis."""
+    sizes = zip(launch.block, launch.threads or launch.block, strict=True)
+    x, y, z = (next((one for one in range(size - 1, 1, -1) if extent % one), size) for size, extent in sizes)
+    configuration = Configuration(block=(x, y, z), fold=_find_fold(launch))
+    try:
+        probe = probe_launch(module, probing.description.read(configuration))
+    except GpaError:
+        return False
+    return name_faults(probe.faults) <= known
 
 
 def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator) -> Probe | None:

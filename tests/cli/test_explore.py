@@ -99,6 +99,24 @@ def test_blocks_that_a_kernel_goes_wrong_with_are_not_recommended(
     assert "goes wrong with this block: out-of-bounds access (fixed.cu:5)" in table[2]
 
 
+def test_blocks_that_leave_threads_over_are_not_recommended_to_kernels_without_a_guard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(
+        "__global__ void k(const float* a, float* b)\n{\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  b[i] = a[i];\n}\n"
+    )
+    arrays = ", ".join(f'{{ name = "{name}", type = "float", count = 100_000 }}' for name in "ab")
+    Path("k.launch.toml").write_text(
+        f'[[launch]]\nkernel = "k"\nthreads = 100_000\nblock = 250\narguments = [{arrays}]\n'
+    )
+    code, out, err = run(capsys, "k.cu", "--block", "125,256,500,1024")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    refused = [line for line in lines if "goes wrong with this block: out-of-bounds access (k.cu:4)" in line]
+    assert [line.split(None, 1)[0] for line in refused] == ["256", "1024"]
+
+
 def test_the_launch_as_it_is_is_always_compared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "kernels.cu", "--kernel", "saxpy", "--launch", "1", "--block", "32", "-o", "e.json")[0] == 0
     found = json.loads(Path("e.json").read_text())
