@@ -26,6 +26,7 @@ LEAST_GAIN_RATIO = 0.03
 """Predicted to be this much faster at least, a configuration is worth a try; the model's own error is larger than less."""
 
 _MOST_REASONS = 5
+_CHECKED = "Whether the kernel does right with another block was seen in a few blocks at the ends and in the middle of the grid: check its results."
 MOST_ROWS = 200
 """Of the table, where nobody asks for more."""
 
@@ -38,11 +39,13 @@ class Trial:
         best: the other configuration.
         speedup: predicted time now over predicted time then, above 1.
         dram_change_ratio: of the DRAM traffic, -0.31 for 31 % less; None when unknown.
+        needs_rewriting: it folds otherwise than the launch does: the model's threads serve more elements than those of the kernel as it is written.
     """
 
     best: RankedConfiguration
     speedup: float
     dram_change_ratio: float | None
+    needs_rewriting: bool = False
 
 
 def find_trial(exploration: Exploration) -> Trial | None:
@@ -57,7 +60,12 @@ def find_trial(exploration: Exploration) -> Trial | None:
     change = None
     if current.dram_bytes and best.dram_bytes is not None:
         change = best.dram_bytes / current.dram_bytes - 1
-    return Trial(best=best, speedup=speedup, dram_change_ratio=change)
+    return Trial(
+        best=best,
+        speedup=speedup,
+        dram_change_ratio=change,
+        needs_rewriting=best.configuration.fold != current.configuration.fold,
+    )
 
 
 def describe_trial(trial: Trial) -> str:
@@ -74,7 +82,10 @@ def describe_trial(trial: Trial) -> str:
         sign = "−" if trial.dram_change_ratio < 0 else "+"
         parts.append(f"{sign}{format_whole_percent(abs(trial.dram_change_ratio))} DRAM traffic")
     parts.append(f"{trial.speedup:.2f}× as fast")
-    return f"try block {name}: predicted {', '.join(parts)}"
+    rewritten = (
+        ", once the kernel is written so that a thread serves that many elements" if trial.needs_rewriting else ""
+    )
+    return f"try block {name}: predicted {', '.join(parts)}{rewritten}"
 
 
 def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) -> Answer:
@@ -129,7 +140,7 @@ def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
         least = format_whole_percent(LEAST_GAIN_RATIO)
         text = f"The launch has {current.configuration}, place {place:,}: nothing is predicted to be more than {least} faster."
         findings.append(Finding(text=text, weight=Weight.GOOD))
-    findings.extend(Finding(text=note) for note in exploration.notes)
+    findings.extend(Finding(text=note) for note in (*exploration.notes, _CHECKED))
     return tuple(findings)
 
 

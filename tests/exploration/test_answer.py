@@ -36,7 +36,8 @@ def test_the_best_is_offered_with_what_it_saves():
 def test_what_gains_too_little_is_not_offered():
     close = replace(FOUND, ranked=rank([make(32, 2.05e-6), make(64, 2e-6)]))
     assert find_trial(close) is None
-    (finding,) = answer_exploration(close).findings
+    finding, checked = answer_exploration(close).findings
+    assert "check its results" in checked.text
     assert finding.weight is Weight.GOOD
     assert "place 2: nothing is predicted to be more than 3 % faster" in finding.text
 
@@ -84,3 +85,13 @@ def test_a_flat_space_is_not_said_to_have_a_winner():
     assert answer_exploration(flat).summary == (
         "Of 2 configurations none is predicted to be much faster than another on V100; limited by DRAM."
     )
+
+
+def test_a_fold_the_kernel_has_not_is_said_to_need_rewriting():
+    folded = RankedConfiguration(configuration=Configuration(block=(64, 1, 1), fold=(1, 2, 1)), seconds=1e-6)
+    trial = find_trial(replace(FOUND, ranked=rank([*SPACE, folded])))
+    assert trial is not None
+    assert trial.needs_rewriting
+    assert describe_trial(trial).startswith("try block 64 fold 2y: predicted ")
+    assert describe_trial(trial).endswith("once the kernel is written so that a thread serves that many elements")
+    assert not find_trial(FOUND).needs_rewriting
