@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.analyses.traces.cache_operators import bypasses_l1
 from gpa_lsp.analyses.traces.lane_addresses import Integers
 from gpa_lsp.analyses.traces.model import CACHED_SPACES, TraceContext
 from gpa_lsp.analyses.traces.references import list_references, number_turns
@@ -23,14 +24,11 @@ from gpa_lsp.emulator.trace import Accesses, AccessKind, StaticInstruction, Trac
 LOAD = 0
 """Roles of references: a load through L1."""
 BYPASSING_LOAD = 1
-"""A load that L1 does not keep: ``.cg``, ``.cv``, volatile and the other strong ones."""
+"""A load that L1 does not keep: :func:`~gpa_lsp.analyses.traces.cache_operators.bypasses_l1`."""
 STORE = 2
 ATOMIC = 3
 
 _SAMPLE_ROWS = 4096
-
-_BYPASSING = frozenset({"cg", "cv"})
-_STRONG_WORDS = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +223,4 @@ def _find_role(instruction: StaticInstruction) -> int:
         return ATOMIC
     if instruction.kind is AccessKind.STORE:
         return STORE
-    words = set(instruction.text.split(" ", 1)[0].split(".")) if instruction.text else set()
-    if instruction.cache_operator in _BYPASSING or words & _STRONG_WORDS:
-        return BYPASSING_LOAD
-    return LOAD
+    return BYPASSING_LOAD if bypasses_l1(instruction) else LOAD

@@ -101,10 +101,12 @@ def _list_bars(prediction: VolumePrediction) -> Iterator[Bar]:
 
 def _build_volume_table(prediction: VolumePrediction) -> Table:
     volumes = prediction.volumes
+    passing = (("L2 → L1", "loads that L1 does not keep", volumes.l2_load_bypassing),)
     rows = (
         ("L1 → registers", "loads: sectors of each warp", volumes.l1_load),
         ("L2 → L1", "loads: compulsory", volumes.l2_load_compulsory),
         ("L2 → L1", "loads: capacity", volumes.l2_load_capacity),
+        *(passing if volumes.l2_load_bypassing else ()),
         ("L1 → L2", "stores", volumes.l2_store),
         ("DRAM → L2", "loads: a wave's footprint", volumes.dram_load_footprint),
         ("DRAM → L2", "of it still in L2 from earlier blocks", 0.0 - volumes.dram_load_reused),

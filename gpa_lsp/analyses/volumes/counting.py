@@ -1,6 +1,6 @@
 """Expressions and a launch → :class:`~gpa_lsp.analyses.volumes.model.Counts`: :func:`count_all`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -15,9 +15,15 @@ from gpa_lsp.analyses.volumes.block_volumes import (
     find_warp_shape,
 )
 from gpa_lsp.analyses.volumes.dimensions import SECTOR_BYTES, find_span
-from gpa_lsp.analyses.volumes.expressions import KernelAccesses, LaunchShape, ThreadRegion, Triple
+from gpa_lsp.analyses.volumes.expressions import (
+    KernelAccesses,
+    LaunchShape,
+    ThreadRegion,
+    Triple,
+    ignore_cache_operators,
+)
 from gpa_lsp.analyses.volumes.footprints import Overlaps, Place, find_array_strides, measure_overlaps
-from gpa_lsp.analyses.volumes.groups import ArrayGroups, group_accesses
+from gpa_lsp.analyses.volumes.groups import AccessGroup, ArrayGroups, group_accesses
 from gpa_lsp.analyses.volumes.l1_cycles import count_cycles, count_paper_cycles
 from gpa_lsp.analyses.volumes.model import Counts, VolumeMode
 from gpa_lsp.analyses.volumes.pages import count_wave_pages
@@ -48,16 +54,18 @@ class Subject:
 
 def count_all(subject: Subject) -> Counts:
     """Everything the model needs to be counted. Quantities of a block are of an average one; see :func:`list_block_classes`."""
-    kernel, wave = subject.kernel, subject.wave
-    entries = group_accesses(kernel)
     is_paper = subject.mode is VolumeMode.PAPER
+    kernel, wave = (ignore_cache_operators(subject.kernel) if is_paper else subject.kernel), subject.wave
+    entries = group_accesses(kernel)
     whole = _build_blocks(subject)
     full = _count_loads(subject, entries, whole)
     average = full.sectors if is_paper else _average_loads(subject, entries, full.sectors)
     loads = [_measure(subject, entry, loads=True) for entry in entries]
     stores = [_measure(subject, entry, loads=False) for entry in entries]
     extra = count_sampled(kernel, subject.launch, wave, subject.l2_bytes)
-    requests, writes = _count_requests(entries, whole, loads=True), _count_requests(entries, whole, loads=False)
+    bypassing = _count_requests(whole, [(entry, entry.select_bypassing()) for entry in entries])
+    requests = bypassing + _count_requests(whole, [(entry, entry.select_cached()) for entry in entries])
+    writes = _count_requests(whole, [(entry, entry.select(loads=False)) for entry in entries])
     least = 1.0 if is_paper else 0.0
     scale = 1.0 if is_paper else count_working_ratio(subject.launch)
     lines = full.lines + extra.block_line_bytes / LINE_BYTES
@@ -66,6 +74,7 @@ def count_all(subject: Subject) -> Counts:
         l1_cycles_per_warp=_count_l1(subject, entries, whole) + extra.cycles_per_warp + fills,
         block_line_bytes=max(least, lines * LINE_BYTES),
         block_request_bytes=max(least, requests * scale + extra.block_request_bytes),
+        block_bypassing_bytes=bypassing * scale + extra.block_bypassing_bytes,
         warp_load_bytes=max(least, _count_warp_loads(entries, whole)),
         block_load_bytes=max(least, average * SECTOR_BYTES + extra.block_load_bytes),
         block_store_bytes=max(least, writes * scale + extra.block_store_bytes),
@@ -171,7 +180,12 @@ def _find_span(subject: Subject, entries: Sequence[ArrayGroups], axis: int) -> i
     """Places along an axis that one thread's loads span, at most over the arrays."""
     launch = subject.launch
     spans = [
-        find_span(entry.select_cached(), find_array_strides(entry, launch, launch.region), axis) for entry in entries
+        find_span(
+            (*entry.select_cached(), *entry.select_bypassing()),
+            find_array_strides(entry, launch, launch.region),
+            axis,
+        )
+        for entry in entries
     ]
     return max((span for span in spans if span is not None), default=None)
 
@@ -200,12 +214,12 @@ def _count_l1(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) 
     return affine + subject.kernel.shared_cycles_per_warp
 
 
-def _count_requests(entries: Sequence[ArrayGroups], blocks: Blocks, *, loads: bool) -> float:
-    """Bytes of the distinct sectors of each warp's access, summed over a block's warps and accesses."""
+def _count_requests(blocks: Blocks, chosen: Iterable[tuple[ArrayGroups, tuple[AccessGroup, ...]]]) -> float:
+    """Bytes of the distinct sectors of each warp's access, summed over a block's warps and some groups' accesses."""
     sectors = sum(
         count_warp_sectors(entry, group, blocks) * group.trips * group.executions
-        for entry in entries
-        for group in (entry.select_cached() if loads else entry.select(loads=False))
+        for entry, groups in chosen
+        for group in groups
     )
     return sectors * SECTOR_BYTES
 

@@ -44,8 +44,9 @@ def derive_volumes(
     sharing = blocks_per_sm if fits.counts_all_blocks else 1
     l1_over = counts.block_line_bytes * sharing / device.l1_bytes
     l1_load = counts.block_request_bytes / per_block
+    bypassing = counts.block_bypassing_bytes / per_block
     compulsory = counts.block_load_bytes / per_block
-    capacity = max(0.0, l1_load - compulsory) * fits.l1_miss.at(l1_over)
+    capacity = max(0.0, l1_load - bypassing - compulsory) * fits.l1_miss.at(l1_over)
     rows = _derive_reuse("y", counts, launch, device, fits)
     layers = _derive_reuse("z", counts, launch, device, fits)
     l2_over = (counts.wave_load_bytes + counts.wave_store_bytes) / device.l2_bytes
@@ -56,6 +57,7 @@ def derive_volumes(
         l1_load=l1_load,
         l2_load_compulsory=compulsory,
         l2_load_capacity=capacity,
+        l2_load_bypassing=bypassing,
         l2_store=l2_store,
         dram_load_footprint=counts.wave_load_bytes / per_wave,
         dram_load_reused=rows.hit + layers.hit,

@@ -99,6 +99,8 @@ class AccessExpression:
         region: global threads that make it; None for all of the launch.
         executions: how often a thread makes it on average beside the loops: below 1 for what only some threads do, in no box.
         instruction: index of the static instruction it was recovered from; None when it was written down.
+        bypasses_l1: it is a load that L1 does not keep (``.cg``, ``.cv``, volatile and the other strong ones); the published model does not
+            look at it.
     """
 
     array: int
@@ -112,6 +114,7 @@ class AccessExpression:
     region: ThreadRegion | None = None
     executions: float = 1.0
     instruction: int | None = None
+    bypasses_l1: bool = False
 
     @property
     def trips(self) -> int:
@@ -154,6 +157,7 @@ class SampledAccess:
         distinct_ratio: distinct sectors of all traced blocks together, of the sum of what each touches: 1 when blocks share nothing.
         instruction: index of the static instruction.
         why: the reason it counts as not affine, a clause.
+        bypasses_l1: as in :class:`AccessExpression`.
     """
 
     array: int | None
@@ -168,6 +172,7 @@ class SampledAccess:
     distinct_ratio: float
     instruction: int
     why: str
+    bypasses_l1: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +296,15 @@ def fold_accesses(kernel: KernelAccesses, fold: Triple) -> KernelAccesses:
             folded.setdefault(moved)
     flops = None if kernel.flops_per_thread is None else kernel.flops_per_thread * prod(fold)
     return replace(kernel, accesses=tuple(folded), flops_per_thread=flops)
+
+
+def ignore_cache_operators(kernel: KernelAccesses) -> KernelAccesses:
+    """The same kernel with all its loads kept in L1."""
+    return replace(
+        kernel,
+        accesses=tuple(replace(access, bypasses_l1=False) for access in kernel.accesses),
+        sampled=tuple(replace(access, bypasses_l1=False) for access in kernel.sampled),
+    )
 
 
 def _fold_region(region: ThreadRegion, fold: Triple) -> ThreadRegion:

@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.analyses.traces.cache_operators import bypasses_l1
 from gpa_lsp.analyses.volumes.affine import find_independent, find_trips, pick_examples, solve_affine, split_executions
 from gpa_lsp.analyses.volumes.expressions import (
     AccessedArray,
@@ -175,6 +176,7 @@ def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArra
         region=pattern.activity.region,
         executions=executions,
         instruction=instruction.index,
+        bypasses_l1=bypasses_l1(instruction),
         **_name_steps(steps, trace.block_threads),
     )
     return _Recovered(accesses=(access,), notes=notes)

@@ -29,7 +29,7 @@ class AccessGroup:
         array: index in :attr:`KernelAccesses.arrays`.
         is_load: they read what may lie in DRAM.
         is_store: they write.
-        is_cached: they read through L1; atomics do not.
+        is_cached: they read through L1, which keeps it; atomics do not, nor do loads with a cache operator that says so.
         element_bytes: that one thread accesses at once.
         constants_bytes: int64[n], address of thread 0 relative to the array's first byte.
         global_bytes: as in :class:`AccessExpression`; likewise the others.
@@ -95,6 +95,10 @@ class ArrayGroups:
         """Those that read through L1."""
         return tuple(group for group in self.groups if group.is_cached)
 
+    def select_bypassing(self) -> tuple[AccessGroup, ...]:
+        """Loads that L1 does not keep; no atomics."""
+        return tuple(group for group in self.groups if not group.is_store and not group.is_cached)
+
 
 @lru_cache(maxsize=64)
 def group_accesses(kernel: KernelAccesses) -> tuple[ArrayGroups, ...]:
@@ -103,7 +107,7 @@ def group_accesses(kernel: KernelAccesses) -> tuple[ArrayGroups, ...]:
     for access in kernel.accesses:
         key = (
             access.array, access.kind, access.element_bytes, access.global_bytes, access.thread_bytes, access.block_bytes,
-            access.loops, access.region, access.executions,
+            access.loops, access.region, access.executions, access.bypasses_l1,
         )  # fmt: skip
         found.setdefault(key, []).append(access)
     groups = [_build_group(accesses) for accesses in found.values()]
@@ -120,7 +124,7 @@ def _build_group(accesses: list[AccessExpression]) -> AccessGroup:
         array=first.array,
         is_load=first.is_load,
         is_store=first.is_store,
-        is_cached=not first.is_store,
+        is_cached=not first.is_store and not first.bypasses_l1,
         element_bytes=first.element_bytes,
         constants_bytes=np.array([access.constant_bytes for access in accesses], dtype=np.int64),
         global_bytes=first.global_bytes,

@@ -32,10 +32,11 @@ class Counts:
 
     Attributes:
         l1_cycles_per_warp: for one thread of each lane, all its updates.
-        block_line_bytes: distinct lines one block loads in one iteration of its loops: what it allocates in L1.
+        block_line_bytes: distinct lines one block loads through L1 in one iteration of its loops: what it allocates there.
         block_request_bytes: distinct sectors of each warp's load, summed over a block: what L1 hands out.
-        warp_load_bytes: distinct sectors of all loads of one warp together, summed over a block.
-        block_load_bytes: distinct sectors one block loads.
+        block_bypassing_bytes: of ``block_request_bytes`` what loads that L1 does not keep ask for, all of it of L2; 0 in the published model.
+        warp_load_bytes: distinct sectors of all loads of one warp through L1 together, summed over a block.
+        block_load_bytes: distinct sectors one block loads through L1.
         block_store_bytes: distinct sectors of each warp's store, summed over a block: L1 writes through.
         wave_load_bytes: distinct sectors a wave loads.
         wave_store_bytes: distinct sectors a wave stores.
@@ -52,6 +53,7 @@ class Counts:
     l1_cycles_per_warp: float
     block_line_bytes: float
     block_request_bytes: float
+    block_bypassing_bytes: float
     warp_load_bytes: float
     block_load_bytes: float
     block_store_bytes: float
@@ -105,6 +107,7 @@ class Volumes:
         l1_load: L1 to registers: distinct sectors of each warp's loads.
         l2_load_compulsory: L2 to L1: what a block loads, once.
         l2_load_capacity: loaded again since L1 had dropped it.
+        l2_load_bypassing: loads that L1 does not keep: distinct sectors of each warp's.
         l2_store: L1 to L2.
         dram_load_footprint: what a wave loads, once.
         dram_load_reused: of it what L2 still holds from earlier blocks.
@@ -116,6 +119,7 @@ class Volumes:
     l1_load: float
     l2_load_compulsory: float
     l2_load_capacity: float
+    l2_load_bypassing: float
     l2_store: float
     dram_load_footprint: float
     dram_load_reused: float
@@ -126,7 +130,7 @@ class Volumes:
     @property
     def l2_load(self) -> float:
         """All loads of L1 from L2."""
-        return self.l2_load_compulsory + self.l2_load_capacity
+        return self.l2_load_compulsory + self.l2_load_capacity + self.l2_load_bypassing
 
     @property
     def dram_load(self) -> float:

@@ -18,6 +18,7 @@ class SampledCounts:
     cycles_per_warp: float
     block_line_bytes: float
     block_request_bytes: float
+    block_bypassing_bytes: float
     block_load_bytes: float
     block_store_bytes: float
     wave_load_bytes: float
@@ -32,12 +33,14 @@ def count_sampled(kernel: KernelAccesses, launch: LaunchShape, wave: Wave, l2_by
     """
     warps = -(-launch.threads_per_block // WARP_THREADS)
     loads = list(_select(kernel, loads=True))
-    cached = [access for access in loads if access.kind is AccessKind.LOAD]
+    plain = [access for access in loads if access.kind is AccessKind.LOAD]
+    cached = [access for access in plain if not access.bypasses_l1]
     stores = list(_select(kernel, loads=False))
     return SampledCounts(
         cycles_per_warp=sum(access.requests_per_warp * access.cycles_per_request for access in kernel.sampled),
         block_line_bytes=sum(access.block_lines for access in cached) * LINE_BYTES,
-        block_request_bytes=sum(_count_requests(access, warps) for access in cached),
+        block_request_bytes=sum(_count_requests(access, warps) for access in plain),
+        block_bypassing_bytes=sum(_count_requests(access, warps) for access in plain if access.bypasses_l1),
         block_load_bytes=sum(access.block_sectors for access in cached) * SECTOR_BYTES,
         block_store_bytes=sum(_count_requests(access, warps) for access in stores),
         wave_load_bytes=sum(_estimate_wave(access, kernel, launch, wave, l2_bytes) for access in loads),

@@ -4,6 +4,7 @@ from math import prod
 
 import numpy as np
 
+from gpa_lsp.analyses.traces.cache_operators import bypasses_l1
 from gpa_lsp.analyses.volumes.block_volumes import LINE_BYTES, WARP_THREADS
 from gpa_lsp.analyses.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.analyses.volumes.expressions import SampledAccess
@@ -41,6 +42,7 @@ def sample_instruction(
         distinct_ratio=len(np.unique(sectors)) / _count_pairs(block, sectors),
         instruction=instruction.index,
         why=why,
+        bypasses_l1=bypasses_l1(instruction),
     )
 
 

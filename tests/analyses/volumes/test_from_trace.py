@@ -157,6 +157,42 @@ def test_shared_memory_counts_cycles_only() -> None:
     assert found.shared_cycles_per_warp == 16.0
 
 
+@pytest.mark.parametrize("is_gather", [False, True])
+@pytest.mark.parametrize(
+    ("text", "operator", "bypasses"),
+    [
+        ("ld.global.f64 %fd1, [%rd1]", "", False),
+        ("ld.global.ca.f64 %fd1, [%rd1]", "ca", False),
+        ("ld.global.cg.f64 %fd1, [%rd1]", "cg", True),
+        ("ld.global.cv.f64 %fd1, [%rd1]", "cv", True),
+        ("ld.volatile.global.f64 %fd1, [%rd1]", "", True),
+        ("ld.relaxed.gpu.global.f64 %fd1, [%rd1]", "", True),
+        ("ld.acquire.gpu.global.f64 %fd1, [%rd1]", "", True),
+    ],
+)
+def test_loads_that_l1_does_not_keep_come_from_l2_each_time(
+    text: str, operator: str, bypasses: bool, is_gather: bool
+) -> None:
+    """Five loads of one element by each thread: L2 is asked once, or five times where L1 keeps nothing."""
+
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        x, y, z = place(thread, at)
+        return [8 * (x + 80 * y + 960 * z ^ 16 * is_gather * (y % 2))]
+
+    load = WrittenAccess(addresses=addresses, text=text, cache_operator=operator)
+    found = recover_expressions(probe(*[load] * 5))
+    accesses = found.sampled if is_gather else found.accesses
+    assert [access.bypasses_l1 for access in accesses] == [bypasses] * 5
+    launch = find_launch_shape(found, BLOCK, GRID)
+    volumes = predict_volumes(found, launch, find_device("V100 PCIe"), registers=32).volumes
+    assert volumes.l1_load == pytest.approx(40.0)
+    assert volumes.l2_load_bypassing == pytest.approx(40.0 if bypasses else 0.0)
+    if bypasses:
+        assert volumes.l2_load == pytest.approx(40.0)
+    elif not is_gather:
+        assert volumes.l2_load == pytest.approx(8.0, rel=0.01)
+
+
 def test_no_block_is_an_error() -> None:
     trace = probe(WrittenAccess(addresses=lambda t, a: [0]))
     with pytest.raises(InputError, match="no block"):

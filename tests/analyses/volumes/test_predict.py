@@ -82,6 +82,25 @@ def test_atomics_pass_l1_by_and_are_read_from_dram() -> None:
     assert (volumes.dram_load, volumes.dram_store) == pytest.approx((16.0, 8.0))
 
 
+def test_only_the_corrected_model_looks_at_cache_operators() -> None:
+    kernel = write_star(1, (640, 512, 100))
+    launch = cover_updates((632, 504, 98), (32, 4, 4))
+    loads = [replace(access, bypasses_l1=not access.is_store) for access in kernel.accesses]
+    bypassing = replace(kernel, accesses=tuple(loads))
+    kept, passed = (predict(one, launch) for one in (kernel, bypassing))
+    assert passed.volumes.l2_load == passed.volumes.l1_load == pytest.approx(kept.volumes.l1_load)
+    assert passed.volumes.l2_load > 2 * kept.volumes.l2_load
+    assert passed.volumes.dram_load == kept.volumes.dram_load
+    assert (passed.l1_oversubscription, passed.reuse) == (0.0, kept.reuse)
+    rows = [[row[1] for row in answer_volumes(one, kernel).tables[0].rows] for one in (kept, passed)]
+    assert ["loads that L1 does not keep" in row for row in rows] == [False, True]
+    device = find_paper_device("A100")
+    paper = [
+        predict_volumes(one, launch, device, registers=32, mode=VolumeMode.PAPER).counts for one in (kernel, bypassing)
+    ]
+    assert paper[0] == paper[1]
+
+
 def test_tiled_product() -> None:
     """Each block loads 2·16 rows and columns of n floats for 256 results; L2 hands them out, DRAM each matrix about once per wave."""
     n = 4096

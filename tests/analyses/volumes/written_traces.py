@@ -38,6 +38,8 @@ class WrittenAccess:
     array: int = 0
     width: int = 8
     space: Space = Space.GLOBAL
+    text: str = "ld"
+    cache_operator: str = ""
 
 
 def write_trace(
@@ -78,10 +80,11 @@ def write_trace(
             StaticInstruction(
                 index=index,
                 function="written",
-                text="ld",
+                text=access.text,
                 kind=access.kind,
                 space=access.space,
                 bytes_per_lane=access.width,
+                cache_operator=access.cache_operator,
             )
             for index, access in enumerate(instructions)
         ),
