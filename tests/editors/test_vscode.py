@@ -211,7 +211,7 @@ def test_clangd(name: str, clangd_results: Results) -> None:
 
 def test_package_is_small_and_complete(packaged: Path) -> None:
     # Nine tenths of it are the server: its code, its tables with their sources, and the templates of its pages.
-    assert (EXTENSION / "gpa-lsp.vsix").stat().st_size < 2 * 2**20
+    assert (EXTENSION / "gpa-lsp.vsix").stat().st_size < 3 * 2**20
     assert not [path for path in packaged.rglob("*") if path.suffix in (".so", ".pyc", ".ts", ".map")]
     manifest = json.loads((packaged / "package.json").read_text())
     steps = manifest["contributes"]["walkthroughs"][0]["steps"]

@@ -45,6 +45,7 @@ def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path,
     open_source(neovim, workspace.source)
     neovim.wait_for_text("38 % long_scoreboard")
     wait_for_heat(neovim)
+    neovim.wait_for_text("Unroll a loop")  # lenses are asked for later than hints
     assert "Unroll a loop" in take("source")
     put_cursor(neovim, workspace.find_line(VICTIM), 8)
     hover(neovim)
