@@ -37,12 +37,15 @@ class Runner:
         machine: the launch.
         checks_races: whether shared memory is shadowed.
         trace_bytes: of the trace of one batch, aimed at; None when nothing is recorded.
+
+    Attributes:
+        trace_bytes: as above; it may change from batch to batch.
     """
 
     def __init__(self, machine: Machine, *, checks_races: bool, trace_bytes: int | None) -> None:
         self._machine = machine
         self._unit_bytes = find_unit_bytes(machine) if checks_races else None
-        self._trace_bytes = trace_bytes
+        self.trace_bytes = trace_bytes
         self._traced_per_block: float | None = None
 
     def run(self, blocks: Blocks, done: BatchDone) -> int:
@@ -61,6 +64,8 @@ class Runner:
         try:
             kernel = Frame(machine.get_function(machine.kernel.name))
             while finished < len(blocks):
+                if finished:
+                    machine.meter.check_time()  # taking the trace may have used it up
                 count = self._choose_count(kernel)
                 chosen = np.asarray(blocks[finished : finished + count], dtype=np.uint32)
                 self._run_batch(kernel, chosen, done)
@@ -83,11 +88,11 @@ class Runner:
         geometry, meter = self._machine.geometry, self._machine.meter
         lanes = geometry.lanes_per_block
         count = max(1, _BEST_LANES // lanes)
-        if self._trace_bytes is not None:
+        if self.trace_bytes is not None:
             if self._traced_per_block is None:
                 count = max(1, _FIRST_TRACED_LANES // lanes)
             else:
-                count = min(count, max(1, int(self._trace_bytes / 2 / max(self._traced_per_block, 1.0))))
+                count = min(count, max(1, int(self.trace_bytes / 2 / max(self._traced_per_block, 1.0))))
         size = self._estimate_bytes(kernel)
         return max(1, min(count, int(meter.left_bytes * 0.8 / size)))
 

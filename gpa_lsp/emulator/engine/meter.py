@@ -31,11 +31,15 @@ class Meter:
 
     Args:
         budget: the limits.
+
+    Attributes:
+        sink_seconds: spent by whoever takes the trace; it counts against the budget, but is no time of the emulator's.
     """
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.started = time.perf_counter()
+        self.sink_seconds = 0.0
         self.warp_instructions = 0
         self.held_bytes = 0
         self.peak_bytes = 0
@@ -43,8 +47,13 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
-        return time.perf_counter() - self.started
+        """Since it began, without those of the sink."""
+        return time.perf_counter() - self.started - self.sink_seconds
+
+    @property
+    def left_seconds(self) -> float:
+        """Until the time is over; 0 behind that."""
+        return max(self._deadline - time.perf_counter(), 0.0)
 
     def count_instructions(self, warp_instructions: int) -> None:
         """Note what was executed.

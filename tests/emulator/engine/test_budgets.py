@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.emulator.model import Budget, FaultKind, TraceSettings
+from gpa_lsp.emulator.trace import Trace
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
 _ENDLESS = "LOOP: add.u32 %r1, %r1, 1; bra LOOP;"
@@ -29,6 +30,43 @@ def test_an_endless_loop_ends_with_its_instructions() -> None:
     (fault,) = emulation.faults
     assert fault.kind is FaultKind.INSTRUCTION_BUDGET
     assert 5_000 < emulation.warp_instructions < 5_010
+
+
+class _SlowSink:
+    """Keeps pieces, and takes its time."""
+
+    def __init__(self, seconds: float) -> None:
+        self.pieces: list[Trace] = []
+        self._seconds = seconds
+
+    def add(self, piece: Trace) -> None:
+        """Take one piece."""
+        self.pieces.append(piece)
+        time.sleep(self._seconds)
+
+
+def test_time_in_the_sink_counts_against_the_budget_but_is_not_the_emulators() -> None:
+    body = f"{GLOBAL_THREAD} st.global.u32 [%d32], 1;"
+    sink = _SlowSink(1.2)
+    arrays = {"in": zeros(1), "out": zeros(1 << 20)}
+    budget = Budget(seconds=1.0)
+    emulation = run_text(body, arrays, block=1024, grid=1024, budget=budget, trace=TraceSettings(), sink=sink)
+    assert {fault.kind for fault in emulation.faults} == {FaultKind.TIME_BUDGET}
+    (piece,) = sink.pieces
+    assert emulation.executed_blocks.tolist() == piece.traced_blocks.tolist()
+    assert emulation.seconds < 1.0
+
+
+def test_the_trace_of_an_endless_loop_is_cut_to_what_its_sink_has_time_for() -> None:
+    body = f"{GLOBAL_THREAD} LOOP: atom.global.add.u32 %r1, [%d32], 1; bra LOOP;"
+    arrays = {"in": zeros(1), "out": zeros(8192)}
+    sink = _SlowSink(0.0)
+    budget = Budget(seconds=1.0)
+    emulation = run_text(body, arrays, block=1024, grid=8, budget=budget, trace=TraceSettings(), sink=sink)
+    assert {fault.kind for fault in emulation.faults} == {FaultKind.TIME_BUDGET, FaultKind.TRACE_BUDGET}
+    (piece,) = sink.pieces
+    assert not piece.is_complete
+    assert 2 << 20 < piece.accesses.addresses.nbytes < 12 << 20
 
 
 def test_blocks_that_are_done_count_when_a_later_one_is_not() -> None:
