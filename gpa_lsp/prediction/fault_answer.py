@@ -1,7 +1,10 @@
 """What an emulated program did wrong, as an answer."""
 
+import re
+
 from gpa_lsp.analyses.answers import Answer, Column, Finding, Quantity, Table, Weight
 from gpa_lsp.emulator.model import Fault, FaultKind
+from gpa_lsp.emulator.trace import StaticInstruction
 from gpa_lsp.locations import InlineChain
 
 NAME = "faults"
@@ -38,14 +41,40 @@ REMEDIES = {
 """What to do about each kind, where something is to be done."""
 
 
-def answer_faults(faults: tuple[Fault, ...]) -> Answer:
-    """One finding per fault, those of the program before those of the emulator."""
+_NO_RACES = "Races were not looked for"
+_UNWATCHED = re.compile(r"mbarrier\b|(bar|barrier)\.(\w+\.)*arrive\b")
+"""Opcodes of kernels whose synchronisation the checks for races know nothing of; see ``find_unit_bytes`` of the emulator."""
+
+
+def explain_unchecked_races(instructions: tuple[StaticInstruction, ...], *, checks_races: bool) -> str:
+    """Why races were not looked for, as a sentence; empty where they were.
+
+    Args:
+        instructions: of the kernel and all it calls.
+        checks_races: the setting.
+
+    >>> explain_unchecked_races((), checks_races=True), explain_unchecked_races((), checks_races=False)
+    ('', 'Races were not looked for.')
+    """
+    if not checks_races:
+        return f"{_NO_RACES}."
+    if any(_UNWATCHED.match(one.text) for one in instructions):
+        return f"{_NO_RACES}: the kernel synchronises by mbarrier or by arriving at barriers, which the checks do not follow."
+    return ""
+
+
+def answer_faults(faults: tuple[Fault, ...], *, unchecked_races: str = "") -> Answer:
+    """One finding per fault, those of the program before those of the emulator.
+
+    Args:
+        faults: that were found.
+        unchecked_races: of :func:`explain_unchecked_races`.
+    """
     own = [fault for fault in faults if fault.kind not in ENDINGS]
     if not faults:
-        summary = (
-            "Every access stayed in bounds and aligned, and no race or misplaced barrier was seen in what was executed."
-        )
-        return Answer(analysis=NAME, title=_TITLE, summary=summary)
+        seen = "misplaced barrier" if unchecked_races else "race or misplaced barrier"
+        summary = f"Every access stayed in bounds and aligned, and no {seen} was seen in what was executed."
+        return Answer(analysis=NAME, title=_TITLE, summary=f"{summary} {unchecked_races}".rstrip())
     ordered = [*own, *(fault for fault in faults if fault.kind in ENDINGS)]
     if not own:
         summary = "Nothing was seen to go wrong, but not all of the chosen blocks ran to their end."
@@ -54,7 +83,7 @@ def answer_faults(faults: tuple[Fault, ...]) -> Answer:
     return Answer(
         analysis=NAME,
         title=_TITLE,
-        summary=summary,
+        summary=f"{summary} {unchecked_races}".rstrip(),
         findings=tuple(_describe(fault) for fault in ordered),
         tables=(_tabulate(ordered),),
     )

@@ -27,7 +27,7 @@ from gpa_lsp.emulator.ptx.model import PtxModule
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.errors import GpaError, Problem
 from gpa_lsp.machine.products import Product
-from gpa_lsp.prediction.fault_answer import answer_faults
+from gpa_lsp.prediction.fault_answer import answer_faults, explain_unchecked_races
 from gpa_lsp.prediction.flops import count_flops
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.model import Execution, KernelPrediction
@@ -120,9 +120,12 @@ def predict_launch(
         check_races=settings.checks_races,
     )
     analyses = _finish(analyser, problems)
+    if analyses is not None and not run.is_complete:
+        analyses = replace(analyses, is_complete=False)  # a block that was cut short lacks rows
     answers, met = ((), ()) if analyses is None else answer_questions(analyses)
     problems.extend(met)
     faults = merge_faults(run.faults, probe.faults)
+    unchecked = explain_unchecked_races(run.instructions, checks_races=settings.checks_races)
     return KernelPrediction(
         mangled_name=subject.kernel,
         name=subject.name,
@@ -137,7 +140,12 @@ def predict_launch(
         branches=() if analyses is None else list_branch_facts(analyses),
         volumes=volumes,
         recovered=recovered,
-        answers=(answer_faults(faults), *volume_answers, *answers, *(one.answer(context) for one in paper)),
+        answers=(
+            answer_faults(faults, unchecked_races=unchecked),
+            *volume_answers,
+            *answers,
+            *(one.answer(context) for one in paper),
+        ),
         problems=tuple(problems),
         measures=() if analyses is None else list_measures(analyses),
     )

@@ -76,7 +76,7 @@ class TraceAnalyser:
         self._is_complete &= piece.is_complete
         self._blocks += len(piece.traced_blocks)
         for part in (
-            self._accesses, self._banks, self._branches, self._elements, self._lines, self._warps, self._waves, self._repeats,
+            self._accesses, self._banks, self._branches, self._elements, self._lines, self._warps, self._kept, self._waves, self._repeats,
         ):  # fmt: skip
             part.add(piece)
 
@@ -91,7 +91,6 @@ class TraceAnalyser:
             raise InputError("there is no trace to analyse", remedy="trace at least one block")
         references = self._waves.finish()
         loads = list_line_loads(references, evicts_on_store=self._settings.evicts_on_store)
-        warp_lines = self._warps.finish()
         analyses = TraceAnalyses(
             kernel=first.kernel,
             grid=first.grid,
@@ -107,10 +106,10 @@ class TraceAnalyser:
             branches=self._branches.finish(),
             block_elements=self._elements.finish(),
             block_lines=self._lines.finish(),
-            warp_lines=warp_lines,
+            warp_lines=self._warps.finish(),
             sm_lines=self._sum_sm_lines(first, references, loads),
             caches=predict_hits(references, loads, self._context, ways=self._settings.cache_ways),
-            bypassing=advise_bypassing(warp_lines, self._context, _count_warps(first)),
+            bypassing=advise_bypassing(self._kept.finish(), self._context, _count_warps(first)),
             repeats=self._repeats.finish(),
             block_chains=self._block_chains,
             short_files=self._shorten_files(first),
@@ -137,6 +136,14 @@ class TraceAnalyser:
                 (Scope.BLOCK, Granularity.LINE),
                 (Scope.WARP, Granularity.LINE),
             )
+        )
+        self._kept = ReuseAccumulator(
+            buffers,
+            scope=Scope.WARP,
+            granularity=Granularity.LINE,
+            stores=StoreEffect.IGNORED,
+            most_references=settings.block_references,
+            is_l1_only=True,
         )
         self._waves = WaveCollector(self._context, most_references=settings.wave_references)
         self._repeats = RepeatAccumulator(buffers, most_rows=settings.value_rows)

@@ -5,7 +5,8 @@ touches between two uses of the same one. Source: CUDAAdvisor (CGO 2018), sectio
 number found by trying, for kernels that bypassing helps.
 
 With our own definitions the reuse distance is counted in lines and within one warp, by request, so that the lines a divergent request touches are
-in it already and the divergence is no factor. With the paper's it counts elements, by thread, and the divergence turns them into lines.
+in it already and the divergence is no factor; only loads whose lines L1 keeps count, since no other access can make use of it. With the paper's it
+counts elements, by thread, and the divergence turns them into lines.
 """
 
 import math
@@ -58,7 +59,7 @@ def advise_bypassing(reuse: ReuseDistances, context: TraceContext, warps_per_blo
     """The equation with our own definitions.
 
     Args:
-        reuse: of lines within single warps.
+        reuse: of lines within single warps, by the loads that L1 keeps alone.
         context: with the size of L1 and the resident blocks.
         warps_per_block: of the launch.
 

@@ -29,8 +29,8 @@ DEAD_STORE_REMEDY = (
     "the pointers __restrict__."
 )
 ONE_WAY_REMEDY = (
-    "In this launch the condition never changes: if that holds always, drop it or make it a template parameter; if not, it costs little "
-    "as it is."
+    "Keep it if it guards an access against the bounds of an array: other sizes need it. Any other condition that changes in no launch can be "
+    "dropped or made a template parameter; one that changes in others costs little as it is."
 )
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 import numpy as np
 
 from gpa_lsp.analyses.traces.arrays import ArrayIndex
+from gpa_lsp.analyses.traces.cache_operators import is_kept_by_l1
 from gpa_lsp.analyses.traces.distance_counting import INFINITE, NOT_COUNTED, Distances, measure_distances
 from gpa_lsp.analyses.traces.keyed_sums import KeyedSums, compress_keys, count_pairs, sum_columns
 from gpa_lsp.analyses.traces.lane_addresses import MOST_ARRAYS, Integers
@@ -197,6 +198,7 @@ class ReuseAccumulator:
         granularity: of what.
         stores: what stores and atomics do.
         most_references: after which further blocks are left out.
+        is_l1_only: only loads whose lines L1 keeps are references.
     """
 
     def __init__(
@@ -207,7 +209,9 @@ class ReuseAccumulator:
         granularity: Granularity,
         stores: StoreEffect,
         most_references: int,
+        is_l1_only: bool = False,
     ) -> None:
+        self._is_l1_only = is_l1_only
         self._scope, self._granularity, self._stores = scope, granularity, stores
         self._room = most_references
         self._sums = ReuseSums(buffers)
@@ -221,6 +225,9 @@ class ReuseAccumulator:
         is_used = (accesses.space == Space.GLOBAL) | (accesses.space == Space.TEXTURE)
         if self._stores is StoreEffect.IGNORED:
             is_used &= kind == AccessKind.LOAD
+        if self._is_l1_only:
+            kept = np.array([is_kept_by_l1(one) for one in piece.instructions], dtype=np.bool_)
+            is_used &= kept[accesses.instruction]
         rows = np.flatnonzero(is_used)
         if self._room <= 0 or len(rows) == 0:
             self._is_whole &= len(rows) == 0

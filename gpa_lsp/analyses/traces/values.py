@@ -8,6 +8,9 @@ All are facts of the traced launch, not of the program.
   between. What other blocks do is not looked at.
 * *Overwritten store*: a warp stores to the very same addresses with the same lanes again, and no thread of its block read the array in between.
 
+Loads that are there to see what others wrote (volatile, relaxed, acquire, ``.cv``, ``.cg``: a thread that waits polls so) repeat nothing, and strong
+stores, which others may wait for, are not overwritten.
+
 Requests are compared by a 64-bit hash of their addresses, lanes and width: two different ones look the same with a chance below one in
 10**9 for a billion pairs. A store anywhere in the array counts as one to every address of it, so the last two are lower bounds.
 """
@@ -18,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.analyses.traces.arrays import ArrayIndex
+from gpa_lsp.analyses.traces.cache_operators import is_read_anew, is_strong
 from gpa_lsp.analyses.traces.keyed_sums import KeyedSums
 from gpa_lsp.analyses.traces.lane_addresses import WARP_LANES, Integers, gather_lanes, split_rows
 from gpa_lsp.analyses.traces.model import OUTSIDE
@@ -96,12 +100,14 @@ class RepeatAccumulator:
         reads, writes = kind != AccessKind.STORE, kind != AccessKind.LOAD
         owner = accesses.block[rows].astype(np.int64) * (2 * _SHARED_ARRAY) + array
         instruction = accesses.instruction[rows].astype(np.int64)
+        is_fresh = _find_fresh(piece)[instruction]
         same, before = _find_same_before(name_warps(accesses)[rows], shape)
         for sums, wanted, disturbs, is_later in (
             (self._loads, AccessKind.LOAD, writes, True),
             (self._stores, AccessKind.STORE, reads, False),
         ):
             is_pair = (kind[same] == wanted) & (kind[before] == wanted) & (array[same] != OUTSIDE)
+            is_pair &= ~is_fresh[same] & ~is_fresh[before]
             later, earlier = same[is_pair], before[is_pair]
             count = _count_before(owner, disturbs)
             unknown = _count_before(accesses.block[rows].astype(np.int64), disturbs & (array == OUTSIDE))
@@ -133,6 +139,14 @@ class RepeatAccumulator:
             ]
             shapes.append(shape)
         return np.concatenate(arrays), np.concatenate(shapes)
+
+
+def _find_fresh(piece: Trace) -> npt.NDArray[np.bool_]:
+    """bool[instructions], those that must reach memory each time."""
+    return np.array(
+        [is_strong(one) if one.kind is AccessKind.STORE else is_read_anew(one) for one in piece.instructions],
+        dtype=np.bool_,
+    )
 
 
 def _find_same_before(warps: Integers, shape: npt.NDArray[np.uint64]) -> tuple[Integers, Integers]:

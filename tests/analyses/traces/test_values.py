@@ -1,18 +1,26 @@
 """Repeated loads and overwritten stores."""
 
+from dataclasses import replace
+
+import pytest
+
 from gpa_lsp.analyses.traces.values import RepeatAccumulator, RepeatedValues
 from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import AccessKind
 from tests.analyses.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
 A, B = make_buffer("a", 4096), make_buffer("b", 4096, base=BASE + 8192)
-LOAD, STORE, ATOMIC, SHARED_LOAD, SHARED_STORE = range(5)
+LOAD, STORE, ATOMIC, SHARED_LOAD, SHARED_STORE, VOLATILE, ACQUIRE, PAST_L1, RELEASE = range(9)
 INSTRUCTIONS = (
     make_instruction(LOAD),
     make_instruction(STORE, AccessKind.STORE),
     make_instruction(ATOMIC, AccessKind.ATOMIC),
     make_instruction(SHARED_LOAD, space=Space.SHARED),
     make_instruction(SHARED_STORE, AccessKind.STORE, Space.SHARED),
+    make_instruction(VOLATILE, text="ld.volatile.global.u32 %r1, [%rd1]"),
+    make_instruction(ACQUIRE, text="ld.acquire.gpu.global.u32 %r1, [%rd1]"),
+    replace(make_instruction(PAST_L1, text="ld.global.cg.u32 %r1, [%rd1]"), cache_operator="cg"),
+    make_instruction(RELEASE, AccessKind.STORE, text="st.release.gpu.global.u32 [%rd1], %r1"),
 )
 IN_A, IN_B, AT_ZERO = lanes_by(4), lanes_by(4, base=B.base), lanes_by(4, base=0)
 
@@ -68,6 +76,19 @@ def test_shared_memory_has_values_too():
     assert count((SHARED_LOAD, AT_ZERO), (SHARED_LOAD, AT_ZERO)) == (1, 0)
     assert count((SHARED_LOAD, AT_ZERO), (SHARED_STORE, AT_ZERO, 1), (SHARED_LOAD, AT_ZERO)) == (0, 0)
     assert count((SHARED_LOAD, AT_ZERO), (SHARED_STORE, AT_ZERO, 1, 1), (SHARED_LOAD, AT_ZERO)) == (1, 0)
+
+
+@pytest.mark.parametrize("polls", [VOLATILE, ACQUIRE, PAST_L1])
+def test_loads_that_wait_for_others_do_not_repeat(polls):
+    assert count((polls, IN_A), (polls, IN_A)) == (0, 0)
+    assert count((polls, IN_A), (LOAD, IN_A)) == (0, 0)
+    assert count((LOAD, IN_A), (LOAD, IN_A), (polls, IN_A)) == (1, 0)
+    assert count((STORE, IN_A), (polls, IN_A), (STORE, IN_A)) == (0, 0)
+
+
+def test_stores_that_others_wait_for_are_not_overwritten():
+    assert count((RELEASE, IN_A), (RELEASE, IN_A)) == (0, 0)
+    assert count((LOAD, IN_A), (RELEASE, IN_A), (LOAD, IN_A)) == (0, 0)
 
 
 def test_ratios_are_of_all_requests_of_the_instruction():

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from gpa_lsp.analyses.answers import Answer, Finding
+from gpa_lsp.analyses.traces.cache_operators import is_read_anew
 from gpa_lsp.analyses.traces.code_centric import find_place
 from gpa_lsp.analyses.traces.model import AccessGroupKind
 from gpa_lsp.analyses.traces.questions import TraceQuestion
@@ -74,6 +75,7 @@ def _find_uniform(analyses: TraceAnalyses) -> list[Finding]:
         for one in analyses.accesses.instructions
         if one.space in GLOBAL_SPACES
         and analyses.find_kind(one.instruction) is AccessGroupKind.LOADS
+        and not is_read_anew(analyses.instructions[one.instruction])
         and one.totals.uniform >= _MOSTLY * one.totals.requests
     )
     return [
@@ -87,6 +89,8 @@ def _find_uniform(analyses: TraceAnalyses) -> list[Finding]:
 
 
 def _find_one_way(analyses: TraceAnalyses) -> list[Finding]:
+    if not analyses.is_complete:
+        return []  # where rows are missing, a branch may have gone the other way in them
     findings = []
     for is_taken, word in ((True, "always"), (False, "never")):
         branches = (
@@ -95,7 +99,10 @@ def _find_one_way(analyses: TraceAnalyses) -> list[Finding]:
             if one.is_one_way and bool(one.taken_lanes) is is_taken
         )
         findings += [
-            Finding(text=f"{place}: a branch is {word} taken, {executions:,} times.", remedy=ONE_WAY_REMEDY)
+            Finding(
+                text=f"{place}: a branch is {word} taken, {executions:,} {'time' if executions == 1 else 'times'}.",
+                remedy=ONE_WAY_REMEDY,
+            )
             for place, executions, _ in _sum_by_place(analyses, branches)
             if executions >= _LEAST * analyses.branches.executions
         ]

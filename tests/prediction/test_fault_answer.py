@@ -1,0 +1,70 @@
+"""What is said of races where they were looked for, and where not; and of a kernel that waits for ever."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpa_lsp.emulator.model import Budget, Fault, FaultKind
+from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.emulator.trace import StaticInstruction
+from gpa_lsp.prediction.fault_answer import answer_faults, explain_unchecked_races
+from gpa_lsp.prediction.predict import predict_source
+from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
+from tests.prediction.kernels import NVRTC, find_project
+
+OFF = "Races were not looked for."
+BUDGET = Fault(kind=FaultKind.TIME_BUDGET, message="not done")
+
+
+def explain(text: str) -> str:
+    one = StaticInstruction(index=0, function="k", text=text, kind=None, space=Space.GENERIC, bytes_per_lane=0)
+    return explain_unchecked_races((one,), checks_races=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mbarrier.init.shared.b64 [%r1], 32",
+        "bar.arrive 1, 64",
+        "barrier.arrive 1, 64",
+        "barrier.cta.arrive.aligned 1, 64",
+    ],
+)
+def test_the_checks_are_off_in_kernels_that_arrive(text):
+    assert explain(text).startswith("Races were not looked for: ")
+
+
+@pytest.mark.parametrize(
+    "text", ["bar.sync 0", "barrier.cta.sync 0", "bar.warp.sync -1", "ld.global.u32 %r1, [arrive]"]
+)
+def test_the_checks_are_on_in_others(text):
+    assert explain(text) == ""
+
+
+def test_no_race_is_said_only_where_it_was_looked_for():
+    assert "no race or misplaced barrier was seen" in answer_faults(()).summary
+    assert "no race" not in answer_faults((), unchecked_races=OFF).summary
+    assert answer_faults((), unchecked_races=OFF).summary.endswith(
+        f"no misplaced barrier was seen in what was executed. {OFF}"
+    )
+    assert answer_faults((BUDGET,), unchecked_races=OFF).summary.endswith(f"to their end. {OFF}")
+    assert OFF not in answer_faults((BUDGET,)).summary
+
+
+def test_predictions_without_the_check_say_so():
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    settings = replace(DEFAULT_PREDICTION, checks_races=False)
+    found = predict_source(find_project(), kernel="saxpy", settings=settings, compile_settings=NVRTC)
+    answer = found.kernels[0].find("faults")
+    assert answer is not None
+    assert answer.summary.endswith(OFF)
+
+
+def test_a_kernel_that_waits_for_ever_is_not_advised_to_load_the_flag_once():
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=1.0))
+    (kernel,) = predict_source(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
+    values, bypassing = kernel.find("traced_values"), kernel.find("traced_bypassing")
+    assert values is not None and bypassing is not None
+    assert values.findings == ()
+    assert not bypassing.is_known
