@@ -34,7 +34,7 @@ REMEDIES = {
     FaultKind.TIME_BUDGET: "give a smaller launch, fewer blocks or more time",
     FaultKind.INSTRUCTION_BUDGET: "give a smaller launch, fewer blocks or a larger budget",
     FaultKind.MEMORY_BUDGET: "give smaller arrays, fewer blocks or more memory",
-    FaultKind.TRACE_BUDGET: "trace fewer blocks, or give more memory",
+    FaultKind.TRACE_BUDGET: "trace fewer blocks, or give more memory or time",
     FaultKind.CALL_DEPTH: "end the recursion earlier",
     FaultKind.BAD_LAUNCH: "correct the launch description",
 }

@@ -27,7 +27,7 @@ from gpa_lsp.emulator.ptx.model import PtxModule
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.errors import GpaError, Problem
 from gpa_lsp.machine.products import Product
-from gpa_lsp.prediction.fault_answer import answer_faults, explain_unchecked_races
+from gpa_lsp.prediction.fault_answer import ENDINGS, answer_faults, explain_unchecked_races
 from gpa_lsp.prediction.flops import count_flops
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.model import Execution, KernelPrediction
@@ -254,6 +254,10 @@ def _describe_execution(run: Emulation, plan: SamplingPlan) -> Execution:
 
 
 def merge_faults(run: tuple[Fault, ...], probe: tuple[Fault, ...]) -> tuple[Fault, ...]:
-    """Those of the run, and those only the probe met: its blocks lie at the ends of the grid, where bounds are passed."""
+    """Those of the run, and those only the probe met: its blocks lie at the ends of the grid, where bounds are passed.
+
+    Where the probe itself was ended says nothing: its time is a part of the run's.
+    """
     known = {(fault.kind, fault.instruction) for fault in run}
-    return (*run, *(fault for fault in probe if (fault.kind, fault.instruction) not in known))
+    others = (fault for fault in probe if fault.kind not in ENDINGS)
+    return (*run, *(fault for fault in others if (fault.kind, fault.instruction) not in known))

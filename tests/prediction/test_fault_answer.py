@@ -9,6 +9,7 @@ from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import StaticInstruction
 from gpa_lsp.prediction.fault_answer import answer_faults, explain_unchecked_races
 from gpa_lsp.prediction.predict import predict_source
+from gpa_lsp.prediction.predict_launch import merge_faults
 from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
 from tests.prediction.kernels import NVRTC, find_project
 
@@ -68,3 +69,10 @@ def test_a_kernel_that_waits_for_ever_is_not_advised_to_load_the_flag_once():
     assert values is not None and bypassing is not None
     assert values.findings == ()
     assert not bypassing.is_known
+
+
+def test_where_the_probe_ended_is_not_told():
+    ended = Fault(kind=FaultKind.TIME_BUDGET, message="0.05 s are over", instruction=3)
+    wrong = Fault(kind=FaultKind.OUT_OF_BOUNDS, message="element 9 of x, which has 9", instruction=1)
+    assert merge_faults((), (ended, wrong)) == (wrong,)
+    assert merge_faults((wrong,), (wrong,)) == (wrong,)
