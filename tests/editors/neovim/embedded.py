@@ -61,7 +61,7 @@ class Neovim:
         threading.Thread(target=self._read, daemon=True).start()
         self.request("nvim_ui_attach", COLUMNS, ROWS, {"rgb": True, "ext_linegrid": True})
 
-    def request(self, method: str, *arguments: Any, timeout_s: float = 15.0) -> Any:
+    def request(self, method: str, *arguments: Any, timeout_s: float = 30.0) -> Any:
         """Call a function of Neovim's interface."""
         number = next(self._ids)
         assert self.process.stdin is not None
@@ -75,7 +75,7 @@ class Neovim:
             raise NeovimError(error[1] if isinstance(error, list) else error)
         return result
 
-    def lua(self, code: str, *arguments: Any, timeout_s: float = 15.0) -> Any:
+    def lua(self, code: str, *arguments: Any, timeout_s: float = 30.0) -> Any:
         """Run Lua; what it returns."""
         return self.request("nvim_exec_lua", code, arguments, timeout_s=timeout_s)
 
@@ -90,7 +90,7 @@ class Neovim:
     def edit(self, path: Path) -> None:
         self.lua("vim.cmd.edit(vim.fn.fnameescape(...))", str(path))
 
-    def wait_for(self, what: str, accept: Callable[[], Any], timeout_s: float = 20.0) -> Any:
+    def wait_for(self, what: str, accept: Callable[[], Any], timeout_s: float = 60.0) -> Any:
         """The first true value of ``accept``."""
         end_s = time.monotonic() + timeout_s
         while True:
@@ -103,11 +103,11 @@ class Neovim:
                 )
             time.sleep(0.03)
 
-    def wait_for_lua(self, code: str, *arguments: Any, timeout_s: float = 20.0) -> Any:
+    def wait_for_lua(self, code: str, *arguments: Any, timeout_s: float = 60.0) -> Any:
         """The first result of Lua code that is neither nil nor false nor empty."""
         return self.wait_for(code, lambda: self.lua(code, *arguments), timeout_s)
 
-    def wait_for_text(self, text: str, timeout_s: float = 20.0) -> tuple[int, int]:
+    def wait_for_text(self, text: str, timeout_s: float = 60.0) -> tuple[int, int]:
         """Where a text is on the screen, once it is."""
         found: tuple[int, int] = self.wait_for(f"{text!r} on the screen", lambda: self.screen.find(text), timeout_s)
         return found
