@@ -39,6 +39,15 @@ _MOST_LAUNCH_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _ChosenLaunch:
+    """The launch that is meant, its kernel's mangled name, and where it is described."""
+
+    launch: LaunchDescription
+    mangled: str
+    description: VariedLaunch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExplorationSubject:
     """A kernel that is ready to be explored.
 
@@ -95,46 +104,57 @@ def prepare_exploration(
         path, text=text, machine=machine, compute_capability=compute_capability, settings=compile_settings
     )
     statics = examined.statics
+    ptx = _require_ptx(statics, path)
+    module = parse_ptx(ptx, name=str(path))
+    described = _require_description(statics, launches_path, path)
+    launch_text = read_launch_text(described) if launches_text is None else launches_text
+    chosen = _choose_launch(module, described, launch_text, kernel, launch_number)
+    threads = _require_threads(chosen)
+    device = _require_device(statics, path, machine, mode)
+    resources = _find_resources(statics, chosen.mangled, device, mode)
+    probing = ProbingEvaluator(ptx=ptx, name=str(path), description=chosen.description, resources=resources)
+    evaluate, notes = _choose_evaluator(module, chosen.launch, probing)
+    digest = _digest(ptx, launch_text, chosen.description.number)
+    return ExplorationSubject(
+        name=shorten_name(demangle(chosen.mangled)),
+        subject=Subject(kernel=chosen.mangled, device=device.name, mode=mode.value, threads=threads, digest=digest),
+        current=Configuration(block=chosen.launch.block, fold=_find_fold(chosen.launch)),
+        dimensions=max((axis + 1 for axis in range(3) if threads[axis] > 1), default=1),
+        evaluate=evaluate,
+        notes=(*notes, *(f"{note}." for note in examined.notes)),
+    )
+
+
+def _require_ptx(statics: SourceStatics, path: Path) -> str:
     if statics.unit.ptx is None:
         message = next((one.text for one in statics.unit.messages), "it gave no code")
         raise InputError(f"does not compile: {message}", path=path, remedy="correct it, then ask again")
-    module = parse_ptx(statics.unit.ptx, name=str(path))
+    return statics.unit.ptx
+
+
+def _require_description(statics: SourceStatics, launches_path: Path | None, path: Path) -> Path:
+    """The file that describes launches."""
     described = launches_path or find_launch_file(statics.path)
     if described is None:
         message = "no launch is described, so that nothing tells its arguments"
         remedy = f"describe one in {path.with_suffix('.launch.toml').name}; gpa-lsp trace --template prints one to begin with"
         raise InputError(message, path=path, remedy=remedy)
-    launch_text = read_launch_text(described) if launches_text is None else launches_text
-    launch, mangled, number = _choose_launch(module, described, launch_text, kernel, launch_number)
-    if launch.threads is None:
+    return described
+
+
+def _require_threads(chosen: _ChosenLaunch) -> Triple:
+    if chosen.launch.threads is None:
         message = "the launch gives its grid, so that it cannot follow another block"
         remedy = "give threads = … in place of grid"
-        raise InputError(message, path=described, place=_place(launch), remedy=remedy)
+        raise InputError(message, path=chosen.description.path, place=_place(chosen.launch), remedy=remedy)
+    return chosen.launch.threads
+
+
+def _require_device(statics: SourceStatics, path: Path, machine: str | None, mode: VolumeMode) -> VolumeDevice:
     device = choose_volume_device(choose_product(machine, statics.unit.compute_capability), mode)
     if isinstance(device, Problem):
         raise InputError(device.message, path=path, remedy=device.remedy or "name a GPU with --machine")
-    resources = _find_resources(statics, mangled, device, mode)
-    probing = ProbingEvaluator(
-        ptx=statics.unit.ptx,
-        name=str(path),
-        description=VariedLaunch(text=launch_text, path=described, number=number),
-        resources=resources,
-    )
-    evaluate, notes = _choose_evaluator(module, launch, probing)
-    return ExplorationSubject(
-        name=shorten_name(demangle(mangled)),
-        subject=Subject(
-            kernel=mangled,
-            device=device.name,
-            mode=mode.value,
-            threads=launch.threads,
-            digest=_digest(statics.unit.ptx, launch_text, number),
-        ),
-        current=Configuration(block=launch.block, fold=_find_fold(launch)),
-        dimensions=max((axis + 1 for axis in range(3) if launch.threads[axis] > 1), default=1),
-        evaluate=evaluate,
-        notes=(*notes, *(f"{note}." for note in examined.notes)),
-    )
+    return device
 
 
 def read_launch_text(path: Path) -> str:
@@ -151,10 +171,7 @@ def read_launch_text(path: Path) -> str:
         raise InputError(f"cannot be read: {error}", path=path, remedy="give a readable file") from error
 
 
-def _choose_launch(
-    module: PtxModule, path: Path, text: str, kernel: str | None, number: int | None
-) -> tuple[LaunchDescription, str, int]:
-    """The launch, its kernel's mangled name, and its place in the description."""
+def _choose_launch(module: PtxModule, path: Path, text: str, kernel: str | None, number: int | None) -> _ChosenLaunch:
     problems: list[Problem] = []
     launches = read_launches(path, text=text)
     found = match_launches(module, launches, kernel, problems)
@@ -167,7 +184,8 @@ def _choose_launch(
         message = f"{len(found)} launches are meant ({names})" if found else "no launch of such a kernel is described"
         raise InputError(message, path=path, remedy="choose one with --kernel and --launch")
     (one,) = found
-    return one.launch, one.function.name, launches.index(one.launch)
+    description = VariedLaunch(text=text, path=path, number=launches.index(one.launch))
+    return _ChosenLaunch(launch=one.launch, mangled=one.function.name, description=description)
 
 
 def _find_resources(statics: SourceStatics, mangled: str, device: VolumeDevice, mode: VolumeMode) -> Resources:
