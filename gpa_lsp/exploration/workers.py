@@ -2,10 +2,13 @@
 
 import multiprocessing
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from gpa_lsp.errors import InputError, MissingToolError, ToolError
@@ -27,15 +30,6 @@ class Workers(Protocol):
     def run(self, evaluate: Evaluate, configurations: Sequence[Configuration]) -> Iterator[list[RankedConfiguration]]:
         """Parts of the result as they are known, in any order."""
         ...
-
-
-class HereWorkers:
-    """In this process, one after the other."""
-
-    def run(self, evaluate: Evaluate, configurations: Sequence[Configuration]) -> Iterator[list[RankedConfiguration]]:
-        """See :class:`Workers`."""
-        for configuration in configurations:
-            yield evaluate([configuration])
 
 
 class LocalWorkers:
@@ -66,11 +60,18 @@ class LocalWorkers:
             return
         chunks = split(left, self._count)
         context = multiprocessing.get_context("spawn")  # a server's threads and locks are not to be forked
-        pool = ProcessPoolExecutor(min(self._count, len(chunks)), mp_context=context)
+        others = set(multiprocessing.active_children())
+        pool = ProcessPoolExecutor(min(self._count, len(chunks)), mp_context=context, initializer=_end_at_interrupts)
         try:
-            yield from _collect([pool.submit(evaluate, chunk) for chunk in chunks])
+            with _hold_interrupts():
+                futures = [pool.submit(evaluate, chunk) for chunk in chunks]
+            yield from _collect(futures)
         except BrokenProcessPool as error:
             raise ToolError("exploration process", "died before it was done; is there enough memory?") from error
+        except BaseException:
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()  # what was begun is wanted no more, and may take long
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -125,6 +126,43 @@ class DaskWorkers:
             hint = f"{type(error).__name__}: {error}; do its workers have the same version of gpa-lsp?"
             raise ToolError("Dask cluster", hint) from error
         return found
+
+
+@contextmanager
+def _hold_interrupts() -> Iterator[None]:
+    """Ctrl-C comes afterwards: a process that is half started would tell of it, or of the end of what it reads."""
+    with _block_interrupts():
+        if threading.current_thread() is not threading.main_thread():  # Python interrupts the main thread alone
+            yield
+            return
+        held: list[int] = []
+        handler = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, handler)
+            if held:
+                signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _block_interrupts() -> Iterator[None]:
+    """Processes started by this thread inherit what it blocks."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_at_interrupts() -> None:
+    """In a process of ours: end at Ctrl-C at once and without words; the process that started it has them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _evaluate_there(evaluate: Evaluate, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
