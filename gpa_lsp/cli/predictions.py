@@ -114,19 +114,20 @@ def predict(
         InputError: ``--kernel`` names no kernel, or there is no such source or build.
     """
     is_built = find_kind(arguments.source) is InputKind.BUILD
+    from gpa_lsp.prediction.launch_sources import LaunchChoice
     from gpa_lsp.prediction.predict import predict_source
     from gpa_lsp.prediction.predict_build import predict_build
 
+    launches = LaunchChoice(
+        path=arguments.launches, number=arguments.launch, profile_path=arguments.profile, is_single=is_single
+    )
     with ProgressBar(terminal) as progress:
         prediction = (predict_build if is_built else predict_source)(
             arguments.source,
             kernel=arguments.kernel,
-            launches_path=arguments.launches,
-            launch_number=arguments.launch,
-            profile_path=arguments.profile,
+            launches=launches,
             compute_capability=arguments.arch,
             settings=settings,
-            is_single=is_single,
             sinks=sinks,
             progress=progress,
         )

@@ -167,11 +167,7 @@ def build_view(
     if not kernels and state is None and predicted is None:
         return None
     lines = split_lines(text)
-    finder = LineFinder(
-        lines,
-        saved=saved,
-        shows_unverified=settings.shows_unverified_lines,
-    )
+    finder = LineFinder(lines, saved=saved, shows_unverified=settings.shows_unverified_lines)
     texts = index_lines(kernels, local_path) if texts is None else texts
     hot_lines = PlacedLines(texts, lambda text: text.hot, finder, _make_hot_line)
     cause_lines = PlacedLines(texts, lambda text: text.causes, finder, make_cause_line)

@@ -30,6 +30,7 @@ from gpa_lsp.lsp.predicted_results import (
 from gpa_lsp.lsp.predicted_trials import find_trials
 from gpa_lsp.lsp.staying_worker import Tell
 from gpa_lsp.lsp.worker_messages import Step
+from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.model import SourcePrediction
 from gpa_lsp.prediction.predict import match_launches, predict_source
 from gpa_lsp.prediction.settings import EDITOR_PREDICTION, PredictionSettings
@@ -102,8 +103,7 @@ def predict(job: PredictedJob, tell: Tell) -> SourcePrediction:
     found = predict_source(
         job.path,
         text=job.text,
-        launches_path=job.launches_path,
-        launches_text=job.launches_text,
+        launches=LaunchChoice(path=job.launches_path, text=job.launches_text),
         compute_capability=job.architecture,
         settings=choose_settings(job),
         compile_settings=choose_compile_settings(job),

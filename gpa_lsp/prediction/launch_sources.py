@@ -14,6 +14,28 @@ _MOST_MEASURED = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchChoice:
+    """Which launches are meant.
+
+    Attributes:
+        path: of the description; None for the file beside the source or the build.
+        text: what an editor holds of it; None to read the file.
+        number: only this one of the launches of the kernels that are meant, from 1; None for all.
+        profile_path: a profile whose launches are emulated in place of those that are described; arguments stay those of the description.
+        is_single: more than one is refused before any is emulated.
+    """
+
+    path: Path | None = None
+    text: str | None = None
+    number: int | None = None
+    profile_path: Path | None = None
+    is_single: bool = False
+
+
+EVERY_LAUNCH = LaunchChoice()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListedLaunches:
     """Launches that are to be emulated.
 
@@ -26,24 +48,21 @@ class ListedLaunches:
     must_match: bool
 
 
-def list_launches(
-    described: Path | None, *, text: str | None = None, profile_path: Path | None = None
-) -> ListedLaunches:
+def list_launches(described: Path | None, choice: LaunchChoice) -> ListedLaunches:
     """The launches of a description, or of a profile: of its launches that are alike in kernel, block, grid and shared memory the first.
 
     Args:
         described: the description; None where there is none.
-        text: what an editor holds of it; None to read the file.
-        profile_path: the profile; None for none.
+        choice: what an editor holds of it, and the profile.
 
     Raises:
         InputError: one of them cannot be read, or no launch of the profile was measured to its end.
     """
-    launches = () if described is None else read_launches(described, text=text)
-    if profile_path is None:
+    launches = () if described is None else read_launches(described, text=choice.text)
+    if choice.profile_path is None:
         return ListedLaunches(launches=launches, must_match=True)
     found: dict[tuple[object, ...], LaunchDescription] = {}
-    for one in read_profile(profile_path).launches:
+    for one in read_profile(choice.profile_path).launches:
         try:
             launch = describe_launch(one, given=launches)
         except InputError:
@@ -53,5 +72,5 @@ def list_launches(
             break
     if not found:
         message = "no launch in it was measured to its end"
-        raise InputError(message, path=profile_path, remedy="record it again, or describe the launches")
+        raise InputError(message, path=choice.profile_path, remedy="record it again, or describe the launches")
     return ListedLaunches(launches=tuple(found.values()), must_match=False)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.emulator.inputs.read_launches import find_launch_file
@@ -14,7 +15,7 @@ from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.emulator.ptx.parse import parse_ptx
 from gpa_lsp.errors import GpaError, InputError, Problem, ProblemSeverity
 from gpa_lsp.prediction.comparing import compare_launches
-from gpa_lsp.prediction.launch_sources import list_launches
+from gpa_lsp.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice, list_launches
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.prediction.predict_launch import LaunchSubject, predict_launch
 from gpa_lsp.prediction.settings import DEFAULT_PREDICTION, PredictionSettings
@@ -40,19 +41,37 @@ class DescribedLaunch:
     function: PtxFunction
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionWork:
+    """What all launches of a module have in common.
+
+    Attributes:
+        module: the code.
+        statics: what it says without being run.
+        settings: how much it may cost.
+        sinks: get the traces as well.
+        progress: told how far it is.
+    """
+
+    module: PtxModule
+    statics: SourceStatics
+    settings: PredictionSettings
+    sinks: tuple[TraceSink, ...]
+    progress: Progress | None
+
+
+AnyLaunch = TypeVar("AnyLaunch", bound=DescribedLaunch)
+
+
 def predict_source(
     path: Path,
     *,
     text: str | None = None,
     kernel: str | None = None,
-    launches_path: Path | None = None,
-    launches_text: str | None = None,
-    launch_number: int | None = None,
-    profile_path: Path | None = None,
+    launches: LaunchChoice = EVERY_LAUNCH,
     compute_capability: tuple[int, int] | None = None,
     settings: PredictionSettings = DEFAULT_PREDICTION,
     compile_settings: CompileSettings = DEFAULT_SETTINGS,
-    is_single: bool = False,
     sinks: Iterable[TraceSink] = (),
     progress: Progress | None = None,
 ) -> SourcePrediction:
@@ -62,15 +81,11 @@ def predict_source(
         path: of a CUDA C++ source.
         text: what an editor holds of it; None to read the file.
         kernel: only kernels whose name contains this; None for all.
-        launches_path: the description; None for the file beside the source.
-        launches_text: what an editor holds of it; None to read the file.
-        launch_number: only this one of the launches of those kernels, from 1; None for all.
-        profile_path: a profile whose launches are emulated in place of those that are described; arguments stay those of the description.
+        launches: which ones, of those kernels.
         compute_capability: to compile for; None for that of the GPU named in the settings, or the oldest newer one that the compiler knows; where
             none is named as in :func:`~gpa_lsp.prediction.static_source.examine_source`.
         settings: for which GPU, and how much it may cost.
         compile_settings: of the compiler.
-        is_single: refuse more than one launch before any is emulated.
         sinks: get the traces as well, of one launch after the other.
         progress: told how far it is.
 
@@ -91,26 +106,28 @@ def predict_source(
         settings=compile_settings,
     )
     statics = examined.statics
-    described = launches_path or find_launch_file(statics.path)
+    described = launches.path or find_launch_file(statics.path)
     if statics.unit.ptx is None:
         return SourcePrediction(path=statics.path, launches_path=described, statics=statics, kernels=())
     module = parse_ptx(statics.unit.ptx, name=str(path))
     problems = [Problem(severity=ProblemSeverity.NOTE, message=note) for note in examined.notes]
-    launches = list_launches(described, text=launches_text, profile_path=profile_path)
-    matched = match_launches(module, launches.launches, kernel, problems if launches.must_match else [])
-    launched = {one.function.name for one in matched}
-    if is_single and launch_number is None:
-        check_single(matched, described)
-    if launch_number is not None:
-        matched = choose_launch(matched, launch_number, described)
     work = PredictionWork(module=module, statics=statics, settings=settings, sinks=tuple(sinks), progress=progress)
-    predictions = predict_matched(work, matched, problems)
+    return _predict_module(work, described, launches, kernel, problems)
+
+
+def _predict_module(
+    work: PredictionWork, described: Path | None, choice: LaunchChoice, kernel: str | None, problems: list[Problem]
+) -> SourcePrediction:
+    listed = list_launches(described, choice)
+    matched = match_launches(work.module, listed.launches, kernel, problems if listed.must_match else [])
+    predictions = predict_matched(work, choose_launches(matched, choice, described), problems)
+    launched = {one.function.name for one in matched}
     return SourcePrediction(
-        path=statics.path,
+        path=work.statics.path,
         launches_path=described,
-        statics=statics,
+        statics=work.statics,
         kernels=tuple(predictions),
-        undescribed=list_undescribed(module, launched, kernel),
+        undescribed=list_undescribed(work.module, launched, kernel),
         problems=tuple(problems),
         comparisons=compare_launches(predictions),
     )
@@ -140,30 +157,24 @@ def match_launches(
     return tuple(found)
 
 
-def choose_launch(
-    matched: Sequence[DescribedLaunch], number: int, described: Path | None
-) -> tuple[DescribedLaunch, ...]:
-    """The launch of a number, from 1.
+def choose_launches(
+    matched: Sequence[AnyLaunch], choice: LaunchChoice, described: Path | None
+) -> tuple[AnyLaunch, ...]:
+    """Of the launches of the kernels that are meant, those to be emulated.
 
     Raises:
-        InputError: there are not so many.
+        InputError: there are not so many, or more than the one that may be meant.
     """
-    if not 1 <= number <= len(matched):
+    if choice.number is None:
+        if choice.is_single and len(matched) > 1:
+            names = ", ".join(dict.fromkeys(shorten_name(demangle(one.function.name)) for one in matched[:10]))
+            message = f"{len(matched)} launches are meant ({names}), and a trace holds one"
+            raise InputError(message, path=described, remedy="choose one with --kernel and --launch")
+        return tuple(matched)
+    if not 1 <= choice.number <= len(matched):
         remedy = f"give a number from 1 to {len(matched)}" if matched else "describe a launch"
-        raise InputError(f"there is no launch {number}", path=described, remedy=remedy)
-    return (matched[number - 1],)
-
-
-def check_single(matched: Sequence[DescribedLaunch], described: Path | None) -> None:
-    """Raise where several launches are meant.
-
-    Raises:
-        InputError: they are.
-    """
-    if len(matched) > 1:
-        names = ", ".join(dict.fromkeys(shorten_name(demangle(one.function.name)) for one in matched[:10]))
-        message = f"{len(matched)} launches are meant ({names}), and a trace holds one"
-        raise InputError(message, path=described, remedy="choose one with --kernel and --launch")
+        raise InputError(f"there is no launch {choice.number}", path=described, remedy=remedy)
+    return (matched[choice.number - 1],)
 
 
 def _explain_mismatch(module: PtxModule, launch: LaunchDescription, found: Sequence[PtxFunction]) -> InputError:
@@ -175,25 +186,6 @@ def _explain_mismatch(module: PtxModule, launch: LaunchDescription, found: Seque
         return InputError(message, path=launch.path, place=place, remedy=f"write its mangled name, such as {mangled}")
     message = f"there is no kernel {launch.kernel[:_LONGEST_SHOWN]}"
     return InputError(message, path=launch.path, place=place, remedy=f"name one of {names}" if names else None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictionWork:
-    """What all launches of a module have in common.
-
-    Attributes:
-        module: the code.
-        statics: what it says without being run.
-        settings: how much it may cost.
-        sinks: get the traces as well.
-        progress: told how far it is.
-    """
-
-    module: PtxModule
-    statics: SourceStatics
-    settings: PredictionSettings
-    sinks: tuple[TraceSink, ...]
-    progress: Progress | None
 
 
 def predict_matched(

@@ -14,14 +14,13 @@ from gpa_lsp.emulator.ptx.parse import parse_ptx
 from gpa_lsp.errors import Problem, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.machine.products import find_product
 from gpa_lsp.prediction.comparing import compare_launches
-from gpa_lsp.prediction.launch_sources import list_launches
+from gpa_lsp.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice, list_launches
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.prediction.predict import (
     DescribedLaunch,
     PredictionWork,
     Progress,
-    check_single,
-    choose_launch,
+    choose_launches,
     list_undescribed,
     match_launches,
     predict_matched,
@@ -43,16 +42,20 @@ class _BuiltModule:
     module: PtxModule
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BuiltLaunch(DescribedLaunch):
+    """A launch with the place of the module that has its kernel."""
+
+    place: int
+
+
 def predict_build(
     path: Path,
     *,
     kernel: str | None = None,
-    launches_path: Path | None = None,
-    launch_number: int | None = None,
-    profile_path: Path | None = None,
+    launches: LaunchChoice = EVERY_LAUNCH,
     compute_capability: Capability | None = None,
     settings: PredictionSettings = DEFAULT_PREDICTION,
-    is_single: bool = False,
     sinks: Iterable[TraceSink] = (),
     progress: Progress | None = None,
 ) -> SourcePrediction:
@@ -61,12 +64,9 @@ def predict_build(
     Args:
         path: an object, library, program, fat binary or cubin with PTX in it.
         kernel: only kernels whose name contains this; None for all.
-        launches_path: the description; None for the file beside ``path``.
-        launch_number: only this one of the launches of those kernels, from 1; None for all.
-        profile_path: as in :func:`~gpa_lsp.prediction.predict.predict_source`.
+        launches: which ones, of those kernels.
         compute_capability: code for this one; None for that of the GPU in the settings where there is code for it, else the newest.
         settings: for which GPU, and how much it may cost.
-        is_single: refuse more than one launch before any is emulated.
         sinks: get the traces as well, of one launch after the other.
         progress: told how far it is.
 
@@ -75,26 +75,22 @@ def predict_build(
         MissingToolError: the file needs NVIDIA's cuobjdump, which is not installed.
         ToolError: cuobjdump failed.
     """
-    described = launches_path or find_launch_file(path)
-    launches = list_launches(described, profile_path=profile_path)
+    described = launches.path or find_launch_file(path)
+    listed = list_launches(described, launches)
     problems: list[Problem] = []
     built = _read_modules(path, compute_capability, settings.machine, problems)
-    matched, unmatched = _match(built, launches.launches, kernel)
-    if launches.must_match:
+    matched, unmatched = _match(built, listed.launches, kernel)
+    if listed.must_match:
         problems.extend(unmatched)
-    if is_single and launch_number is None:
-        check_single([one for _, one in matched], described)
-    if launch_number is not None:
-        every = choose_launch([one for _, one in matched], launch_number, described)
-        matched = [(place, one) for place, one in matched if one in every]
-    statics = {place: _examine(built[place], path, kernel) for place in dict.fromkeys(place for place, _ in matched)}
+    chosen = choose_launches(matched, launches, described)
+    statics = {place: _examine(built[place], path, kernel) for place in dict.fromkeys(one.place for one in chosen)}
     predictions: list[KernelPrediction] = []
     for place, examined in statics.items():
         work = PredictionWork(
             module=built[place].module, statics=examined, settings=settings, sinks=tuple(sinks), progress=progress
         )
-        predictions += predict_matched(work, [one for other, one in matched if other == place], problems)
-    launched = {one.function.name for _, one in matched}
+        predictions += predict_matched(work, [one for one in chosen if one.place == place], problems)
+    launched = {one.function.name for one in matched}
     undescribed = dict.fromkeys(name for one in built for name in list_undescribed(one.module, launched, kernel))
     return SourcePrediction(
         path=path,
@@ -133,9 +129,9 @@ def _read_modules(
 
 def _match(
     built: Sequence[_BuiltModule], launches: Sequence[LaunchDescription], kernel: str | None
-) -> tuple[list[tuple[int, DescribedLaunch]], list[Problem]]:
+) -> tuple[list[_BuiltLaunch], list[Problem]]:
     """Each launch with the first module that has its kernel, and what is wrong with those that none has."""
-    found: list[tuple[int, DescribedLaunch]] = []
+    found: list[_BuiltLaunch] = []
     problems: list[Problem] = []
     for launch in launches:
         met: list[Problem] = []
@@ -143,7 +139,7 @@ def _match(
             matched = match_launches(one.module, (launch,), None, met)
             if matched:
                 if kernel is None or match_launches(one.module, (launch,), kernel, []):
-                    found.append((place, matched[0]))
+                    found.append(_BuiltLaunch(place=place, launch=launch, function=matched[0].function))
                 met = []
                 break
         problems.extend(met[:1])

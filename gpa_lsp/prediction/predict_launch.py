@@ -106,22 +106,8 @@ def predict_launch(
     recovered, volumes, volume_answers = _predict_volumes(subject, settings, product, probe, problems)
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
-    entries = settings.traces_entries or settings.is_paper
-    chains = list_block_chains(subject.module, subject.kernel) if entries else ()
-    analyser = TraceAnalyser(context, bound_analyses(settings.budget.memory_bytes), block_chains=chains)
     paper = (PaperCollector(),) if settings.is_paper else ()
-    run = emulate(
-        subject.module,
-        subject.launch,
-        budget=settings.budget,
-        sampling=plan.sampling,
-        trace=TraceSettings(entries=entries),
-        sink=_Fan((analyser, *paper, *sinks)),
-        check_races=settings.checks_races,
-    )
-    analyses = _finish(analyser, problems)
-    if analyses is not None and not run.is_complete:
-        analyses = replace(analyses, is_complete=False)  # a block that was cut short lacks rows
+    run, analyses = _run(subject, settings, context, plan, sinks=(*paper, *sinks), problems=problems)
     answers, met = ((), ()) if analyses is None else answer_questions(analyses)
     problems.extend(met)
     faults = merge_faults(run.faults, probe.faults)
@@ -228,6 +214,34 @@ def _predict_volumes(
         problems.append(Problem.from_error(error))
         return None, None, ()
     return recovered, predicted, (answer_volumes(predicted, recovered),)
+
+
+def _run(
+    subject: LaunchSubject,
+    settings: PredictionSettings,
+    context: TraceContext,
+    plan: SamplingPlan,
+    *,
+    sinks: Iterable[TraceSink],
+    problems: list[Problem],
+) -> tuple[Emulation, TraceAnalyses | None]:
+    """As many blocks as may, and what their trace shows."""
+    entries = settings.traces_entries or settings.is_paper
+    chains = list_block_chains(subject.module, subject.kernel) if entries else ()
+    analyser = TraceAnalyser(context, bound_analyses(settings.budget.memory_bytes), block_chains=chains)
+    run = emulate(
+        subject.module,
+        subject.launch,
+        budget=settings.budget,
+        sampling=plan.sampling,
+        trace=TraceSettings(entries=entries),
+        sink=_Fan((analyser, *sinks)),
+        check_races=settings.checks_races,
+    )
+    analyses = _finish(analyser, problems)
+    if analyses is not None and not run.is_complete:
+        analyses = replace(analyses, is_complete=False)  # a block that was cut short lacks rows
+    return run, analyses
 
 
 def _finish(analyser: TraceAnalyser, problems: list[Problem]) -> TraceAnalyses | None:

@@ -9,6 +9,7 @@ import pytest
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.emulator.model import Budget, FaultKind
 from gpa_lsp.errors import InputError, ProblemSeverity
+from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
 from tests.prediction.kernels import LAUNCHES, NVRTC, SOURCE, find_project, predict, predict_one
@@ -147,9 +148,11 @@ def test_the_papers_own_counts_come_when_asked_for():
 
 def test_what_an_editor_holds_of_the_description_counts():
     found = predict_source(
-        find_project(), kernel="saxpy", launches_text=LAUNCHES.replace("threads = 4096", "threads = 8192"),
+        find_project(),
+        kernel="saxpy",
+        launches=LaunchChoice(text=LAUNCHES.replace("threads = 4096", "threads = 8192")),
         compile_settings=NVRTC,
-    )  # fmt: skip
+    )
     assert found.kernels[0].launch.grid == (32, 1, 1)
 
 
@@ -167,7 +170,7 @@ def test_a_wrong_description_names_its_line(tmp_path: Path, old: str, new: str, 
     try:
         found = predict_source(
             find_project(), kernel=None if "kernel" in old else "transpose",
-            launches_path=tmp_path / "wrong.launch.toml",
+            launches=LaunchChoice(path=tmp_path / "wrong.launch.toml"),
             settings=replace(DEFAULT_PREDICTION, budget=Budget(seconds=0.1)), compile_settings=NVRTC,
         )  # fmt: skip
         text = " ".join(str(problem) for problem in found.problems)
@@ -178,12 +181,12 @@ def test_a_wrong_description_names_its_line(tmp_path: Path, old: str, new: str, 
 
 
 def test_launches_are_chosen_by_number_and_too_many_are_refused():
-    found = predict_source(find_project(), kernel="saxpy", launch_number=2, compile_settings=NVRTC)
+    found = predict_source(find_project(), kernel="saxpy", launches=LaunchChoice(number=2), compile_settings=NVRTC)
     assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
     with pytest.raises(InputError, match=r"there is no launch 3.*from 1 to 2"):
-        predict_source(find_project(), kernel="saxpy", launch_number=3, compile_settings=NVRTC)
+        predict_source(find_project(), kernel="saxpy", launches=LaunchChoice(number=3), compile_settings=NVRTC)
     with pytest.raises(InputError, match=r"2 launches are meant \(saxpy\)"):
-        predict_source(find_project(), kernel="saxpy", is_single=True, compile_settings=NVRTC)
+        predict_source(find_project(), kernel="saxpy", launches=LaunchChoice(is_single=True), compile_settings=NVRTC)
 
 
 def test_a_source_that_does_not_compile_gives_messages_alone():

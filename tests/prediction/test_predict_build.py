@@ -10,6 +10,7 @@ import pytest
 
 from gpa_lsp.compiler.nvcc_location import build_environment, find_nvcc
 from gpa_lsp.errors import InputError
+from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.predict_build import predict_build
 from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
 from tests.conftest import ROOT
@@ -51,12 +52,13 @@ def test_a_gpu_of_another_architecture_is_noted():
 
 
 def test_launches_can_be_chosen_and_kernels_without_one_are_named():
-    found = predict_build(build(), kernel="saxpy", launch_number=2)
+    found = predict_build(build(), kernel="saxpy", launches=LaunchChoice(number=2))
     assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
+    assert not any("transpose" in name for name in predict_build(build(), launches=LaunchChoice(number=1)).undescribed)
     with pytest.raises(InputError, match="2 launches are meant"):
-        predict_build(build(), kernel="saxpy", is_single=True)
+        predict_build(build(), kernel="saxpy", launches=LaunchChoice(is_single=True))
     with pytest.raises(InputError, match="no such file"):
-        predict_build(build(), launches_path=Path("nowhere.launch.toml"))
+        predict_build(build(), launches=LaunchChoice(path=Path("nowhere.launch.toml")))
 
 
 def test_an_image_without_ptx_says_how_to_build_it():
