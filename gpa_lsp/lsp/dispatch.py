@@ -2,15 +2,16 @@
 
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lsprotocol import types
 
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.features import RequestFeature, SessionFeature
+from gpa_lsp.lsp.features import Feature, RequestFeature, SessionFeature
 from gpa_lsp.lsp.safe_markdown import defuse
 from gpa_lsp.lsp.sass.library import is_sass_uri
+from gpa_lsp.lsp.wire import PyglsServer
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,23 @@ class Dispatcher:
         self._warn = warn
         self._broken: set[str] = set()
 
-    def make_handler(self, name: str, feature: RequestFeature) -> Callable[[Any], Any]:
+    def register(self, pygls: PyglsServer, features: Mapping[str, Feature], commands: Iterable[Command]) -> None:
+        """Have pygls call them.
+
+        Args:
+            pygls: the server.
+            features: by name; those that push answer no request.
+            commands: that a client may have executed.
+        """
+        for name, feature in features.items():
+            if isinstance(feature, RequestFeature):
+                pygls.feature(feature.method, feature.options)(self._make_handler(name, feature))
+            elif isinstance(feature, SessionFeature):
+                pygls.feature(feature.method, feature.options)(self._make_session_handler(name, feature))
+        for command in commands:
+            pygls.command(command.name)(self._make_command(command))
+
+    def _make_handler(self, name: str, feature: RequestFeature) -> Callable[[Any], Any]:
         """What answers the requests of a feature of documents."""
 
         def answer(params: Any) -> Any:
@@ -43,11 +60,11 @@ class Dispatcher:
 
         return lambda params: self.guard(name, lambda: _make_safe(answer(params)), None)
 
-    def make_session_handler(self, name: str, feature: SessionFeature) -> Callable[[Any], Any]:
+    def _make_session_handler(self, name: str, feature: SessionFeature) -> Callable[[Any], Any]:
         """What answers the requests of a feature of the session."""
         return lambda params: self.guard(name, lambda: feature.answer(self._desk, params), None)
 
-    def make_command(self, command: Command) -> Callable[..., Any]:
+    def _make_command(self, command: Command) -> Callable[..., Any]:
         """What runs a command."""
 
         async def run(*arguments: Any) -> Any:

@@ -20,11 +20,12 @@ from gpa_lsp.errors import GpaError
 from gpa_lsp.lsp.abilities import Abilities, read_abilities
 from gpa_lsp.lsp.commands import Command
 from gpa_lsp.lsp.dispatch import Dispatcher
+from gpa_lsp.lsp.document_sync import DocumentSync
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.documents import Documents
 from gpa_lsp.lsp.doubts import Doubts
 from gpa_lsp.lsp.editor import Editor, Wire
-from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature, SessionFeature
+from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature
 from gpa_lsp.lsp.held_settings import HeldSettings
 from gpa_lsp.lsp.incoming import IncomingPipe
 from gpa_lsp.lsp.late_imports import build_sass, warm_up
@@ -42,6 +43,7 @@ from gpa_lsp.lsp.sass.model import SCHEME
 from gpa_lsp.lsp.server_log import start_log
 from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.settings_sync import SettingsSync
 from gpa_lsp.lsp.source_show import SourceShow
 from gpa_lsp.lsp.status import READING, Status
 from gpa_lsp.lsp.uris import read_path
@@ -51,9 +53,6 @@ from gpa_lsp.registry import load_catalogue
 from gpa_lsp.report.names import find_plain_name
 
 logger = logging.getLogger(__name__)
-
-_PUSH_DELAY_S = 0.3
-"""After the last keystroke; the client moves what it has by itself until then."""
 
 _KERNEL_SUFFIXES = frozenset({".cu", ".cuh", ".cuf"})
 """Files that hold kernels whether a profile mentions them or not: saving one is worth a measurement."""
@@ -74,13 +73,11 @@ class Server:
         protocol.amend, protocol.lose = self._amend, self._lose
         self.was_shut_down = False
         self._features: dict[str, Feature] = load_catalogue(gpa_lsp.lsp.features, "FEATURE", Feature)
-        self._commands: dict[str, Command] = load_catalogue(gpa_lsp.lsp.commands, "COMMAND", Command)
         self._snapshot = Snapshot()
         self._held = HeldSettings()
         self._abilities = Abilities()
         self._lone_folder: Path | None = None
         self._lone_root: Path | None = None
-        self._pushes: dict[str, asyncio.TimerHandle] = {}
         self._dispatcher = Dispatcher(self, self.warn)
         self._editor = self._meet_client(types.ClientCapabilities(), PositionCodec())
         self._loader = ProfileLoader(self)
@@ -93,8 +90,11 @@ class Server:
             (types.INITIALIZED, self._start),
             (types.SHUTDOWN, self._shut_down),
             (types.TEXT_DOCUMENT_DID_OPEN, self._open),
-            (types.TEXT_DOCUMENT_DID_CHANGE, self._change),
-            (types.TEXT_DOCUMENT_DID_CLOSE, self._close),
+            (
+                types.TEXT_DOCUMENT_DID_CHANGE,
+                lambda params: self._document_sync.change(params.text_document, params.content_changes),
+            ),
+            (types.TEXT_DOCUMENT_DID_CLOSE, lambda params: self._document_sync.close(params.text_document.uri)),
             (types.TEXT_DOCUMENT_DID_SAVE, self._save),
             (types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._change_configuration),
             (types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, lambda params: self._configure_loader()),
@@ -102,15 +102,8 @@ class Server:
             (types.WORKSPACE_TEXT_DOCUMENT_CONTENT, self._read_content),
         ):
             self.pygls.feature(method)(partial(handler))  # pygls hangs attributes on it, which bound methods refuse
-        for name, feature in self._features.items():
-            if isinstance(feature, RequestFeature):
-                self.pygls.feature(feature.method, feature.options)(self._dispatcher.make_handler(name, feature))
-            elif isinstance(feature, SessionFeature):
-                self.pygls.feature(feature.method, feature.options)(
-                    self._dispatcher.make_session_handler(name, feature)
-                )
-        for command in self._commands.values():
-            self.pygls.command(command.name)(self._dispatcher.make_command(command))
+        commands: dict[str, Command] = load_catalogue(gpa_lsp.lsp.commands, "COMMAND", Command)
+        self._dispatcher.register(self.pygls, self._features, commands.values())
 
     # The life of the session
 
@@ -120,7 +113,7 @@ class Server:
         root = self.pygls.workspace.root_path
         if not params.workspace_folders and root is not None:
             self._lone_root = Path(root)
-        self._complain(self._held.begin(params.initialization_options, is_trusted=self._abilities.is_trusted))
+        self._settings_sync.begin(params.initialization_options, is_trusted=self._abilities.is_trusted)
 
     def _meet_client(self, capabilities: types.ClientCapabilities, units: UnitCounter) -> Editor:
         editor = Editor(cast(Wire, self.pygls.protocol), capabilities)
@@ -141,6 +134,8 @@ class Server:
         desk = MeasureDesk(editor, self._status, sends_output=self._abilities.output, finished=self._take_measurement)
         self._measuring = Measuring(desk, is_relevant=self._is_worth_measuring)
         self._sources = SourceShow(self._documents, editor, units, self._refresh)
+        self._settings_sync = SettingsSync(editor, self._held)
+        self._document_sync = DocumentSync(self._documents, self._sass, self._sources)
         return editor
 
     def _amend(self, capabilities: types.ServerCapabilities) -> None:
@@ -154,7 +149,7 @@ class Server:
 
     async def _start(self, params: Any) -> None:
         del params
-        await self._fetch_settings()
+        await self._settings_sync.fetch()
         self._configure_loader()
         self._editor.start(self._registrations.update(self._held.current, self._abilities))
         self._editor.start(call_in_thread(warm_up))
@@ -171,27 +166,8 @@ class Server:
 
     # Settings
 
-    def _take_settings(self, raw: object, *, is_whole: bool = False) -> None:
-        self._complain(self._held.take(raw, is_whole=is_whole))
-
-    def _complain(self, complaints: tuple[str, ...]) -> None:
-        for complaint in complaints:
-            self._editor.warn(complaint)
-
-    async def _fetch_settings(self) -> None:
-        if not self._editor.can("workspace.configuration"):
-            return
-        item = types.ConfigurationItem(section="gpaLsp")
-        answer = await self._editor.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items=[item]))
-        if isinstance(answer, list | tuple) and answer:
-            self._take_settings(answer[0], is_whole=True)
-
     async def _change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
-        sent = params.settings
-        if isinstance(sent, dict) and "gpaLsp" in sent:
-            self._take_settings(sent["gpaLsp"])
-        else:
-            await self._fetch_settings()
+        await self._settings_sync.change(params.settings)
         self._configure_loader()
         self._editor.start(self._registrations.update(self._held.current, self._abilities))
         self.take_snapshot(self._snapshot)
@@ -206,8 +182,7 @@ class Server:
     # Measuring
 
     def _save(self, params: types.DidSaveTextDocumentParams) -> None:
-        self._documents.save(params.text_document.uri)
-        self._sources.opened(params.text_document.uri)
+        self._document_sync.save(params.text_document.uri)
         path = read_path(params.text_document.uri)
         if path is not None:
             self._measuring.saved(Path(path), self._choose_kernel(path))
@@ -228,47 +203,19 @@ class Server:
     # Documents
 
     def _open(self, params: types.DidOpenTextDocumentParams) -> None:
-        document = params.text_document
-        if is_sass_uri(document.uri):
-            self._sass.open(document.uri, document.text)
-            return
-        path = read_path(document.uri)
+        path = self._document_sync.open(params.text_document)
         if path is None:
             return
-        self._documents.open(document.uri, path, document.text, document.version)
         self._doubts.tell(self._documents, self._held.current)
-        self._sources.opened(document.uri)
         if self._lone_folder is None:
-            self._lone_folder = Path(path).parent
+            self._lone_folder = path.parent
             if not self.pygls.workspace.folders and self._lone_root is None:
                 self._configure_loader()
-
-    def _change(self, params: types.DidChangeTextDocumentParams) -> None:
-        uri = params.text_document.uri
-        if is_sass_uri(uri):
-            self._sass.change(uri, params.content_changes)
-            return
-        if not self._documents.change(uri, params.content_changes, params.text_document.version):
-            return
-        self._sources.changed(uri)
-        if (waiting := self._pushes.pop(uri, None)) is not None:
-            waiting.cancel()
-        self._pushes[uri] = asyncio.get_running_loop().call_later(_PUSH_DELAY_S, self._documents.push, uri)
-
-    def _close(self, params: types.DidCloseTextDocumentParams) -> None:
-        uri = params.text_document.uri
-        if is_sass_uri(uri):
-            self._sass.close(uri)
-            return
-        if (waiting := self._pushes.pop(uri, None)) is not None:
-            waiting.cancel()
-        self._sources.closed(uri)
-        self._documents.close(uri)
 
     def _lose(self, uri: str) -> None:
         """The client changed a document in a way we do not understand: nothing is said of it until it is opened again."""
         logger.warning("a change of %s could not be read; it is left alone until it is opened again", uri)
-        self._close(types.DidCloseTextDocumentParams(text_document=types.TextDocumentIdentifier(uri=uri)))
+        self._document_sync.close(uri)
 
     def _read_content(self, params: types.TextDocumentContentParams) -> types.TextDocumentContentResult:
         document = self._dispatcher.guard("SASS document", lambda: self._sass.make(params.uri), None)

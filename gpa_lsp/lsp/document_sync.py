@@ -1,0 +1,74 @@
+"""What the client says of its documents' text, handed on to everything that shows something of them."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+
+from gpa_lsp.lsp.documents import Documents
+from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
+from gpa_lsp.lsp.source_show import SourceShow
+from gpa_lsp.lsp.uris import read_path
+
+_PUSH_DELAY_S = 0.3
+"""After the last keystroke; the client moves what it has by itself until then."""
+
+
+class DocumentSync:
+    """Sources and SASS documents, as they are opened, edited, saved and closed.
+
+    Args:
+        documents: the open sources.
+        sass: the SASS documents.
+        sources: what is said of sources without a profile.
+    """
+
+    def __init__(self, documents: Documents, sass: SassDocuments, sources: SourceShow) -> None:
+        self._documents = documents
+        self._sass = sass
+        self._sources = sources
+        self._pushes: dict[str, asyncio.TimerHandle] = {}
+
+    def open(self, document: types.TextDocumentItem) -> Path | None:
+        """A document was opened; its file, where it is a source."""
+        if is_sass_uri(document.uri):
+            self._sass.open(document.uri, document.text)
+            return None
+        path = read_path(document.uri)
+        if path is None:
+            return None
+        self._documents.open(document.uri, path, document.text, document.version)
+        self._sources.opened(document.uri)
+        return Path(path)
+
+    def change(self, document: types.VersionedTextDocumentIdentifier, changes: Sequence[Any]) -> None:
+        """A document was edited."""
+        uri = document.uri
+        if is_sass_uri(uri):
+            self._sass.change(uri, changes)
+            return
+        if not self._documents.change(uri, changes, document.version):
+            return
+        self._sources.changed(uri)
+        self._forget_push(uri)
+        self._pushes[uri] = asyncio.get_running_loop().call_later(_PUSH_DELAY_S, self._documents.push, uri)
+
+    def save(self, uri: str) -> None:
+        """A document was saved."""
+        self._documents.save(uri)
+        self._sources.opened(uri)
+
+    def close(self, uri: str) -> None:
+        """A document was closed, or is not understood any more."""
+        if is_sass_uri(uri):
+            self._sass.close(uri)
+            return
+        self._forget_push(uri)
+        self._sources.closed(uri)
+        self._documents.close(uri)
+
+    def _forget_push(self, uri: str) -> None:
+        if (waiting := self._pushes.pop(uri, None)) is not None:
+            waiting.cancel()
