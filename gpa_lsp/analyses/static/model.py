@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from gpa_lsp.arch.occupancy import Occupancy, OccupancyLimit
+from gpa_lsp.arch.occupancy import Occupancy
 
 
 class BlockOrigin(Enum):
@@ -85,8 +85,3 @@ class KernelStatics:
     next_step: str
     next_step_remedy: str
     by_block: tuple[BlockOccupancy, ...]
-
-    @property
-    def is_limited_by_registers(self) -> bool:
-        """Registers allow fewest blocks of the known size."""
-        return self.occupancy is not None and OccupancyLimit.REGISTERS in self.occupancy.limiters

@@ -43,7 +43,7 @@ def answer_launches(spreads: tuple[MeasureSpread, ...], launches: int, origin: s
     """How the measures of a kernel differ between launches.
 
     Args:
-        spreads: of :func:`~gpa_lsp.analyses.traces.statistics.spread_measures`.
+        spreads: of :func:`~gpa_lsp.analyses.traces.statistics.spread_listed`.
         launches: that were compared.
         origin: what made their traces.
     """

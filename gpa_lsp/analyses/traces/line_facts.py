@@ -18,7 +18,6 @@ from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.locations import SourceLine
 
 _SHOWN_SPACES = (Space.GLOBAL, Space.TEXTURE, Space.LOCAL, Space.SHARED, Space.CONST)
-_WORD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +80,6 @@ class AccessLineFact:
         else:
             taken, ideal = self.sectors_per_request, self.ideal_sectors_per_request
         return (taken - ideal) / taken if taken > 0 else 0.0
-
-    @property
-    def stride_words(self) -> float | None:
-        """The commonest stride in words of 4 bytes; None without one."""
-        return self.strides_bytes[0] / _WORD_BYTES if self.strides_bytes else None
 
     @property
     def pattern_words(self) -> str:

@@ -70,11 +70,6 @@ class ReuseHistogram:
         return int(self.bins[INFINITE_BIN])
 
     @property
-    def infinite_ratio(self) -> float:
-        """Of all references, 0..1; 0 without any."""
-        return self.infinite / self.references if self.references else 0.0
-
-    @property
     def streaming_ratio(self) -> float:
         """Of all references, 0..1; 0 without any."""
         return self.streaming / self.references if self.references else 0.0

@@ -65,13 +65,8 @@ def list_measures(analyses: TraceAnalyses) -> tuple[Measure, ...]:
     return tuple(rows)
 
 
-def spread_measures(launches: Sequence[TraceAnalyses]) -> tuple[MeasureSpread, ...]:
-    """Each measure over launches of one kernel; measures that no launch has are left out."""
-    return spread_listed([list_measures(analyses) for analyses in launches])
-
-
 def spread_listed(launches: Sequence[Sequence[Measure]]) -> tuple[MeasureSpread, ...]:
-    """The same of what :func:`list_measures` gave for each launch."""
+    """Each measure over launches of one kernel, of what :func:`list_measures` gave for each; measures that no launch has are left out."""
     values: dict[tuple[str, Quantity], list[float]] = {}
     for measures in launches:
         for name, quantity, value in measures:

@@ -1,6 +1,4 @@
-"""How numbers of a trace are said: reuse histograms as bars, a line's facts for a hover and beside its code."""
-
-from collections.abc import Sequence
+"""How numbers of a trace are said: reuse histograms as bars, a line's facts."""
 
 from gpa_lsp.analyses.answers import Bar
 from gpa_lsp.analyses.traces.line_facts import AccessLineFact, BranchLineFact
@@ -9,11 +7,8 @@ from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.figures import format_whole_percent
 
 _CELLS = 16
-_SECTORS = " sectors/req"
-_WAVEFRONTS = " wavefronts/req"
-_MOST_NUMBERS = 3
 _LEAST_SHARE = 0.05
-"""Smaller excesses, shares of divergent branches and of repeated accesses are not written beside the code."""
+"""Smaller shares of repeated accesses are not told."""
 
 SPACE_WORDS = {
     Space.GENERIC: "generic",
@@ -73,41 +68,6 @@ def write_reuse_bars(histogram: ReuseHistogram) -> tuple[str, ...]:
         f"{bar.label:>{width}} {'█' * max(1, round(bar.ratio * _CELLS)):<{_CELLS}} {format_whole_percent(bar.ratio)}"
         for bar in bars
     )
-
-
-def write_access_hint(fact: AccessLineFact) -> str:
-    """What stands beside the code; empty where there is nothing to say.
-
-    Global memory always says its sectors per request, shared memory its wavefronts where banks conflict.
-    """
-    if fact.space is Space.SHARED:
-        return f"{fact.wavefronts_per_request:.1f}{_WAVEFRONTS}" if fact.excess_ratio >= _LEAST_SHARE else ""
-    if fact.space is Space.CONST:
-        return ""
-    return f"{fact.sectors_per_request:.1f}{_SECTORS}"
-
-
-def write_line_hint(facts: Sequence[AccessLineFact]) -> str:
-    """What stands beside a line with several accesses: up to three different numbers of sectors, the most first; then wavefronts.
-
-    Args:
-        facts: of one line, without the inlined ones or with them.
-    """
-    hints = {write_access_hint(fact): fact for fact in sorted(facts, key=lambda one: -one.sectors_per_request)}
-    hints.pop("", None)
-    parts = []
-    for unit in (_SECTORS, _WAVEFRONTS):
-        numbers = [hint.removesuffix(unit) for hint in hints if hint.endswith(unit)]
-        if numbers:
-            parts.append(", ".join(numbers[:_MOST_NUMBERS]) + unit)
-    return "; ".join(parts)
-
-
-def write_branch_hint(fact: BranchLineFact) -> str:
-    """What stands beside the code of a branch; empty where it does not diverge."""
-    if fact.divergent_ratio < _LEAST_SHARE:
-        return ""
-    return f"{format_whole_percent(fact.divergent_ratio)} divergent"
 
 
 def describe_access(fact: AccessLineFact) -> tuple[str, ...]:

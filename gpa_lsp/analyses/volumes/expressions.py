@@ -244,36 +244,6 @@ def cover_updates(updates: Triple, block: Triple, fold: Triple = (1, 1, 1)) -> L
     return LaunchShape(block=block, grid=grid, updates=updates, fold=fold)
 
 
-def build_field_access(
-    array: int,
-    kind: AccessKind,
-    offsets: Sequence[int],
-    strides_bytes: Sequence[int],
-    *,
-    element_bytes: int,
-    scales: Triple = (1, 1, 1),
-) -> AccessExpression:
-    """An access of a field at an offset from the thread's own place, ``field[scale_x · x + offset_x, …]``.
-
-    Args:
-        array: index in :attr:`KernelAccesses.arrays`.
-        kind: load or store.
-        offsets: in elements along x, y, z.
-        strides_bytes: of neighbours along x, y, z; may be shorter than three.
-        element_bytes: of an element.
-        scales: elements from one thread to the next; 0 for a thread index the address does not depend on.
-
-    >>> build_field_access(0, AccessKind.LOAD, (-1, 2, 0), (8, 800), element_bytes=8).constant_bytes
-    1592
-    """
-    padded = _triple([*strides_bytes, *[0] * (3 - len(strides_bytes))])
-    constant = sum(offset * stride for offset, stride in zip(offsets, padded, strict=False))
-    steps = [scale * stride for scale, stride in zip(scales, padded, strict=True)]
-    return AccessExpression(
-        array=array, kind=kind, element_bytes=element_bytes, constant_bytes=constant, global_bytes=_triple(steps)
-    )
-
-
 def fold_accesses(kernel: KernelAccesses, fold: Triple) -> KernelAccesses:
     """The same kernel with every thread making the updates of several neighbours; what it loads twice it loads once, from registers.
 

@@ -216,10 +216,6 @@ class VolumePrediction:
         """Of the whole launch, without what launching costs; None when nothing limits it."""
         return self.update_count / self.updates_per_s * 1e9 if self.updates_per_s else None
 
-    def find_bound(self, limiter: Limiter) -> Bound | None:
-        """What a limiter allows; None when the kernel asks nothing of it."""
-        return next((bound for bound in self.bounds if bound.limiter is limiter), None)
-
     def scale_to_thread(self, bytes_per_update: float) -> float:
         """Bytes per update as bytes per thread."""
         return bytes_per_update * self.launch.updates_per_thread

@@ -21,7 +21,6 @@ class FaultLog:
     def __init__(self, instructions: tuple[StaticInstruction, ...]) -> None:
         self._instructions = instructions
         self._found: dict[tuple[FaultKind, int | None], Fault] = {}
-        self.is_cut_short = False
 
     def add(
         self,

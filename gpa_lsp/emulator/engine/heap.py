@@ -13,7 +13,6 @@ class Heap:
     """
 
     def __init__(self, region: Region) -> None:
-        self._region = region
         self._free: list[tuple[int, int]] = [(region.base, region.size_bytes)]
         self._taken: dict[int, int] = {}
 

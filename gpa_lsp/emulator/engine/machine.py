@@ -95,15 +95,6 @@ class Machine:
         """Whether a name is a parameter of the kernel."""
         return name in self._parameter_offsets
 
-    def read_parameter(self, name: str, offset_bytes: int, size_bytes: int) -> bytes | None:
-        """Bytes of a parameter of the kernel; None when they reach beyond all of them."""
-        if self.parameters is None:
-            return None
-        start = self._parameter_offsets[name] + offset_bytes
-        if start < 0 or start + size_bytes > self.parameters.size_bytes:
-            return None
-        return self.arena.bytes_of(self.parameters)[start : start + size_bytes].tobytes()
-
     def use_binder(self, bind: "Callable[[Machine, str], BoundFunction]") -> None:
         """Say what binds functions when they are first called."""
         self._bind = bind

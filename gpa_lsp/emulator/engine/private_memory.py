@@ -51,7 +51,6 @@ class BatchMemory:
         self._held_bytes = block_count * geometry.shared_stride_bytes
         meter.hold(self._held_bytes, "shared memory")
         self._shared: npt.NDArray[np.uint8] = np.zeros(max(self._held_bytes, 16), np.uint8)
-        self.shared_words = len(self._shared) // 4
         self._local: npt.NDArray[np.uint8] = np.zeros(16, np.uint8)
         self._local_stride_bytes = 0
         self._deepest = 0

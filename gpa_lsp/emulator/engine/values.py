@@ -82,8 +82,3 @@ def find_active_rows(mask: Value) -> Value:
 def pack_lanes(mask: Value) -> Value:
     """The mask bool[32w] as uint32[w], bit i for lane i of each warp."""
     return np.packbits(mask, bitorder="little").view("<u4")
-
-
-def unpack_lanes(bits: Value) -> Value:
-    """The reverse of :func:`pack_lanes`."""
-    return np.unpackbits(np.ascontiguousarray(bits, dtype="<u4").view(np.uint8), bitorder="little").view(np.bool_)

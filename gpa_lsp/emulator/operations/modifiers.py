@@ -1,6 +1,6 @@
 """Reading the suffixes of an instruction, and binding operations of one shape."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,6 @@ ROUNDINGS = ("rn", "rz", "rm", "rp")
 def as_unsigned(kind: ScalarType) -> ScalarType:
     """The unsigned integer of the same width; predicates and f128-wide types are left alone."""
     return kind if kind is S.PRED or kind is S.B128 else _UNSIGNED[kind.bytes]
-
-
-def as_signed(kind: ScalarType) -> ScalarType:
-    """The signed integer of the same width."""
-    return _SIGNED[kind.bytes]
 
 
 def as_wide(kind: ScalarType) -> ScalarType:
@@ -98,11 +93,3 @@ def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
 def _first(results: Any) -> Any:
     """The only lane of one result or of several."""
     return tuple(result[0] for result in results) if isinstance(results, tuple) else results[0]
-
-
-def word_types(words: Sequence[str]) -> tuple[ScalarType, ...]:
-    """Types named by words; words that are no types are passed over."""
-    return tuple(_BY_NAME[word] for word in words if word in _BY_NAME)
-
-
-_BY_NAME = {kind.value: kind for kind in S}

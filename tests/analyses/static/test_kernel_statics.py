@@ -9,7 +9,7 @@ from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.analyses.static.model import BlockOrigin, KernelStatics, KnownBlock
 from gpa_lsp.analyses.static.words import describe_block, describe_occupancy, describe_resources
 from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.arch.occupancy import BlockShape, OccupancyLimit, find_occupancy
 from gpa_lsp.binary.compiled_limits import CompiledLimits, read_compiled_limits
 from gpa_lsp.binary.containers import find_cubins
 from gpa_lsp.kernel.model import Kernel
@@ -46,7 +46,7 @@ def test_occupancy_of_a_launch_bound_is_what_the_rules_say() -> None:
     statics = examine("sm_80/register_spill_original")
     assert statics.occupancy is not None
     assert (statics.occupancy.blocks_per_sm, statics.occupancy.warps_per_sm, statics.occupancy.ratio) == (1, 32, 0.5)
-    assert statics.is_limited_by_registers
+    assert statics.occupancy.limiters == (OccupancyLimit.REGISTERS,)
     assert describe_resources(statics) == "64 registers · occupancy 50 % (registers)"
     assert statics.next_step.startswith("32 registers per thread instead of 64: 32 warps more, 64 of 64")
     assert "spill" in statics.next_step_remedy

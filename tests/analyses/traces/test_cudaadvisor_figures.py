@@ -24,7 +24,6 @@ from gpa_lsp.analyses.traces.paper_mode import (
     measure_paper_branches,
     measure_paper_divergence,
 )
-from gpa_lsp.analyses.traces.words import write_line_hint
 from gpa_lsp.emulator.trace import Trace
 from tests.analyses.traces.kernels.running import launch_bicg, launch_rank_update, trace_kernel
 
@@ -84,9 +83,8 @@ def test_our_own_definitions_give_the_same_for_kernels_without_divergence(syrk):
 
 def test_two_loads_of_one_line_are_told_apart(syrk):
     facts = [one for one in list_line_facts(analyse_trace(syrk, context=CONTEXT)) if one.arrays == ("a",)]
-    assert [(one.sectors_per_request, one.stride_words) for one in facts] == [(32.0, 1024.0), (1.0, None)]
+    assert [(one.sectors_per_request, one.strides_bytes[:1]) for one in facts] == [(32.0, (4096,)), (1.0, ())]
     assert len({one.line for one in facts}) == 1
-    assert write_line_hint(facts) == "32.0, 1.0 sectors/req"
 
 
 def test_regular_kernels_do_not_diverge(bicg, syrk, syr2k):

@@ -14,7 +14,6 @@ from gpa_lsp.analyses.volumes.expressions import (
     LaunchShape,
     LoopTerm,
     ThreadRegion,
-    build_field_access,
     cover_updates,
     fold_accesses,
 )
@@ -29,7 +28,7 @@ from gpa_lsp.analyses.volumes.groups import ArrayGroups, group_accesses
 from gpa_lsp.analyses.volumes.waves import BlockBox
 from gpa_lsp.emulator.trace import AccessKind
 from tests.analyses.volumes.enumeration import enumerate_sectors
-from tests.analyses.volumes.written_kernels import write_star
+from tests.analyses.volumes.written_kernels import build_field_access, write_star
 
 _FEW = settings(max_examples=60)
 _PADDED = 64

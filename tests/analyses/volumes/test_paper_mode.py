@@ -15,6 +15,7 @@ from gpa_lsp.analyses.volumes.predict import predict_volumes
 from tests.analyses.volumes.written_kernels import (
     DATA,
     build_reference_kernel,
+    find_bound,
     find_reference,
     read_json,
     write_star,
@@ -76,7 +77,7 @@ def compare(prediction: VolumePrediction, config: dict[str, Any]) -> Iterator[tu
     yield "limV3", _LIMITERS.index(prediction.bounds[0].limiter), derived["limV3"]
     yield "perfV3", prediction.updates_per_s / 1e9, derived["perfV3"]
     for limiter, name in zip(_LIMITERS, ("perfL1", "perfL2V2", "perfMemV3"), strict=True):
-        bound = prediction.find_bound(limiter)
+        bound = find_bound(prediction, limiter)
         yield name, 0.0 if bound is None else bound.updates_per_s / 1e9, derived[name]
     yield from _compare_versions(prediction, derived)
 
@@ -84,7 +85,7 @@ def compare(prediction: VolumePrediction, config: dict[str, Any]) -> Iterator[tu
 def _compare_versions(prediction: VolumePrediction, derived: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
     """Performance by fewer (V1, V2) and by more (V4) of the volumes' parts."""
     volumes, device = prediction.volumes, prediction.device
-    l1 = prediction.find_bound(Limiter.L1)
+    l1 = find_bound(prediction, Limiter.L1)
     assert l1 is not None
     l2 = device.l2_bytes_per_s / (volumes.l2_load_compulsory + volumes.l2_store)
     l2_all = device.l2_bytes_per_s / (volumes.l2_load + volumes.l2_store)

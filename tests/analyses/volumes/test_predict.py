@@ -22,7 +22,7 @@ from gpa_lsp.analyses.volumes.model import Limiter, VolumeMode, VolumePrediction
 from gpa_lsp.analyses.volumes.predict import predict_volumes
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.errors import InputError
-from tests.analyses.volumes.written_kernels import write_star
+from tests.analyses.volumes.written_kernels import find_bound, write_star
 
 _A100 = find_device("A100 SXM4 40GB")
 
@@ -115,7 +115,7 @@ def test_tiled_product() -> None:
     assert found.volumes.dram_load_footprint == pytest.approx(footprint)
     assert 0.8 * footprint < found.volumes.dram_load < footprint
     assert found.volumes.dram_store == pytest.approx(4.0)
-    assert found.find_bound(Limiter.FLOPS) is not None
+    assert find_bound(found, Limiter.FLOPS) is not None
 
 
 def test_long_loops_are_bounded_and_exact() -> None:
@@ -137,7 +137,7 @@ def test_threads_without_work_cost_no_volume_but_cycles() -> None:
     whole = predict(write_copy(), cover_updates((96 * 1024, 1, 1), (128, 1, 1)))
     cut = predict(write_copy(), LaunchShape(block=(128, 1, 1), grid=(1024, 1, 1), updates=(64 * 1024, 1, 1)))
     assert cut.volumes.l2_load == pytest.approx(whole.volumes.l2_load)
-    l1 = [found.find_bound(Limiter.L1) for found in (whole, cut)]
+    l1 = [find_bound(found, Limiter.L1) for found in (whole, cut)]
     assert l1[0] is not None and l1[1] is not None
     assert l1[1].load == pytest.approx(2 * l1[0].load)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ from gpa_lsp.analyses.volumes.expressions import (
     AccessedArray,
     AccessExpression,
     KernelAccesses,
-    build_field_access,
+    Triple,
 )
+from gpa_lsp.analyses.volumes.model import Bound, Limiter, VolumePrediction
 from gpa_lsp.emulator.trace import AccessKind
 from tests.conftest import ROOT
 
@@ -27,6 +29,29 @@ def find_reference() -> Path | None:
 
 def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def build_field_access(
+    array: int,
+    kind: AccessKind,
+    offsets: Sequence[int],
+    strides_bytes: Sequence[int],
+    *,
+    element_bytes: int,
+    scales: Triple = (1, 1, 1),
+) -> AccessExpression:
+    """An access of a field at an offset from the thread's own place, ``field[scale_x · x + offset_x, …]``."""
+    padded = (*strides_bytes, *[0] * (3 - len(strides_bytes)))
+    constant = sum(offset * stride for offset, stride in zip(offsets, padded, strict=False))
+    x, y, z = (scale * stride for scale, stride in zip(scales, padded, strict=True))
+    return AccessExpression(
+        array=array, kind=kind, element_bytes=element_bytes, constant_bytes=constant, global_bytes=(x, y, z)
+    )
+
+
+def find_bound(prediction: VolumePrediction, limiter: Limiter) -> Bound | None:
+    """What a limiter allows; None when the kernel asks nothing of it."""
+    return next((bound for bound in prediction.bounds if bound.limiter is limiter), None)
 
 
 def write_star(
