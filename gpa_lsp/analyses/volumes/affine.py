@@ -1,9 +1,11 @@
 """Integer coefficients of addresses, solved from examples and verified on every one: :func:`solve_affine`, :func:`find_trips`."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
+from gpa_lsp.analyses.volumes.distinct import list_distinct
 from gpa_lsp.analyses.volumes.groups import Integers
 
 MOST_EXAMPLES = 384
@@ -18,8 +20,15 @@ def pick_examples(columns: Integers) -> Integers:
     count = len(columns)
     if count <= MOST_EXAMPLES:
         return np.arange(count, dtype=np.int64)
+    return _draw_examples(count)
+
+
+@lru_cache(maxsize=64)
+def _draw_examples(count: int) -> Integers:
     drawn = np.random.default_rng(0).choice(count, size=MOST_EXAMPLES - 2, replace=False)
-    return np.unique(np.concatenate([[0, count - 1], drawn]))
+    examples = list_distinct(np.concatenate([[0, count - 1], drawn]))
+    examples.flags.writeable = False
+    return examples
 
 
 def find_independent(columns: Integers) -> list[int]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.analyses.volumes.distinct import list_distinct
 from gpa_lsp.analyses.volumes.groups import Integers
 
 Mask = npt.NDArray[np.bool_]
@@ -35,7 +36,7 @@ class Canvas:
 
     def __init__(self, boxes: Sequence[Integers]) -> None:
         every = np.concatenate(boxes) if boxes else np.zeros((0, 1, 2), dtype=np.int64)
-        self._edges = [np.unique(every[:, axis]) for axis in range(every.shape[1])]
+        self._edges = [list_distinct(every[:, axis]) for axis in range(every.shape[1])]
         self.shape = tuple(max(0, len(edges) - 1) for edges in self._edges)
         if len(self.shape) > 1 and np.prod(self.shape, dtype=np.float64) > MOST_CELLS:
             raise TooManyCellsError

@@ -60,8 +60,10 @@ def count_all(subject: Subject) -> Counts:
     whole = _build_blocks(subject)
     full = _count_loads(subject, entries, whole)
     average = full.sectors if is_paper else _average_loads(subject, entries, full.sectors)
-    loads = [_measure(subject, entry, loads=True) for entry in entries]
-    stores = [_measure(subject, entry, loads=False) for entry in entries]
+    strides = [find_array_strides(entry, subject.launch, subject.launch.region) for entry in entries]
+    placed = list(zip(entries, strides, strict=True))
+    loads = [_measure(subject, entry, steps, loads=True) for entry, steps in placed]
+    stores = [_measure(subject, entry, steps, loads=False) for entry, steps in placed]
     extra = count_sampled(kernel, subject.launch, wave, subject.l2_bytes)
     bypassing = _count_requests(whole, [(entry, entry.select_bypassing()) for entry in entries])
     requests = bypassing + _count_requests(whole, [(entry, entry.select_cached()) for entry in entries])
@@ -86,8 +88,8 @@ def count_all(subject: Subject) -> Counts:
         wave_threads=count_threads(wave.current, subject.launch),
         wave_pages=count_wave_pages(entries, subject.launch, wave),
         working_ratio=scale,
-        row_span=_find_span(subject, entries, 1),
-        layer_span=_find_span(subject, entries, 2),
+        row_span=_find_span(placed, 1),
+        layer_span=_find_span(placed, 2),
     )
 
 
@@ -167,26 +169,17 @@ def _average_loads(subject: Subject, entries: Sequence[ArrayGroups], full_sector
     return total / prod(subject.launch.grid) if count else full_sectors
 
 
-def _measure(subject: Subject, entry: ArrayGroups, *, loads: bool) -> Overlaps:
+def _measure(subject: Subject, entry: ArrayGroups, strides: tuple[int, ...], *, loads: bool) -> Overlaps:
     wave, launch = subject.wave, subject.launch
-    strides = find_array_strides(entry, launch, launch.region)
     base = 0 if subject.mode is VolumeMode.PAPER else entry.array.base_bytes
     sets = (wave.current, wave.before_x, wave.before_y, wave.before_z)
     place = Place(launch=launch, region=launch.region, base_bytes=base, strides=strides)
     return measure_overlaps(entry.select(loads=loads), place, sets)
 
 
-def _find_span(subject: Subject, entries: Sequence[ArrayGroups], axis: int) -> int | None:
-    """Places along an axis that one thread's loads span, at most over the arrays."""
-    launch = subject.launch
-    spans = [
-        find_span(
-            (*entry.select_cached(), *entry.select_bypassing()),
-            find_array_strides(entry, launch, launch.region),
-            axis,
-        )
-        for entry in entries
-    ]
+def _find_span(placed: Iterable[tuple[ArrayGroups, tuple[int, ...]]], axis: int) -> int | None:
+    """Places along an axis that one thread's loads span, at most over the arrays, which come with the strides of their dimensions."""
+    spans = [find_span((*entry.select_cached(), *entry.select_bypassing()), strides, axis) for entry, strides in placed]
     return max((span for span in spans if span is not None), default=None)
 
 

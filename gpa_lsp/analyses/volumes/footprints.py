@@ -7,6 +7,7 @@ import numpy as np
 
 from gpa_lsp.analyses.volumes.canvas import Canvas, TooManyCellsError
 from gpa_lsp.analyses.volumes.dimensions import SECTOR_BYTES, Axis, Variable, find_strides, list_variables, place_group
+from gpa_lsp.analyses.volumes.distinct import list_distinct
 from gpa_lsp.analyses.volumes.expressions import LaunchShape, ThreadRegion
 from gpa_lsp.analyses.volumes.groups import AccessGroup, ArrayGroups, Integers
 from gpa_lsp.analyses.volumes.waves import BlockBox
@@ -78,12 +79,23 @@ def measure_overlaps(groups: Sequence[AccessGroup], place: Place, sets: Sequence
         nothing = (0,) * (len(sets) - 1)
         return Overlaps(current=0, before=nothing, shared=nothing)
     try:
-        boxes = [build_boxes(groups, place, blocks) for blocks in sets]
-        if all(found is not None for found in boxes):
-            return _measure([found for found in boxes if found is not None])
+        boxes = _build_all_boxes(groups, place, sets)
+        if boxes is not None:
+            return _measure(boxes)
     except TooManyCellsError:
         pass
     return _measure([build_intervals(groups, place, blocks) for blocks in sets])
+
+
+def _build_all_boxes(groups: Sequence[AccessGroup], place: Place, sets: Sequence[BlockBox]) -> list[Integers] | None:
+    """The boxes of each set of blocks; None as soon as one of them has none."""
+    found = []
+    for blocks in sets:
+        boxes = build_boxes(groups, place, blocks)
+        if boxes is None:
+            return None
+        found.append(boxes)
+    return found
 
 
 def _measure(boxes: Sequence[Integers]) -> Overlaps:
@@ -242,7 +254,7 @@ def _build_group_intervals(group: AccessGroup, place: Place, blocks: BlockBox) -
     if any(variable.count == 0 for variable in variables):
         return np.zeros((0, 1, 2), dtype=np.int64)
     start = place.base_bytes + sum(variable.step_bytes * variable.first for variable in variables)
-    starts, length = np.unique(group.constants_bytes) + start, group.element_bytes
+    starts, length = list_distinct(group.constants_bytes) + start, group.element_bytes
     moving = sorted(
         (v for v in variables if v.step_bytes and v.count > 1), key=lambda variable: abs(variable.step_bytes)
     )

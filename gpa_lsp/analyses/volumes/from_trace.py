@@ -26,7 +26,7 @@ from gpa_lsp.analyses.volumes.expressions import (
     Triple,
 )
 from gpa_lsp.analyses.volumes.groups import Integers
-from gpa_lsp.analyses.volumes.lane_rows import VARIABLE_NAMES, LaneRows, expand_lanes
+from gpa_lsp.analyses.volumes.lane_rows import VARIABLE_NAMES, LaneRows, expand_lanes, read_addresses
 from gpa_lsp.analyses.volumes.regions import Activity, find_region, list_traced
 from gpa_lsp.analyses.volumes.trace_sampling import count_shared_cycles, sample_instruction
 from gpa_lsp.emulator.ptx.model import Space
@@ -116,9 +116,19 @@ def find_launch_shape(kernel: KernelAccesses, block: Triple, grid: Triple, fold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pattern:
-    """What instructions that the same lanes execute in the same order have in common."""
+    """What instructions that the same lanes execute in the same order have in common.
+
+    Attributes:
+        lanes: of one of them.
+        columns: int64[n, 7], what an address may be a function of: thread, block, and how often the instruction was executed before.
+        kept: columns that tell something.
+        activity: which threads execute them.
+        trips: executions per thread, mean.
+        has_equal_trips: every thread executes them equally often.
+    """
 
     lanes: LaneRows
+    columns: Integers
     kept: list[int]
     activity: Activity
     trips: float
@@ -142,7 +152,8 @@ class _Recovered:
 def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArray[np.intp]) -> _Recovered:
     trace = context.trace
     pattern = _find_pattern(context, rows)
-    lanes = replace(pattern.lanes, addresses=_read_addresses(trace, rows, pattern.lanes))
+    addresses = read_addresses(trace, rows, pattern.lanes.request, pattern.lanes.rank)
+    lanes = replace(pattern.lanes, rows=rows, addresses=addresses)
     array = _find_array(trace, lanes.addresses)
     if array is None or instruction.kind is None:
         return _sample(context, instruction, lanes, None, "its addresses lie in several arrays")
@@ -199,15 +210,13 @@ def _name_steps(steps: Sequence[int], block: Triple) -> dict[str, Triple]:
 def _solve(lanes: LaneRows, relative: Integers, pattern: _Pattern) -> tuple[int, list[int], tuple[int, ...]] | None:
     """Constant, steps and trips; loops within each other are tried where one counter does not explain the addresses."""
     whole = round(pattern.trips) or 1
-    columns = np.concatenate([lanes.who, lanes.execution[:, np.newaxis]], axis=1)
-    solved = solve_affine(columns, relative, pattern.kept)
+    solved = solve_affine(pattern.columns, relative, pattern.kept)
     if solved is not None:
         return solved[0], solved[1].tolist(), (max(1, whole),)
     if whole == 1 and int(lanes.execution.max()) == 0:
         return None
-    longest = np.bincount(np.unique(lanes.thread, return_inverse=True)[1]).argmax()
-    thread = np.unique(lanes.thread)[longest]
-    trips = find_trips(relative[lanes.thread == thread])
+    longest = np.bincount(lanes.thread).argmax()
+    trips = find_trips(relative[lanes.thread == longest])
     if trips is None or len(trips) < 2:
         return None
     columns = np.concatenate([lanes.who, split_executions(lanes.execution, trips)], axis=1)
@@ -228,23 +237,16 @@ def _find_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
 def _build_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
     lanes = expand_lanes(context.trace, rows)
     columns = np.concatenate([lanes.who, lanes.execution[:, np.newaxis]], axis=1)
-    counts = np.unique(lanes.thread, return_counts=True)[1]
+    counts = np.bincount(lanes.thread)
+    counts = counts[counts > 0]
     return _Pattern(
         lanes=lanes,
+        columns=columns,
         kept=find_independent(columns[pick_examples(columns)]),
         activity=find_region(lanes, context.traced, context.trace),
         trips=float(counts.mean()),
         has_equal_trips=int(counts.min()) == int(counts.max()),
     )
-
-
-def _read_addresses(trace: Trace, rows: npt.NDArray[np.intp], lanes: LaneRows) -> Integers:
-    """Addresses of these rows for lanes that another instruction of the same pattern was taken apart into."""
-    first = trace.accesses.first_address[rows].astype(np.int64)
-    request = lanes.request
-    starts = np.searchsorted(request, np.arange(len(rows)))
-    rank = np.arange(len(request)) - starts[request]
-    return trace.accesses.addresses[first[request] + rank].astype(np.int64)
 
 
 def _find_array(trace: Trace, addresses: Integers) -> int | None:

@@ -17,39 +17,65 @@ class LaneRows:
     """n accesses of single lanes by one instruction, in the trace's order.
 
     Attributes:
+        rows: intp[requests], the warp-level accesses they are of, as rows of the trace.
         who: int64[n, 6], thread in block x, y, z and block x, y, z.
-        thread: int64[n], number of the thread over all traced ones: block · threads of a block + thread.
+        thread: int64[n], number of the thread: place of its block among those the rows are of · threads of a block + thread.
         execution: int64[n], how often the warp had executed the instruction before.
         addresses: int64[n], first byte of each.
-        request: int64[n], number of the warp-level access, ascending.
+        request: int64[n], place of the warp-level access in ``rows``, ascending.
+        rank: int64[n], place among the lanes of its warp-level access.
     """
 
+    rows: npt.NDArray[np.intp]
     who: Integers
     thread: Integers
     execution: Integers
     addresses: Integers
     request: Integers
+    rank: Integers
 
 
 def expand_lanes(trace: Trace, rows: npt.NDArray[np.intp]) -> LaneRows:
     """Lanes of some rows of a trace's accesses."""
     found = trace.accesses
-    masks = found.lane_mask[rows]
-    is_active = (masks[:, np.newaxis] >> np.arange(WARP_THREADS, dtype=np.uint32)) & 1
-    request, lane = np.nonzero(is_active)
-    rank = np.cumsum(is_active, axis=1, dtype=np.int64)[request, lane] - 1
-    places = found.first_address[rows].astype(np.int64)[request] + rank
+    size = trace.block_threads
+    masks = np.ascontiguousarray(found.lane_mask[rows], dtype="<u4")
+    place = np.flatnonzero(np.unpackbits(masks.view(np.uint8), bitorder="little"))
+    request, lane = place // WARP_THREADS, place % WARP_THREADS
+    counts = np.bitwise_count(masks).astype(np.int64)
+    rank = np.arange(len(place)) - (np.cumsum(counts) - counts)[request]
     thread = found.warp[rows].astype(np.int64)[request] * WARP_THREADS + lane
-    block = found.block[rows].astype(np.int64)[request]
-    size, grid = trace.block_threads, trace.grid
-    who = np.stack([*split_index(thread, size), *split_index(block, grid)], axis=1)
+    blocks, slots = np.unique(found.block[rows].astype(np.int64), return_inverse=True)
+    # Both indexes are divided once for every value, and not for every lane.
+    threads = np.stack(split_index(np.arange(int(thread.max(initial=0)) + 1), size), axis=1)
+    block_places = np.stack(split_index(blocks, trace.grid), axis=1)
     return LaneRows(
-        who=who,
-        thread=block * (size[0] * size[1] * size[2]) + thread,
+        rows=rows,
+        who=np.concatenate([threads[thread], block_places[slots[request]]], axis=1),
+        thread=(slots * (size[0] * size[1] * size[2]))[request] + thread,
         execution=found.execution[rows].astype(np.int64)[request],
-        addresses=found.addresses[places].astype(np.int64),
-        request=request.astype(np.int64),
+        addresses=read_addresses(trace, rows, request, rank),
+        request=request,
+        rank=rank,
     )
+
+
+def read_addresses(trace: Trace, rows: npt.NDArray[np.intp], request: Integers, rank: Integers) -> Integers:
+    """Addresses int64[n] of lanes, by the place of their warp-level access among some rows and theirs among its lanes."""
+    found = trace.accesses
+    places = found.first_address[rows].astype(np.int64)[request] + rank
+    addresses: Integers = found.addresses[places].astype(np.int64)
+    return addresses
+
+
+def fill_requests(trace: Trace, rows: npt.NDArray[np.intp]) -> Integers:
+    """Addresses int64[requests, 32] of some rows; lanes that were not there repeat the first one's."""
+    found = trace.accesses
+    rank = np.arange(WARP_THREADS, dtype=np.int64)
+    is_there = rank < np.bitwise_count(found.lane_mask[rows])[:, np.newaxis]
+    places = found.first_address[rows].astype(np.int64)[:, np.newaxis] + rank * is_there
+    addresses: Integers = found.addresses[places].astype(np.int64)
+    return addresses
 
 
 def split_index(index: Integers, size: tuple[int, int, int]) -> tuple[Integers, Integers, Integers]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpa_lsp.analyses.volumes.dimensions import SECTOR_BYTES
+from gpa_lsp.analyses.volumes.distinct import list_distinct
 from gpa_lsp.analyses.volumes.expressions import LaunchShape, ThreadRegion
 from gpa_lsp.analyses.volumes.footprints import Place, build_intervals
 from gpa_lsp.analyses.volumes.groups import ArrayGroups, Integers
@@ -35,7 +36,7 @@ def _count_union(spans: Integers) -> int:
     low = int(first.min())
     length = int(last.max()) - low + 2
     if length > 64 * len(spans):
-        return len(np.unique(np.concatenate([first, last])))
+        return len(list_distinct(np.concatenate([first, last])))
     opened = np.bincount(first - low, minlength=length)
     closed = np.bincount(last - low + 1, minlength=length)
     return int(np.count_nonzero(np.cumsum(opened - closed)))

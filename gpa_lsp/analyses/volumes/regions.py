@@ -5,6 +5,7 @@ from math import prod
 
 import numpy as np
 
+from gpa_lsp.analyses.volumes.distinct import find_first
 from gpa_lsp.analyses.volumes.expressions import ThreadRegion, Triple
 from gpa_lsp.analyses.volumes.groups import Integers
 from gpa_lsp.analyses.volumes.lane_rows import LaneRows, split_index
@@ -38,7 +39,7 @@ def find_region(rows: LaneRows, traced: Integers, trace: Trace) -> Activity:
 
     A side of the box that coincides with the traced threads' own is taken as open: nothing beyond it was seen to be left out.
     """
-    first = np.unique(rows.thread, return_index=True)[1]
+    first = find_first(rows.thread)
     if len(first) == len(traced):
         return Activity(region=None, ratio=1.0)
     size = np.array(trace.block_threads, dtype=np.int64)

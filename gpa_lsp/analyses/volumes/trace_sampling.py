@@ -7,10 +7,11 @@ import numpy as np
 from gpa_lsp.analyses.traces.cache_operators import bypasses_l1
 from gpa_lsp.analyses.volumes.block_volumes import LINE_BYTES, WARP_THREADS
 from gpa_lsp.analyses.volumes.dimensions import SECTOR_BYTES
+from gpa_lsp.analyses.volumes.distinct import list_distinct
 from gpa_lsp.analyses.volumes.expressions import SampledAccess
 from gpa_lsp.analyses.volumes.groups import Integers
 from gpa_lsp.analyses.volumes.l1_cycles import count_bank_conflicts, count_request_cycles
-from gpa_lsp.analyses.volumes.lane_rows import LaneRows, expand_lanes
+from gpa_lsp.analyses.volumes.lane_rows import LaneRows, fill_requests
 from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import AccessKind, StaticInstruction, Trace
 
@@ -26,7 +27,7 @@ def sample_instruction(
     threads = prod(trace.block_threads)
     warps = -(-threads // WARP_THREADS) * blocks
     width = max(1, instruction.bytes_per_lane)
-    requests = int(lanes.request[-1]) + 1
+    requests = len(lanes.rows)
     sectors = lanes.addresses // SECTOR_BYTES
     block = lanes.thread // threads
     return SampledAccess(
@@ -35,11 +36,11 @@ def sample_instruction(
         element_bytes=width,
         executions=len(lanes.addresses) / (threads * blocks),
         sectors_per_request=_count_pairs(lanes.request, sectors) / requests,
-        cycles_per_request=float(count_request_cycles(_fill_rows(lanes), width).mean()),
+        cycles_per_request=float(count_request_cycles(fill_requests(trace, lanes.rows), width).mean()),
         requests_per_warp=requests / warps,
         block_sectors=_count_pairs(block, sectors) / blocks,
         block_lines=_count_pairs(block, lanes.addresses // LINE_BYTES) / blocks,
-        distinct_ratio=len(np.unique(sectors)) / _count_pairs(block, sectors),
+        distinct_ratio=len(list_distinct(sectors)) / _count_pairs(block, sectors),
         instruction=instruction.index,
         why=why,
         bypasses_l1=bypasses_l1(instruction),
@@ -57,26 +58,16 @@ def count_shared_cycles(trace: Trace) -> float:
     taken = rows[:: -(-len(rows) // _MOST_SHARED_ROWS)]
     total = 0.0
     widths = trace.accesses.bytes[taken]
-    for width in np.unique(widths).tolist():
-        lanes = expand_lanes(trace, taken[widths == width])
-        total += float(_count_shared(lanes, max(1, width)))
+    for width in list_distinct(widths).tolist():
+        total += float(_count_shared(fill_requests(trace, taken[widths == width]), max(1, width)))
     warps = -(-prod(trace.block_threads) // WARP_THREADS) * len(trace.traced_blocks)
     return total * len(rows) / len(taken) / warps
 
 
-def _count_shared(lanes: LaneRows, width: int) -> int:
+def _count_shared(addresses: Integers, width: int) -> int:
     unit = max(4, width)
-    conflicts = count_bank_conflicts(_fill_rows(lanes) // unit, max(1, LINE_BYTES // unit))
+    conflicts = count_bank_conflicts(addresses // unit, max(1, LINE_BYTES // unit))
     return int(np.maximum(conflicts, 1).sum())
-
-
-def _fill_rows(lanes: LaneRows) -> Integers:
-    """Addresses int64[requests, 32]; lanes that were not there repeat the first one's."""
-    requests = int(lanes.request[-1]) + 1
-    starts = np.searchsorted(lanes.request, np.arange(requests))
-    filled = np.repeat(lanes.addresses[starts][:, np.newaxis], WARP_THREADS, axis=1)
-    filled[lanes.request, np.arange(len(lanes.request)) - starts[lanes.request]] = lanes.addresses
-    return filled
 
 
 def _count_pairs(of_whom: Integers, values: Integers) -> int:
