@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from gpa_lsp.emulator.engine.launching import build_machine, collect_arrays, lis
 from gpa_lsp.emulator.engine.limits import check_launch
 from gpa_lsp.emulator.engine.machine import Machine, lay_out_shared
 from gpa_lsp.emulator.engine.meter import BudgetReached, Meter
-from gpa_lsp.emulator.engine.tracing import Tracer, join_pieces
+from gpa_lsp.emulator.engine.tracing import Tracer
 from gpa_lsp.emulator.find_kernel import find_kernel
 from gpa_lsp.emulator.inputs.build import build_inputs
 from gpa_lsp.emulator.launch import LaunchDescription
@@ -34,6 +33,7 @@ from gpa_lsp.emulator.ptx.reachable import list_reachable
 from gpa_lsp.emulator.ptx.static import list_static_instructions
 from gpa_lsp.emulator.sampling import Blocks, choose_blocks
 from gpa_lsp.emulator.trace import Buffer, StaticInstruction, Trace
+from gpa_lsp.emulator.trace_pieces import join_pieces
 
 _SINK_BYTES_PER_S = 32 << 20
 """Trace that a sink deals with: taking and analysing a batch of loads, atomics or branches goes at 25 to 90 MB/s on a busy core."""
@@ -131,7 +131,7 @@ class _Emulation:
         given_bytes = sum(one.data.nbytes for one in inputs.buffers if not one.is_zero)
         self._sink = sink
         if trace is not None:
-            self._tracer = Tracer(trace, self._meter)
+            self._tracer = Tracer(trace, self._meter, self._instructions)
         try:
             self._meter.hold(given_bytes, "contents of the arrays")
             self._machine = build_machine(
@@ -171,7 +171,7 @@ class _Emulation:
         tracer = self._tracer
         if tracer is None:
             return
-        piece = tracer.take(batch, kernel=self._kernel.name, instructions=self._instructions, buffers=self._buffers)
+        piece = tracer.take(batch, kernel=self._kernel.name, buffers=self._buffers)
         if not piece.is_complete:
             self.faults.add(
                 FaultKind.TRACE_BUDGET, "the trace is cut: it is larger than its memory or the time left allows"
@@ -200,7 +200,7 @@ class _Emulation:
         is_complete = machine is not None and self._finished == len(self._chosen)
         trace = None
         if self._tracer is not None and self._sink is None and self._pieces:
-            trace = replace(join_pieces(self._pieces), instructions=self._instructions)
+            trace = join_pieces(self._pieces)
         return Emulation(
             kernel=self._kernel.name,
             grid=self._launch.grid,

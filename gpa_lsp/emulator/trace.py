@@ -65,7 +65,8 @@ class StaticInstruction:
     """What is known of an instruction before it runs.
 
     Attributes:
-        index: its number in the trace; over all functions of the module, those of the kernel first.
+        index: its number in the trace; over all functions of the module, those of the kernel first, then what calls reach, once for each
+            chain of calls.
         function: name of its function, mangled.
         text: as PTX.
         kind: None for what is not an access.
@@ -74,6 +75,9 @@ class StaticInstruction:
         is_read_only_path: a load through the non-coherent path (``ld.global.nc``, textures).
         cache_operator: ``ca``, ``cg``, ``cs``, ``lu``, ``cv``, ``wb``, ``wt``; empty when none is given.
         chain: source line with its inline chain, innermost first; None when there is none.
+        calls: numbers of the calls that lead to it, innermost first; recursion is not repeated. Empty for what the kernel itself holds, and
+            in another function where the way to it is not known.
+        same_as: the instruction this is without regard to its callers; None for those that are.
     """
 
     index: int
@@ -85,6 +89,8 @@ class StaticInstruction:
     is_read_only_path: bool = False
     cache_operator: str = ""
     chain: InlineChain | None = None
+    calls: tuple[int, ...] = ()
+    same_as: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

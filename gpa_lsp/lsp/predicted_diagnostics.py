@@ -112,7 +112,7 @@ def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator
 
 def _is_costly(access: PredictedAccess) -> bool:
     is_large = access.share_ratio is None or access.share_ratio >= LEAST_SHARE_RATIO
-    return not access.is_inlined and is_large and access.cost > 1 and access.excess_ratio >= LEAST_EXCESS_RATIO
+    return not access.is_nested and is_large and access.cost > 1 and access.excess_ratio >= LEAST_EXCESS_RATIO
 
 
 def _list_branches(view: DocumentView, predicted: PlacedPredictions) -> Iterator[types.Diagnostic]:
@@ -135,7 +135,7 @@ def _list_branches(view: DocumentView, predicted: PlacedPredictions) -> Iterator
 
 def _is_divergent(branch: PredictedBranch, most: int) -> bool:
     is_frequent = branch.executions >= _LEAST_BRANCH_RATIO * most
-    return not branch.is_inlined and is_frequent and branch.divergent_ratio >= LEAST_DIVERGENT_RATIO
+    return not branch.is_nested and is_frequent and branch.divergent_ratio >= LEAST_DIVERGENT_RATIO
 
 
 def _list_problems(view: DocumentView, predicted: PlacedPredictions) -> Iterator[types.Diagnostic]:

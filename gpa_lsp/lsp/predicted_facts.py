@@ -32,6 +32,7 @@ _DISTANCES = (
 _PACKAGING = re.compile(r" (?:PCIe|SXM|NVL|HBM|\d+ ?GB).*")
 _LINE = re.compile(r"line (\d{1,9})\b")
 _MOST_FACTS = 4000
+_MOST_CALLERS = 4
 _MOST_FAULTS = 200
 _MOST_PROBLEMS = 100
 
@@ -137,7 +138,8 @@ def _make_access(fact: AccessLineFact, launch: int) -> PredictedAccess:
         l2_hit_ratio=fact.l2_hit_ratio,
         repeated_ratio=fact.repeated_ratio,
         reuse=() if fact.reuse is None else tuple(list_reuse(fact.reuse)),
-        is_inlined=fact.is_inlined,
+        is_nested=fact.is_nested,
+        callers=fact.callers[:_MOST_CALLERS],
     )
 
 
@@ -170,7 +172,7 @@ def _make_branch(fact: BranchLineFact, launch: int) -> PredictedBranch:
         executions=fact.executions,
         divergent_ratio=fact.divergent_ratio,
         lanes_per_execution=fact.lanes_per_execution,
-        is_inlined=fact.is_inlined,
+        is_nested=fact.is_nested,
     )
 
 

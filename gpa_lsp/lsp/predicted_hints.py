@@ -58,7 +58,7 @@ def _make_hint(
 
 def _choose_accesses(accesses: tuple[PredictedAccess, ...]) -> Iterator[PredictedAccess]:
     """Of global and of shared memory the worst of the line itself; what is inlined there stands at its own line."""
-    own = [one for one in accesses if not one.is_inlined]
+    own = [one for one in accesses if not one.is_nested]
     for is_shared in (False, True):
         found = [one for one in own if one.is_shared is is_shared and one.cost > 0]
         if found:
@@ -66,7 +66,7 @@ def _choose_accesses(accesses: tuple[PredictedAccess, ...]) -> Iterator[Predicte
 
 
 def _choose_branch(branches: tuple[PredictedBranch, ...]) -> PredictedBranch | None:
-    own = [one for one in branches if not one.is_inlined]
+    own = [one for one in branches if not one.is_nested]
     return max(own, key=lambda one: one.divergent_ratio, default=None)
 
 

@@ -145,7 +145,8 @@ class PredictedAccess:
         l2_hit_ratio: likewise.
         repeated_ratio: of accesses that repeat an earlier one.
         reuse: (distance in words, share of the references), nearest first; empty when unknown.
-        is_inlined: the instructions are of a function inlined here.
+        is_nested: the instructions are of a function inlined or called here.
+        callers: (call path to the line's function, its share of the requests), largest first; empty in the kernel's own code.
     """
 
     line: int
@@ -167,7 +168,8 @@ class PredictedAccess:
     l2_hit_ratio: float | None
     repeated_ratio: float
     reuse: tuple[tuple[str, float], ...]
-    is_inlined: bool
+    is_nested: bool
+    callers: tuple[tuple[str, float], ...] = ()
 
     @property
     def is_shared(self) -> bool:
@@ -200,7 +202,7 @@ class PredictedBranch:
         executions: by warps.
         divergent_ratio: of them, those that went both ways.
         lanes_per_execution: active lanes.
-        is_inlined: as above.
+        is_nested: as above.
     """
 
     line: int
@@ -208,7 +210,7 @@ class PredictedBranch:
     executions: int
     divergent_ratio: float
     lanes_per_execution: float
-    is_inlined: bool
+    is_nested: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from gpa_lsp.report.names import shorten_name
 _MOST_ACCESSES = 6
 _MOST_LAUNCHES = 4
 _BAR_CELLS = 16
+_LEAST_SHARE = 0.005
 
 
 def describe_predictions(view: DocumentView, line: int) -> str | None:
@@ -31,7 +32,7 @@ def describe_predictions(view: DocumentView, line: int) -> str | None:
             parts.extend(_describe_access(one))
         if len(own) > _MOST_ACCESSES:
             parts.append(f"* and {len(own) - _MOST_ACCESSES} more accesses")
-        parts.extend(f"* {describe_branch(one)}" for one in branches if one.launch == launch and not one.is_inlined)
+        parts.extend(f"* {describe_branch(one)}" for one in branches if one.launch == launch and not one.is_nested)
         parts.append("")
     if len(launches) > _MOST_LAUNCHES:
         parts.append(f"and {len(launches) - _MOST_LAUNCHES} more launches")
@@ -49,14 +50,24 @@ def _describe_access(access: PredictedAccess) -> Iterator[str]:
     hits = ((access.l1_hit_ratio, "L1"), (access.l2_hit_ratio, "L2"))
     known = [f"{format_percent(ratio)} in {where}" for ratio, where in hits if ratio is not None]
     details = [f"predicted hits {', '.join(known)}"] if known else []
-    if access.repeated_ratio >= 0.005:
+    if access.repeated_ratio >= _LEAST_SHARE:
         details.append(f"{format_percent(access.repeated_ratio)} repeat an earlier one")
     details.append(f"{format_count(access.requests)} requests of {access.lanes_per_request:.1f} lanes")
     if len(access.reuse) == 1:
         details.append(f"reuse: all {access.reuse[0][0]}")
+    if access.callers:
+        details.append(f"called from {_list_callers(access.callers)}")
     yield f"  {'; '.join(details)}"
     if len(access.reuse) > 1:
         yield from _draw_reuse(access)
+
+
+def _list_callers(callers: tuple[tuple[str, float], ...]) -> str:
+    if len(callers) == 1:
+        return f"`{callers[0][0]}`"
+    words = [f"`{path}` ({format_percent(ratio)})" for path, ratio in callers]
+    others = 1 - sum(ratio for _, ratio in callers)
+    return ", ".join([*words, *([f"others ({format_percent(others)})"] if others >= _LEAST_SHARE else [])])
 
 
 def _draw_reuse(access: PredictedAccess) -> Iterator[str]:
@@ -72,7 +83,7 @@ def _draw_reuse(access: PredictedAccess) -> Iterator[str]:
 def name_access(access: PredictedAccess) -> str:
     """``loads of `in```, ``stores of shared memory``."""
     where = ", ".join(f"`{name}`" for name in access.arrays) if access.arrays else f"{access.space} memory"
-    return f"{access.kind} of {where}{' in a function inlined here' if access.is_inlined else ''}"
+    return f"{access.kind} of {where}{' in a function called here' if access.is_nested else ''}"
 
 
 def count_cost(access: PredictedAccess) -> str:

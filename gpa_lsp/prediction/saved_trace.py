@@ -1,16 +1,13 @@
 """A trace that was kept in a folder, analysed: :func:`analyse_saved`. Nothing is compiled and nothing executed."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
 
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.traces.analyse import TraceAnalyser
 from gpa_lsp.analyses.traces.ask import answer_questions
 from gpa_lsp.analyses.traces.context import build_trace_context
-from gpa_lsp.analyses.traces.lane_addresses import Integers
 from gpa_lsp.analyses.traces.line_facts import AccessLineFact, BranchLineFact, list_branch_facts, list_line_facts
 from gpa_lsp.analyses.traces.paper_answer import PaperCollector
 from gpa_lsp.analyses.volumes.answer import answer_volumes
@@ -18,7 +15,8 @@ from gpa_lsp.analyses.volumes.from_trace import find_launch_shape, list_probe_bl
 from gpa_lsp.analyses.volumes.model import VolumeMode
 from gpa_lsp.analyses.volumes.predict import predict_volumes
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY
-from gpa_lsp.emulator.trace import Accesses, Trace
+from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.emulator.trace_pieces import join_pieces, keep_blocks
 from gpa_lsp.errors import GpaError, Problem, ProblemSeverity
 from gpa_lsp.machine.products import Product
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
@@ -125,38 +123,6 @@ def analyse_saved(
         branches=list_branch_facts(analyses),
         problems=tuple(problems),
     )
-
-
-def keep_blocks(trace: Trace, blocks: tuple[int, ...]) -> Trace | None:
-    """The rows of some blocks, without branches and entries; None where the trace has none of them."""
-    traced = np.intersect1d(trace.traced_blocks, np.array(blocks, dtype=np.int64)).astype(np.uint32)
-    if not len(traced):
-        return None
-    rows = trace.accesses
-    kept = np.isin(rows.block, traced)
-    ends = np.append(rows.first_address[1:], np.uint64(len(rows.addresses))).astype(np.int64)
-    lengths: Integers = ends - rows.first_address.astype(np.int64)
-    starts = np.cumsum(lengths[kept]) - lengths[kept]
-    accesses = Accesses(
-        **{name: getattr(rows, name)[kept] for name in ("block", "warp", "instruction", "execution", "lane_mask", "bytes", "space")},
-        first_address=starts.astype(np.uint64),
-        addresses=rows.addresses[np.repeat(kept, lengths)],
-    )  # fmt: skip
-    return replace(trace, accesses=accesses, traced_blocks=traced)
-
-
-def join_pieces(pieces: Sequence[Trace]) -> Trace:
-    """The accesses of several pieces, at least one, in their order."""
-    every = [piece.accesses for piece in pieces]
-    sizes = np.cumsum([0, *(len(one.addresses) for one in every[:-1])]).astype(np.uint64)
-    names = ("block", "warp", "instruction", "execution", "lane_mask", "bytes", "space", "addresses")
-    accesses = Accesses(
-        **{name: np.concatenate([getattr(one, name) for one in every]) for name in names},
-        first_address=np.concatenate([one.first_address + size for one, size in zip(every, sizes, strict=True)]),
-    )
-    traced = np.concatenate([piece.traced_blocks for piece in pieces])
-    is_complete = all(piece.is_complete for piece in pieces)
-    return replace(pieces[0], accesses=accesses, traced_blocks=traced, is_complete=is_complete)
 
 
 def _answer_volumes(

@@ -103,7 +103,7 @@ def _make_access(fact: AccessLineFact) -> dict[str, Any]:
     return {
         "file": fact.file,
         "line": fact.line,
-        "is_inlined": fact.is_inlined,
+        "is_nested": fact.is_nested,
         "kind": fact.kind.value,
         "space": fact.space.name.lower(),
         "origin": fact.origin,
@@ -124,6 +124,7 @@ def _make_access(fact: AccessLineFact) -> dict[str, Any]:
         "l1_hit_ratio": fact.l1_hit_ratio,
         "l2_hit_ratio": fact.l2_hit_ratio,
         "repeated_ratio": fact.repeated_ratio,
+        "callers": [{"path": path, "requests_ratio": ratio} for path, ratio in fact.callers],
     }
 
 
@@ -131,7 +132,7 @@ def _make_branch(fact: BranchLineFact) -> dict[str, Any]:
     return {
         "file": fact.file,
         "line": fact.line,
-        "is_inlined": fact.is_inlined,
+        "is_nested": fact.is_nested,
         "origin": fact.origin,
         "executions": fact.executions,
         "divergent": fact.divergent,

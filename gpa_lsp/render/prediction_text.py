@@ -136,7 +136,7 @@ def render_accesses(
     facts: Sequence[AccessLineFact], width: int | None, max_rows: int, folder: Path | None
 ) -> Iterator[Line]:
     """What lines do to memory, those with most sectors or wavefronts first; lines that only call what does it are left out."""
-    own = [fact for fact in facts if not fact.is_inlined]
+    own = [fact for fact in facts if not fact.is_nested]
     own.sort(key=lambda one: (-_count_traffic(one), one.file, one.line))
     rows: list[Sequence[Span]] = [_make_row(fact, folder) for fact in own[:max_rows]]
     yield text_line("Lines (emulated)", Style.HEADING)

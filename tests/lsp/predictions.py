@@ -81,7 +81,7 @@ ACCESS = PredictedAccess(
     l2_hit_ratio=None,
     repeated_ratio=0.0,
     reuse=(("within 7 lines", 0.75), ("first use", 0.25)),
-    is_inlined=False,
+    is_nested=False,
 )
 FINE = replace(
     ACCESS, line=6, kind="loads", sectors_per_request=4.0, ideal_sectors_per_request=4.0, share_ratio=0.2, remedy=""
@@ -102,7 +102,7 @@ SHARED = replace(
     reuse=(),
 )
 BRANCH = PredictedBranch(
-    line=5, launch=0, executions=32, divergent_ratio=0.5, lanes_per_execution=32.0, is_inlined=False
+    line=5, launch=0, executions=32, divergent_ratio=0.5, lanes_per_execution=32.0, is_nested=False
 )
 RACE = PredictedFault(
     line=6,

@@ -117,6 +117,15 @@ def test_the_worst_of_several_launches_is_told_and_named() -> None:
     assert text is not None and text.count("**Emulated**") == 2
 
 
+def test_a_hover_says_who_calls_the_function_of_a_line() -> None:
+    shown = []
+    for callers in ((), (("k.cu:9", 1.0),), (("k.cu:9 → k.cu:4", 0.5), ("k.cu:12", 0.25))):
+        text = describe_hover(view(replace(RESULT, accesses=(replace(ACCESS, callers=callers),))), 5)
+        assert text is not None
+        shown.append(text.partition("called from ")[2].partition("\n")[0])
+    assert shown == ["", "`k.cu:9`", "`k.cu:9 → k.cu:4` (50.0 %), `k.cu:12` (25.0 %), others (25.0 %)"]
+
+
 def test_costly_lines_are_information_and_faults_are_warnings() -> None:
     found = list_diagnostics(view())
     assert [(one.range.start.line, one.code, one.severity) for one in found] == [
@@ -137,7 +146,7 @@ def test_costly_lines_are_information_and_faults_are_warnings() -> None:
 
 def test_what_costs_little_is_no_diagnostic() -> None:
     small = replace(ACCESS, share_ratio=0.01)
-    inlined = replace(ACCESS, is_inlined=True)
+    inlined = replace(ACCESS, is_nested=True)
     rare = replace(BRANCH, executions=1)
     frequent = replace(BRANCH, line=4, executions=1000, divergent_ratio=0.0)
     seen = view(replace(RESULT, accesses=(small, inlined, FINE), branches=(rare, frequent), faults=()))

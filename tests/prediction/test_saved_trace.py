@@ -7,10 +7,11 @@ from tempfile import mkdtemp
 import numpy as np
 import pytest
 
+from gpa_lsp.emulator.trace_pieces import join_pieces, keep_blocks
 from gpa_lsp.errors import InputError
 from gpa_lsp.prediction.model import SourcePrediction
 from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.saved_trace import analyse_saved, join_pieces, keep_blocks
+from gpa_lsp.prediction.saved_trace import analyse_saved
 from gpa_lsp.prediction.trace_files.read import read_pieces
 from gpa_lsp.prediction.trace_files.write import TraceWriter
 from tests.prediction.kernels import NVRTC, find_project

@@ -24,7 +24,7 @@ from gpa_lsp.render.prediction_text import (
 )
 
 FACT = AccessLineFact(
-    file="/home/me/k.cu", line=7, is_inlined=False, kind=AccessGroupKind.LOADS, space=Space.GLOBAL, origin="emulated",
+    file="/home/me/k.cu", line=7, is_nested=False, kind=AccessGroupKind.LOADS, space=Space.GLOBAL, origin="emulated",
     arrays=("in",), requests=1024, lanes_per_request=32.0, lines_per_request=8.0, sectors_per_request=32.0,
     ideal_sectors_per_request=4.0, sectors=32768, share_ratio=0.9, patterns=(), strides_bytes=(),
     wavefronts_per_request=0.0, ideal_wavefronts_per_request=0.0, reuse=None, l1_hit_ratio=0.25, l2_hit_ratio=None,
@@ -57,7 +57,7 @@ def build_kernel() -> KernelPrediction:
             seconds=0.5, peak_bytes=1 << 20, why="one wave of the A100", printed="hello\n",
         ),
         faults=FAULTS,
-        accesses=(SHARED, FACT, replace(FACT, is_inlined=True, line=70)),
+        accesses=(SHARED, FACT, replace(FACT, is_nested=True, line=70)),
         branches=(),
         volumes=None,
         recovered=None,

@@ -73,6 +73,7 @@ class TraceAnalyser:
             raise InputError(
                 "pieces of different launches", place=f"kernel {piece.kernel}", remedy="analyse each launch by itself"
             )
+        self._instructions = piece.instructions  # each piece has those of the pieces before it, and maybe more
         self._is_complete &= piece.is_complete
         self._blocks += len(piece.traced_blocks)
         for part in (
@@ -98,7 +99,7 @@ class TraceAnalyser:
             origin=first.origin,
             is_complete=self._is_complete,
             traced_blocks=self._blocks,
-            instructions=first.instructions,
+            instructions=self._instructions,
             buffers=first.buffers,
             context=self._context,
             accesses=self._accesses.finish(),
@@ -112,7 +113,7 @@ class TraceAnalyser:
             bypassing=advise_bypassing(self._kept.finish(), self._context, _count_warps(first)),
             repeats=self._repeats.finish(),
             block_chains=self._block_chains,
-            short_files=self._shorten_files(first),
+            short_files=self._shorten_files(),
         )
         self._first = None
         return analyses
@@ -148,8 +149,8 @@ class TraceAnalyser:
         self._waves = WaveCollector(self._context, most_references=settings.wave_references)
         self._repeats = RepeatAccumulator(buffers, most_rows=settings.value_rows)
 
-    def _shorten_files(self, first: Trace) -> dict[str, str]:
-        chains = (*(one.chain for one in first.instructions), *self._block_chains)
+    def _shorten_files(self) -> dict[str, str]:
+        chains = (*(one.chain for one in self._instructions), *self._block_chains)
         return shorten_paths({frame.file for chain in chains for frame in chain or ()})
 
     def _sum_sm_lines(self, first: Trace, references: WaveReferences, loads: LineLoads) -> ReuseDistances:

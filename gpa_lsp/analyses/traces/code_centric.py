@@ -1,17 +1,16 @@
 """Code-centric view: accesses and branches by source line, and by the call path that leads to them.
 
-A *call path* is the inline chain of an instruction, outermost frame first: kernel line, then the lines of the functions inlined into it. Calls
-that were not inlined are functions of their own; their instructions' paths begin in them.
+A *call path* begins at a line of the kernel; then come the lines of the functions inlined there or called from there, down to the instruction's
+own. Where the trace does not know the calls that led to a function, the path begins in it, with an ellipsis.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpa_lsp.analyses.traces.group_sums import AccessGroup
 from gpa_lsp.analyses.traces.model import AccessGroupKind, AccessTotals, add_totals
 from gpa_lsp.analyses.traces.patterns import LanePattern
 from gpa_lsp.analyses.traces.results import GLOBAL_SPACES, TraceAnalyses
-from gpa_lsp.emulator.trace import StaticInstruction
 from gpa_lsp.locations import Frame, InlineChain, SourceLine
 
 Look = tuple[tuple[str, ...], LanePattern | None, int]
@@ -25,10 +24,12 @@ class CodePlace:
     Attributes:
         function: mangled name of the function that was compiled.
         path: frames, outermost first; empty for code without lines.
+        is_whole: False where the path does not begin in the kernel.
     """
 
     function: str
     path: tuple[Frame, ...]
+    is_whole: bool = True
 
     @property
     def line(self) -> SourceLine | None:
@@ -45,8 +46,9 @@ class CodePlace:
             short_files: by the full name, what a file is called; one that is not in it keeps its full name.
         """
         if not self.path:
-            return self.function
-        return " → ".join(f"{short_files.get(frame.file, frame.file)}:{frame.line}" for frame in self.path)
+            return self.function if self.is_whole else "…"
+        words = [f"{short_files.get(frame.file, frame.file)}:{frame.line}" for frame in self.path]
+        return " → ".join(words if self.is_whole else ["…", *words])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,22 +89,43 @@ class PathBranches:
     active_lanes: int
 
 
-def find_place(instruction: StaticInstruction) -> CodePlace:
-    """The call path of an instruction; a chain that begins with line 0 has no lines."""
-    return build_place(instruction.function, instruction.chain)
+def list_frames(analyses: TraceAnalyses, instruction: int) -> tuple[Frame, ...]:
+    """The frames of an instruction, innermost first, with those of the calls that lead to it; none for code without lines."""
+    one = analyses.instructions[instruction]
+    own = _clean(one.chain)
+    calls = [_clean(analyses.instructions[call].chain) for call in one.calls]
+    return (*own, *(frame for chain in calls for frame in chain)) if own else ()
+
+
+def _clean(chain: InlineChain | None) -> InlineChain:
+    """A chain that begins with line 0 has no lines."""
+    return chain if chain is not None and chain[0].line != 0 else ()
+
+
+def find_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:
+    """The call path of an instruction."""
+    one = analyses.instructions[instruction]
+    frames = list_frames(analyses, instruction)
+    is_whole = bool(one.calls) or one.function == analyses.kernel
+    return CodePlace(function=one.function, path=tuple(reversed(frames)), is_whole=is_whole)
+
+
+def find_caller(analyses: TraceAnalyses, instruction: int) -> CodePlace | None:
+    """The call path to the function that holds an instruction's line; None in the kernel's own code, and without lines."""
+    place = find_place(analyses, instruction)
+    if not place.path or (len(place.path) == 1 and place.is_whole):
+        return None
+    return replace(place, path=place.path[:-1])
 
 
 def build_place(function: str, chain: InlineChain | None) -> CodePlace:
     """The call path of code of a function, without lines where it has none."""
-    frames = chain or ()
-    if frames and frames[0].line == 0:
-        frames = ()
-    return CodePlace(function=function, path=tuple(reversed(frames)))
+    return CodePlace(function=function, path=tuple(reversed(_clean(chain))))
 
 
-def find_line_place(instruction: StaticInstruction) -> CodePlace:
+def find_line_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:
     """Its innermost line alone."""
-    place = find_place(instruction)
+    place = find_place(analyses, instruction)
     return CodePlace(function="" if place.path else place.function, path=place.path[-1:])
 
 
@@ -140,7 +163,7 @@ def list_path_accesses(analyses: TraceAnalyses, *, by_line: bool = False) -> tup
     groups: dict[tuple[CodePlace, AccessGroupKind, Look], list[AccessGroup]] = {}
     for group in analyses.accesses.instructions:
         if group.space in GLOBAL_SPACES:
-            place = find(analyses.instructions[group.instruction])
+            place = find(analyses, group.instruction)
             key = (place, analyses.find_kind(group.instruction), find_look(analyses, group))
             groups.setdefault(key, []).append(group)
     whole = max(1, analyses.count_global_sectors())
@@ -166,7 +189,7 @@ def list_path_branches(analyses: TraceAnalyses, *, by_line: bool = False) -> tup
     find = find_line_place if by_line else find_place
     sums: dict[CodePlace, list[int]] = {}
     for branch in analyses.branches.branches:
-        row = sums.setdefault(find(analyses.instructions[branch.instruction]), [0, 0, 0])
+        row = sums.setdefault(find(analyses, branch.instruction), [0, 0, 0])
         for column, value in enumerate((branch.executions, branch.divergent, branch.active_lanes)):
             row[column] += value
     found = [

@@ -1,14 +1,15 @@
 """What an editor shows of a trace at a source line: :class:`AccessLineFact` and :class:`BranchLineFact`, numbers ready to be written.
 
-An instruction that was inlined counts at its own line and, marked as inlined, at every line of other functions on its call path, so that a reader
-of the kernel's file sees what the functions it calls do. Accesses of one line to different arrays, or in different patterns, are facts of their
-own; what the compiler unrolled is one.
+An instruction of a function that was inlined or called counts at its own line and, marked as nested, at every line of other functions on its call
+path, so that a reader of the kernel's file sees what the functions it calls do. Accesses of one line to different arrays, or in different patterns,
+are facts of their own; what the compiler unrolled is one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpa_lsp.analyses.traces.bank_conflicts import BankConflicts
-from gpa_lsp.analyses.traces.code_centric import Look, find_look, name_arrays
+from gpa_lsp.analyses.traces.code_centric import Look, find_caller, find_look, list_frames, name_arrays
 from gpa_lsp.analyses.traces.data_centric import PatternShare, describe_pattern, share_patterns, sum_strides
 from gpa_lsp.analyses.traces.group_sums import AccessGroup
 from gpa_lsp.analyses.traces.model import AccessGroupKind, AccessTotals, add_totals, build_empty_totals
@@ -27,7 +28,7 @@ class AccessLineFact:
     Attributes:
         file: as compiled.
         line: 1-based.
-        is_inlined: the instructions are of a function inlined here.
+        is_nested: the instructions are of a function inlined or called here.
         kind: loads, stores or atomics.
         space: of them.
         origin: ``emulated``, or what recorded the trace.
@@ -47,11 +48,13 @@ class AccessLineFact:
         l1_hit_ratio: predicted, of load sectors; None without loads, or without L1's size.
         l2_hit_ratio: predicted, of those that come to L2; likewise.
         repeated_ratio: loads that repeat an earlier load, stores that are overwritten unread; 0..1.
+        callers: (call path to the line's function, outermost first; its share of the requests, 0..1), largest first; empty in the kernel's own
+            code, and where nested.
     """
 
     file: str
     line: int
-    is_inlined: bool
+    is_nested: bool
     kind: AccessGroupKind
     space: Space
     origin: str
@@ -71,6 +74,7 @@ class AccessLineFact:
     l1_hit_ratio: float | None
     l2_hit_ratio: float | None
     repeated_ratio: float
+    callers: tuple[tuple[str, float], ...] = ()
 
     @property
     def excess_ratio(self) -> float:
@@ -94,7 +98,7 @@ class BranchLineFact:
     Attributes:
         file: as compiled.
         line: 1-based.
-        is_inlined: as in :class:`AccessLineFact`.
+        is_nested: as in :class:`AccessLineFact`.
         origin: likewise.
         executions: by warps.
         divergent: executions that went both ways.
@@ -105,7 +109,7 @@ class BranchLineFact:
 
     file: str
     line: int
-    is_inlined: bool
+    is_nested: bool
     origin: str
     executions: int
     divergent: int
@@ -124,16 +128,15 @@ _Place = tuple[SourceLine, bool]
 
 def list_places(analyses: TraceAnalyses, instruction: int) -> tuple[_Place, ...]:
     """The lines an instruction counts at, and whether it is inlined there; none for code without lines."""
-    chain = analyses.instructions[instruction].chain or ()
     places: dict[SourceLine, bool] = {}
-    for depth, frame in enumerate(chain):
+    for depth, frame in enumerate(list_frames(analyses, instruction)):
         if frame.line > 0:
             places.setdefault(frame.source_line, depth > 0)
     return tuple(places.items())
 
 
 def list_line_facts(analyses: TraceAnalyses) -> tuple[AccessLineFact, ...]:
-    """The accesses of every line, by file, line, space and kind, most sectors first; inlined ones after the line's own."""
+    """The accesses of every line, by file, line, space and kind, most sectors first; nested ones after the line's own."""
     banks = {one.instruction: one for one in analyses.banks}
     groups = {(one.instruction, one.space): one for one in analyses.accesses.instructions}
     members: dict[tuple[_Place, Space, AccessGroupKind, Look], list[int]] = {}
@@ -144,13 +147,13 @@ def list_line_facts(analyses: TraceAnalyses) -> tuple[AccessLineFact, ...]:
             for place in list_places(analyses, instruction):
                 members.setdefault((place, space, analyses.find_kind(instruction), look), []).append(instruction)
     facts = []
-    for ((source, is_inlined), space, kind, _), instructions in members.items():
+    for ((source, is_nested), space, kind, _), instructions in members.items():
         chosen = [groups[one, space] for one in instructions if (one, space) in groups]
         shared = [banks[one] for one in instructions if space is Space.SHARED]
         facts.append(
-            _build_fact(analyses, source, is_inlined=is_inlined, space=space, kind=kind, groups=chosen, shared=shared)
+            _build_fact(analyses, source, is_nested=is_nested, space=space, kind=kind, groups=chosen, shared=shared)
         )
-    return tuple(sorted(facts, key=lambda one: (one.file, one.line, one.is_inlined, one.space, one.kind, -one.sectors)))
+    return tuple(sorted(facts, key=lambda one: (one.file, one.line, one.is_nested, one.space, one.kind, -one.sectors)))
 
 
 def list_branch_facts(analyses: TraceAnalyses) -> tuple[BranchLineFact, ...]:
@@ -166,7 +169,7 @@ def list_branch_facts(analyses: TraceAnalyses) -> tuple[BranchLineFact, ...]:
         BranchLineFact(
             file=source.file,
             line=source.line,
-            is_inlined=is_inlined,
+            is_nested=is_nested,
             origin=analyses.origin,
             executions=executions,
             divergent=divergent,
@@ -174,17 +177,17 @@ def list_branch_facts(analyses: TraceAnalyses) -> tuple[BranchLineFact, ...]:
             taken_ratio=taken / active,
             one_way="always" if taken == active else "never" if taken == 0 else "",
         )
-        for (source, is_inlined), (executions, divergent, active, taken) in sums.items()
+        for (source, is_nested), (executions, divergent, active, taken) in sums.items()
         if executions and active
     ]
-    return tuple(sorted(facts, key=lambda one: (one.file, one.line, one.is_inlined)))
+    return tuple(sorted(facts, key=lambda one: (one.file, one.line, one.is_nested)))
 
 
 def _build_fact(
     analyses: TraceAnalyses,
     source: SourceLine,
     *,
-    is_inlined: bool,
+    is_nested: bool,
     space: Space,
     kind: AccessGroupKind,
     groups: list[AccessGroup],
@@ -200,7 +203,7 @@ def _build_fact(
     return AccessLineFact(
         file=source.file,
         line=source.line,
-        is_inlined=is_inlined,
+        is_nested=is_nested,
         kind=kind,
         space=space,
         origin=analyses.origin,
@@ -220,7 +223,22 @@ def _build_fact(
         l1_hit_ratio=l1,
         l2_hit_ratio=l2,
         repeated_ratio=_find_repeats(analyses, numbers, requests),
+        callers=() if is_nested else _share_callers(analyses, (*groups, *shared)),
     )
+
+
+def _share_callers(
+    analyses: TraceAnalyses, parts: Sequence[AccessGroup | BankConflicts]
+) -> tuple[tuple[str, float], ...]:
+    sums: dict[str, int] = {}
+    for part in parts:
+        caller = find_caller(analyses, part.instruction)
+        if caller is not None:
+            requests = part.totals.requests if isinstance(part, AccessGroup) else part.requests
+            words = caller.write(analyses.short_files)
+            sums[words] = sums.get(words, 0) + requests
+    whole = max(1, sum(sums.values()))
+    return tuple((words, sums[words] / whole) for words in sorted(sums, key=lambda one: (-sums[one], one)))
 
 
 def _predict_hits(analyses: TraceAnalyses, numbers: set[int]) -> tuple[float | None, float | None]:

@@ -74,7 +74,7 @@ def describe_access(fact: AccessLineFact) -> tuple[str, ...]:
     """The lines of a hover on an access, plain text; its title first, which says where the numbers come from."""
     where = f" of {', '.join(fact.arrays)}" if fact.arrays else ""
     title = f"{SPACE_WORDS[fact.space].capitalize()} {fact.kind.value}{where} ({fact.origin})"
-    lines = [title if not fact.is_inlined else f"{title}, in inlined code"]
+    lines = [title if not fact.is_nested else f"{title}, in inlined code"]
     lines.append(f"{fact.requests:,} requests, {fact.lanes_per_request:.1f} of 32 lanes each")
     if fact.space is Space.SHARED:
         lines.append(
@@ -108,7 +108,7 @@ def describe_access(fact: AccessLineFact) -> tuple[str, ...]:
 def describe_branch(fact: BranchLineFact) -> tuple[str, ...]:
     """The lines of a hover on a branch."""
     lines = [
-        f"Branches ({fact.origin})" + (", in inlined code" if fact.is_inlined else ""),
+        f"Branches ({fact.origin})" + (", in inlined code" if fact.is_nested else ""),
         f"{fact.executions:,} executions by warps, {fact.lanes_per_execution:.1f} of 32 lanes each",
         f"{format_whole_percent(fact.divergent_ratio)} diverge, {format_whole_percent(fact.taken_ratio)} of the lanes jump",
     ]

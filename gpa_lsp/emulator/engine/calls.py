@@ -59,7 +59,7 @@ class CallSite:
 
 def enter(scheduler: "Scheduler", fragment: Fragment, callee: BoundFunction, site: CallSite) -> None:
     """Send lanes into a function. Calls nested too deeply end the lanes."""
-    frame = fragment.frame.call(callee, fragment.segment, site.return_to)
+    frame = fragment.frame.call(callee, fragment.segment, site.return_to, site.static)
     most = site.machine.meter.budget.call_depth
     if frame.depth > most:
         message = f"calls of {callee.name} nested more than {most} deep"

@@ -142,7 +142,7 @@ class _MatrixMove:
             space = Space.SHARED if access.space is Space.GENERIC else access.space
             self.tracer.record_addresses(
                 access.instruction,
-                fragment.warps,
+                fragment,
                 space,
                 size_bytes=self.layout.row_bytes,
                 addresses=base,

@@ -93,19 +93,27 @@ class Frame:
         function: the function that runs.
         parent: of the caller; None for the kernel.
         return_to: where the caller goes on; None likewise.
+        call_instruction: static number of the call; -1 for the kernel.
         depth: 0 for the kernel.
         local_base: where the function's frame begins in each thread's local memory.
         prefix: of its place in the order of running: the orders of the callers' segments, outermost first.
     """
 
-    __slots__ = ("_callees", "depth", "function", "local_base", "parent", "prefix", "return_to")
+    __slots__ = ("_callees", "call_instruction", "depth", "function", "local_base", "parent", "prefix", "return_to")
 
     def __init__(
-        self, function: BoundFunction, parent: "Frame | None" = None, return_to: Segment | None = None, order: int = 0
+        self,
+        function: BoundFunction,
+        parent: "Frame | None" = None,
+        return_to: Segment | None = None,
+        *,
+        order: int = 0,
+        call_instruction: int = -1,
     ) -> None:
         self.function = function
         self.parent = parent
         self.return_to = return_to
+        self.call_instruction = call_instruction
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.local_base = 0
         self.prefix: tuple[int, ...] = ()
@@ -114,10 +122,12 @@ class Frame:
             self.prefix = (*parent.prefix, order)
         self._callees: dict[tuple[int, str], Frame] = {}
 
-    def call(self, function: BoundFunction, segment: Segment, return_to: Segment) -> "Frame":
-        """The frame of a function called from the end of a segment."""
+    def call(self, function: BoundFunction, segment: Segment, return_to: Segment, instruction: int) -> "Frame":
+        """The frame of a function called from the end of a segment, by an instruction."""
         key = (segment.order, function.name)
         found = self._callees.get(key)
         if found is None:
-            found = self._callees[key] = Frame(function, self, return_to, segment.order)
+            found = self._callees[key] = Frame(
+                function, self, return_to, order=segment.order, call_instruction=instruction
+            )
         return found

@@ -133,7 +133,7 @@ def _trace(
         addresses = np.zeros(fragment.warps.lanes, np.uint64)
         addresses[chosen] = (texture.region.base + texels * size).astype(np.uint64)
         machine.tracer.record_addresses(
-            static, fragment.warps, Space.TEXTURE, size_bytes=size, addresses=addresses, mask=mask
+            static, fragment, Space.TEXTURE, size_bytes=size, addresses=addresses, mask=mask
         )
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.engine.accesses import Access
+from gpa_lsp.emulator.engine.call_paths import CallPaths
 from gpa_lsp.emulator.engine.fragments import Fragment
-from gpa_lsp.emulator.engine.geometry import Batch, WarpSet
+from gpa_lsp.emulator.engine.geometry import Batch
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.emulator.engine.values import U64, Value, find_active_rows, pack_lanes
@@ -43,20 +44,24 @@ class Tracer:
         is_complete: False once rows were dropped.
     """
 
-    def __init__(self, settings: TraceSettings, meter: Meter) -> None:
+    def __init__(self, settings: TraceSettings, meter: Meter, instructions: tuple[StaticInstruction, ...]) -> None:
         self.settings = settings
         self.held_bytes = 0
         self.is_complete = True
         self.limit_bytes = meter.budget.trace_bytes
         self._meter = meter
+        self._paths = CallPaths(instructions)
         self._metered_bytes = 0
         self._accesses: list[tuple[Any, ...]] = []
         self._branches: list[tuple[Any, ...]] = []
         self._entries: list[tuple[Any, ...]] = []
+        self._counting_bytes = 0
         self._executions: dict[int, npt.NDArray[np.uint32]] = {}
 
     def begin(self, batch: Batch) -> None:
         """Turn to another batch."""
+        self._meter.release(self._counting_bytes)
+        self._counting_bytes = 0
         self._executions = {}
         self._batch = batch
 
@@ -79,16 +84,16 @@ class Tracer:
             moved = moved - np.uint64(_WINDOWS[space])
         if not moved.ndim:
             moved = np.broadcast_to(moved, (warps.lanes,))
-        self.record_addresses(access.instruction, warps, space, size_bytes=access.bytes, addresses=moved, mask=mask)
+        self.record_addresses(access.instruction, fragment, space, size_bytes=access.bytes, addresses=moved, mask=mask)
 
     def record_addresses(
-        self, static: int, warps: WarpSet, space: Space, *, size_bytes: int, addresses: Value, mask: Value
+        self, static: int, fragment: Fragment, space: Space, *, size_bytes: int, addresses: Value, mask: Value
     ) -> None:
         """Record lane addresses.
 
         Args:
             static: number of the instruction.
-            warps: of the lanes.
+            fragment: who executes it.
             space: where they go.
             size_bytes: per lane.
             addresses: uint64[n].
@@ -96,6 +101,7 @@ class Tracer:
         """
         if not self._has_room():
             return
+        warps = fragment.warps
         if mask is None:
             ids, masks, counts = warps.ids, np.full(len(warps.ids), _FULL, np.uint32), None
         else:
@@ -106,8 +112,9 @@ class Tracer:
             ids, masks = warps.ids[rows], masks[rows]
             counts = np.bitwise_count(masks)
             addresses = addresses[mask]
-        execution = self._count_execution(static, ids)
-        self._accesses.append((ids, static, execution, masks, size_bytes, int(space), counts, addresses))
+        number = self._paths.number(fragment.frame, static)
+        execution = self._count_execution(number, ids)
+        self._accesses.append((ids, number, execution, masks, size_bytes, int(space), counts, addresses))
         self.held_bytes += len(ids) * _ROW_BYTES + len(addresses) * 8
 
     def record_uniform_branch(self, fragment: Fragment, static: int, *, is_taken: bool) -> None:
@@ -115,7 +122,7 @@ class Tracer:
         if not self.settings.branches or not self._has_room():
             return
         ids, masks = self._list_active(fragment)
-        self._add_branch(static, ids, masks, masks if is_taken else np.zeros_like(masks))
+        self._add_branch(fragment, static, ids, masks, masks if is_taken else np.zeros_like(masks))
 
     def record_branch(self, fragment: Fragment, static: int, jumped: Value) -> None:
         """Record a conditional branch.
@@ -131,7 +138,7 @@ class Tracer:
         taken = pack_lanes(np.ascontiguousarray(jumped))
         if fragment.mask is not None:
             taken = taken[find_active_rows(fragment.mask)]
-        self._add_branch(static, ids, masks, taken)
+        self._add_branch(fragment, static, ids, masks, taken)
 
     def record_entry(self, fragment: Fragment, basic_block: int) -> None:
         """Record that a fragment enters a basic block."""
@@ -146,7 +153,6 @@ class Tracer:
         batch: Batch,
         *,
         kernel: str,
-        instructions: tuple[StaticInstruction, ...],
         buffers: tuple[Buffer, ...],
     ) -> Trace:
         """Everything gathered of one batch so far as a piece of a trace, and forget it.
@@ -154,14 +160,13 @@ class Tracer:
         Args:
             batch: the batch.
             kernel: mangled name.
-            instructions: all static instructions.
             buffers: by ascending base.
         """
         piece = Trace(
             kernel=kernel,
             grid=batch.geometry.grid,
             block_threads=batch.geometry.block,
-            instructions=instructions,
+            instructions=self._paths.list_instructions(),
             buffers=buffers,
             accesses=self._take_accesses(batch),
             branches=self._take_branches(batch),
@@ -195,16 +200,20 @@ class Tracer:
         rows = np.flatnonzero(masks)
         return fragment.warps.ids[rows], masks[rows]
 
-    def _count_execution(self, static: int, ids: Value) -> Value:
-        counts = self._executions.get(static)
+    def _count_execution(self, number: int, ids: Value) -> Value:
+        counts = self._executions.get(number)
         if counts is None:
-            counts = self._executions[static] = np.zeros(len(self._batch.root.ids), np.uint32)
+            size_bytes = len(self._batch.root.ids) * np.dtype(np.uint32).itemsize
+            self._meter.hold(size_bytes, "the trace")
+            self._counting_bytes += size_bytes
+            counts = self._executions[number] = np.zeros(len(self._batch.root.ids), np.uint32)
         execution = counts[ids]
         counts[ids] = execution + np.uint32(1)
         return execution
 
-    def _add_branch(self, static: int, ids: Value, active: Value, taken: Value) -> None:
-        self._branches.append((ids, static, self._count_execution(static, ids), active, taken))
+    def _add_branch(self, fragment: Fragment, static: int, ids: Value, active: Value, taken: Value) -> None:
+        number = self._paths.number(fragment.frame, static)
+        self._branches.append((ids, number, self._count_execution(number, ids), active, taken))
         self.held_bytes += len(ids) * _BRANCH_ROW_BYTES
 
     def _take_accesses(self, batch: Batch) -> Accesses:
@@ -265,34 +274,3 @@ def _repeat(values: list[int], lengths: Any) -> Any:
 def _split_ids(batch: Batch, ids: Any) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint16]]:
     slots, warps = np.divmod(ids, batch.geometry.warps_per_block)
     return batch.blocks[slots], warps.astype(np.uint16)
-
-
-def join_pieces(pieces: list[Trace]) -> Trace:
-    """One trace of pieces of different blocks, in order.
-
-    Args:
-        pieces: at least one.
-    """
-    if len(pieces) == 1:
-        return pieces[0]
-    starts = np.cumsum([0] + [len(piece.accesses.addresses) for piece in pieces[:-1]])
-    names = ("block", "warp", "instruction", "execution", "lane_mask", "bytes", "space", "addresses")
-    accesses = {name: np.concatenate([getattr(piece.accesses, name) for piece in pieces]) for name in names}
-    first = np.concatenate(
-        [piece.accesses.first_address + np.uint64(start) for piece, start in zip(pieces, starts, strict=True)]
-    )
-    branches = {name: np.concatenate([getattr(piece.branches, name) for piece in pieces]) for name in BRANCH_DTYPES}
-    entries = {name: np.concatenate([getattr(piece.entries, name) for piece in pieces]) for name in ENTRY_DTYPES}
-    head = pieces[0]
-    return Trace(
-        kernel=head.kernel,
-        grid=head.grid,
-        block_threads=head.block_threads,
-        instructions=head.instructions,
-        buffers=head.buffers,
-        accesses=Accesses(first_address=first, **accesses),
-        branches=Branches(**branches),
-        entries=Entries(**entries),
-        traced_blocks=np.sort(np.concatenate([piece.traced_blocks for piece in pieces])),
-        is_complete=all(piece.is_complete for piece in pieces),
-    )

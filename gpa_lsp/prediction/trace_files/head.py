@@ -94,4 +94,8 @@ def read_head(folder: Path) -> TraceHead:
     head = read_record(cursor, TraceHead)
     if [one.index for one in head.instructions] != list(range(len(head.instructions))):
         cursor.at("instructions").fail("are not numbered from 0 on")
+    for one in head.instructions:
+        named = (*one.calls, *(() if one.same_as is None else (one.same_as,)))
+        if any(not 0 <= number < one.index for number in named):
+            cursor.at("instructions").fail(f"number {one.index} names one that does not come before it")
     return head

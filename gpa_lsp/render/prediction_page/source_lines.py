@@ -44,7 +44,7 @@ def build_rows(kernel: KernelPrediction, file: str, text: str) -> Sequence[Sourc
     for fact in kernel.accesses:
         if fact.file == file:
             accesses.setdefault(fact.line, []).append(fact)
-    branches = {fact.line: fact for fact in kernel.branches if fact.file == file and not fact.is_inlined}
+    branches = {fact.line: fact for fact in kernel.branches if fact.file == file and not fact.is_nested}
     faults = {fault.chain[0].line: fault for fault in kernel.faults if fault.chain and fault.chain[0].file == file}
     if not accesses and not branches and not faults:
         return ()
@@ -71,7 +71,7 @@ def build_rows(kernel: KernelPrediction, file: str, text: str) -> Sequence[Sourc
 def describe_access(fact: AccessLineFact) -> str:
     """A line's accesses of one kind in a few words."""
     where = f" of {', '.join(fact.arrays)}" if fact.arrays else f" of {fact.space.name.lower()} memory"
-    through = " (inlined)" if fact.is_inlined else ""
+    through = " (called here)" if fact.is_nested else ""
     if fact.space is Space.SHARED:
         return f"{fact.kind.value}{where}{through}: {fact.wavefronts_per_request:.1f} wavefronts/req"
     return f"{fact.kind.value}{where}{through}: {fact.sectors_per_request:.1f} sectors/req, {fact.ideal_sectors_per_request:.1f} at best"
@@ -99,7 +99,7 @@ _COLUMNS = (
 
 def tabulate_lines(kernel: KernelPrediction) -> PageTable | None:
     """All lines that access memory themselves."""
-    own = [fact for fact in kernel.accesses if not fact.is_inlined]
+    own = [fact for fact in kernel.accesses if not fact.is_nested]
     if not own:
         return None
     rows = [_make_row(fact) for fact in own]

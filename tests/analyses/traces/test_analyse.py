@@ -124,7 +124,7 @@ def test_call_paths(analyses):
 
 
 def test_facts_of_lines(analyses):
-    facts = {(one.line, one.is_inlined): one for one in list_line_facts(analyses)}
+    facts = {(one.line, one.is_nested): one for one in list_line_facts(analyses)}
     assert set(facts) == {(3, False), (11, False), (11, True), (12, False), (13, False)}
     row = facts[11, False]
     assert row.arrays == ("matrix",)

@@ -105,7 +105,7 @@ def test_shared_memory_by_columns_conflicts(analyses):
 
 def test_the_gather_is_at_its_line_and_at_its_callers(analyses):
     facts = [one for one in list_line_facts(analyses) if one.arrays == ("values",)]
-    assert {(one.line, one.is_inlined) for one in facts} == {
+    assert {(one.line, one.is_nested) for one in facts} == {
         (find_line("return 0.5f"), False),
         (find_line("sum += halve"), True),
     }

@@ -43,7 +43,7 @@ def _find(analyses: TraceAnalyses, banks: list[BankConflicts], taken: int) -> li
         if part < _LEAST_EXCESS:
             continue
         kind = analyses.find_kind(one.instruction)
-        place = find_place(analyses.instructions[one.instruction]).write(analyses.short_files)
+        place = find_place(analyses, one.instruction).write(analyses.short_files)
         findings.append(
             Finding(
                 text=f"{place}: shared {kind.value} take {one.wavefronts_per_request:.1f} "
@@ -58,7 +58,7 @@ def _find(analyses: TraceAnalyses, banks: list[BankConflicts], taken: int) -> li
 def _build_table(analyses: TraceAnalyses, banks: list[BankConflicts]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
-            find_place(analyses.instructions[one.instruction]).write(analyses.short_files),
+            find_place(analyses, one.instruction).write(analyses.short_files),
             analyses.find_kind(one.instruction).value,
             analyses.instructions[one.instruction].bytes_per_lane,
             one.requests,

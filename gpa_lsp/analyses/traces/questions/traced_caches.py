@@ -52,7 +52,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
 def _build_table(analyses: TraceAnalyses) -> Table:
     sums: dict[str, list[int]] = defaultdict(lambda: [0] * 5)
     for one in analyses.caches.instructions:
-        row = sums[find_line_place(analyses.instructions[one.instruction]).write(analyses.short_files)]
+        row = sums[find_line_place(analyses, one.instruction).write(analyses.short_files)]
         for column, value in enumerate((one.l1_sectors, one.l1_hits, one.l2_sectors, one.l2_hits, one.store_sectors)):
             row[column] += value
     ordered = sorted(sums.items(), key=lambda item: (-(item[1][2] - item[1][3]), item[0]))

@@ -43,7 +43,7 @@ def _sum_by_place(analyses: TraceAnalyses, counts: Iterable[tuple[int, int, int]
     """(Instruction, part, whole) summed by call path: what the compiler unrolled is one. Most parts first."""
     sums: dict[str, list[int]] = {}
     for instruction, part, whole in counts:
-        row = sums.setdefault(find_place(analyses.instructions[instruction]).write(analyses.short_files), [0, 0])
+        row = sums.setdefault(find_place(analyses, instruction).write(analyses.short_files), [0, 0])
         row[0] += part
         row[1] += whole
     found = [(place, part, whole) for place, (part, whole) in sums.items()]
