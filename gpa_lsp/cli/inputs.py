@@ -102,6 +102,14 @@ def parse_count(text: str) -> int:
     return int(text)
 
 
+def parse_output_path(text: str, suffixes: Sequence[str]) -> Path:
+    """An argument that is a file to write, whose suffix says what it is to hold."""
+    path = Path(text)
+    if path.suffix.lower() not in suffixes:
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(suffixes)}")
+    return path
+
+
 def name_places(arguments: argparse.Namespace) -> "PlaceNames":
     """How the command shows sources: as found from the current directory and by ``--map``."""
     from gpa_lsp.render.places import PlaceNames  # these imports bring numpy, which --help and --version do without

@@ -5,13 +5,11 @@ Knows nothing of the protocol; the server is its :class:`PredictedHost`.
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from gpa_lsp.errors import ToolError
 from gpa_lsp.lsp.discovery import Stamp
 from gpa_lsp.lsp.launch_files import DESCRIPTION_SUFFIX, find_description, read_description, read_stamps
 from gpa_lsp.lsp.loader import ProgressDisplay, call_in_thread
@@ -28,7 +26,8 @@ from gpa_lsp.lsp.predicted_results import (
     TrialsJob,
     TrialsResult,
 )
-from gpa_lsp.lsp.static_desk import SUFFIXES
+from gpa_lsp.lsp.source_scope import SourceScope
+from gpa_lsp.lsp.staying_process import attend
 
 logger = logging.getLogger(__name__)
 
@@ -77,8 +76,7 @@ class PredictedDesk:
         self._host = host
         self._process = process
         self._options = PredictedOptions()
-        self._roots: tuple[Path, ...] = ()
-        self._is_trusted = False
+        self._scope = SourceScope()
         self._sources: dict[str, Stamp | None] = {}
         self._compiled: dict[str, str] = {}
         self._wanted: dict[str, None] = {}
@@ -94,18 +92,18 @@ class PredictedDesk:
         self, options: PredictedOptions, roots: Sequence[Path], open_paths: Sequence[str], *, is_trusted: bool
     ) -> None:
         """Take settings, workspace folders, open files, and whether the user trusts them; where nothing may be emulated (any more) work ends."""
-        before = (self._options, self._roots, self._is_trusted)
-        self._options, self._roots, self._is_trusted = options, tuple(roots), is_trusted
+        before = (self._options, self._scope)
+        self._options, self._scope = options, SourceScope(roots=tuple(roots), is_trusted=is_trusted)
         if not self.may_run:
             self._stop()
-        elif before != (options, self._roots, is_trusted):
+        elif before != (self._options, self._scope):
             for path in open_paths:
                 self.opened(path)
 
     @property
     def may_run(self) -> bool:
         """Whether anything is emulated now."""
-        return self._is_trusted and self._options.is_enabled and not self._has_left
+        return self._scope.is_trusted and self._options.is_enabled and not self._has_left
 
     def opened(self, local_path: str) -> None:
         """A file was opened, or saved. A source waits for its compiler's answer; a description counts at once."""
@@ -175,10 +173,7 @@ class PredictedDesk:
         return self._process
 
     def _is_relevant(self, local_path: str) -> bool:
-        path = Path(local_path)
-        if not self.may_run or path.suffix.lower() not in SUFFIXES:
-            return False
-        return any(path.is_relative_to(os.path.realpath(root)) for root in self._roots)
+        return self.may_run and self._scope.contains(local_path)
 
     def _consider(self, description: str, pause_s: float) -> None:
         for source in self._sources:
@@ -257,15 +252,7 @@ class PredictedDesk:
         task: asyncio.Task[object] = asyncio.get_running_loop().create_task(work)
         self._current = (job, task)
         try:
-            return await task
-        except asyncio.CancelledError:
-            if not task.cancelled():
-                task.cancel()
-                raise  # it is this loop that ends
-            return None
-        except (ToolError, OSError) as error:
-            logger.warning("%s: %s", job.path, error)
-            return None
+            return await attend(task, job.path)
         finally:
             self._current = None
 
@@ -288,7 +275,7 @@ class PredictedDesk:
             text=text,
             launches_path=Path(description),
             launches_text=launches_text if launches_text.strip() else "",
-            roots=tuple(Path(os.path.realpath(root)) for root in self._roots),
+            roots=self._scope.real_roots,
             architecture=options.architecture,
             machine=options.machine,
             limit_s=options.limit_s,

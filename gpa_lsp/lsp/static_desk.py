@@ -5,21 +5,18 @@ Knows nothing of the protocol; the server is its :class:`StaticHost`.
 
 import asyncio
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from gpa_lsp.errors import ToolError
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.source_scope import SourceScope
 from gpa_lsp.lsp.static_process import StaticProcess
 from gpa_lsp.lsp.static_results import StaticJob, StaticResult
+from gpa_lsp.lsp.staying_process import attend
 
 logger = logging.getLogger(__name__)
-
-SUFFIXES = frozenset({".cu"})
-"""Sources that can be compiled by themselves; headers are compiled with the sources that include them."""
 
 _PATIENCE_S = 1.0
 """A job whose text is out of date may still end by itself within this time: that costs less than a process that starts cold."""
@@ -81,8 +78,7 @@ class StaticDesk:
         self._host = host
         self._process = process
         self._options = StaticOptions()
-        self._roots: tuple[Path, ...] = ()
-        self._is_trusted = False
+        self._scope = SourceScope()
         self._wanted: dict[str, None] = {}
         self._pauses: dict[str, asyncio.TimerHandle] = {}
         self._done: dict[str, tuple[str, StaticOptions]] = {}
@@ -94,17 +90,17 @@ class StaticDesk:
         self, options: StaticOptions, roots: Sequence[Path], open_paths: Sequence[str], *, is_trusted: bool
     ) -> None:
         """Take settings, workspace folders, open files, and whether the user trusts them; where nothing may be compiled (any more) work ends."""
-        before = (self._options, self._roots, self._is_trusted)
-        self._options, self._roots, self._is_trusted = options, tuple(roots), is_trusted
+        before = (self._options, self._scope)
+        self._options, self._scope = options, SourceScope(roots=tuple(roots), is_trusted=is_trusted)
         if not self._may_run:
             self._stop()
-        elif before != (options, self._roots, is_trusted):
+        elif before != (self._options, self._scope):
             for path in open_paths:
                 self.opened(path)
 
     @property
     def _may_run(self) -> bool:
-        return self._is_trusted and self._options.is_enabled and not self._has_left
+        return self._scope.is_trusted and self._options.is_enabled and not self._has_left
 
     def opened(self, local_path: str) -> None:
         """A file was opened, or saved: compile it now, unless that text was compiled last."""
@@ -138,10 +134,7 @@ class StaticDesk:
             await self._process.leave()
 
     def _is_relevant(self, local_path: str) -> bool:
-        path = Path(local_path)
-        if not self._may_run or path.suffix.lower() not in SUFFIXES:
-            return False
-        return any(path.is_relative_to(os.path.realpath(root)) for root in self._roots)
+        return self._may_run and self._scope.contains(local_path)
 
     def _request(self, local_path: str) -> None:
         self._wanted.pop(local_path, None)
@@ -173,7 +166,7 @@ class StaticDesk:
         job = StaticJob(
             path=Path(local_path),
             text=text,
-            roots=tuple(Path(os.path.realpath(root)) for root in self._roots),
+            roots=self._scope.real_roots,
             architecture=options.architecture,
             limit_s=options.limit_s,
         )
@@ -182,15 +175,7 @@ class StaticDesk:
         task = asyncio.get_running_loop().create_task(self._process.examine(job))
         self._current = (local_path, task)
         try:
-            return await task
-        except asyncio.CancelledError:
-            if not task.cancelled():
-                task.cancel()
-                raise  # it is this loop that ends
-            return None
-        except (ToolError, OSError) as error:
-            logger.warning("%s: %s", local_path, error)
-            return None
+            return await attend(task, local_path)
         finally:
             self._current = None
 

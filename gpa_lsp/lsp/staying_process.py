@@ -5,14 +5,20 @@ Which process it is, its module says: one compiles sources, another one emulates
 
 import asyncio
 import contextlib
+import logging
 import os
 import pickle
 import signal
 import sys
 from collections.abc import Callable
+from typing import TypeVar
 
 from gpa_lsp.errors import ToolError
 from gpa_lsp.lsp.worker_messages import FRAME_HEADER, Step, pack
+
+logger = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
 
 _IDLE_S = 600.0
 """Without a job for so long its memory goes back to the system."""
@@ -118,3 +124,22 @@ class StayingProcess:
                 else:
                     process.kill()
         await process.wait()
+
+
+async def attend(task: "asyncio.Task[_Result]", subject: object) -> _Result | None:
+    """The result of work in a process; None when it was given up, or failed, which is logged.
+
+    Args:
+        task: the work. It ends with the task that waits here.
+        subject: what it is about.
+    """
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if not task.cancelled():
+            task.cancel()
+            raise  # it is this loop that ends
+        return None
+    except (ToolError, OSError) as error:
+        logger.warning("%s: %s", subject, error)
+        return None

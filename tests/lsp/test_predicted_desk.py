@@ -23,6 +23,7 @@ from gpa_lsp.lsp.predicted_results import (
     TrialsResult,
 )
 from gpa_lsp.lsp.worker_messages import Step
+from tests.lsp.loop_waiting import settle, wait_until
 from tests.lsp.predictions import LAUNCH, TRIAL
 
 
@@ -127,17 +128,6 @@ class Setting:
     @property
     def told(self) -> list[tuple[str, str]]:
         return [(result.job.text, result.job.launches_text) for result in self.host.results]
-
-
-async def wait_until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not is_so():
-            await asyncio.sleep(0.001)
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0.002)
 
 
 @pytest_asyncio.fixture

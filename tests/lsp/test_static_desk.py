@@ -1,7 +1,7 @@
 """When sources are compiled: on opening and saving, after a pause while editing, never without trust; the latest text counts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from gpa_lsp.lsp import static_desk
 from gpa_lsp.lsp.static_desk import StaticDesk, StaticOptions
 from gpa_lsp.lsp.static_process import StaticProcess
 from gpa_lsp.lsp.static_results import StaticJob, StaticResult
+from tests.lsp.loop_waiting import settle, wait_until
 
 
 class Process(StaticProcess):
@@ -77,17 +78,6 @@ class Setting:
     @property
     def told(self) -> list[str]:
         return [result.text for result in self.host.results]
-
-
-async def wait_until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not is_so():
-            await asyncio.sleep(0.001)
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0.002)
 
 
 @pytest_asyncio.fixture

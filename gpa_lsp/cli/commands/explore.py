@@ -2,11 +2,12 @@
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import parse_count
+from gpa_lsp.cli.inputs import parse_count, parse_output_path
 from gpa_lsp.cli.predictions import check_is_source, parse_number
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import parse_architecture
@@ -65,7 +66,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scheduler", metavar="ADDRESS", help="evaluate on the Dask cluster of this scheduler")
     parser.add_argument("--resume", metavar="FILE", type=Path, help="keep what is done in FILE, and go on from there")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", type=_parse_output, help="write the result (.html, .svg, .png or .json)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=partial(parse_output_path, suffixes=_SUFFIXES),
+        help="write the result (.html, .svg, .png or .json)",
     )
     parser.add_argument(
         "--top",
@@ -193,13 +198,6 @@ def _parse_range(text: str) -> range:
     if not low.isdecimal() or not high.isdecimal() or not 1 <= int(low) <= int(high) <= 1024:
         raise argparse.ArgumentTypeError(f"{text!r} is no range such as {_THREADS}")
     return range(int(low), int(high) + 1)
-
-
-def _parse_output(text: str) -> Path:
-    path = Path(text)
-    if path.suffix.lower() not in _SUFFIXES:
-        raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(_SUFFIXES)}")
-    return path
 
 
 COMMAND = Command(

@@ -3,11 +3,20 @@
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_before, load_report, name_places, parse_count
+from gpa_lsp.cli.inputs import (
+    add_input_arguments,
+    choose_exit_code,
+    load_before,
+    load_report,
+    name_places,
+    parse_count,
+    parse_output_path,
+)
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.errors import InputError
 
@@ -27,7 +36,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        type=_parse_output,
+        type=partial(parse_output_path, suffixes=_SUFFIXES),
         help="write an interactive page (.html) or a picture (.svg, .png) instead of printing",
     )
     parser.add_argument(
@@ -156,13 +165,6 @@ def _put_kernel_under(kernel: "KernelReport", choose_machine: "Callable[[Machine
     # The arrows of suggestions end under the old roofs.
     answers = tuple(replace(answer, movements=()) for answer in kernel.analyses.answers)
     return replace(kernel, analyses=replace(kernel.analyses, roofline=roofline, answers=answers))
-
-
-def _parse_output(text: str) -> Path:
-    path = Path(text)
-    if path.suffix.lower() not in _SUFFIXES:
-        raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(_SUFFIXES)}")
-    return path
 
 
 COMMAND = Command(

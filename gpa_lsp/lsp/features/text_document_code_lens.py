@@ -6,8 +6,8 @@ start; with a command of the server's own, because a lens without one cannot be 
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 
 from lsprotocol import types
 
@@ -16,6 +16,8 @@ from gpa_lsp.lsp.cause_words import label_remedy
 from gpa_lsp.lsp.document_view import DocumentView, KernelAnchor
 from gpa_lsp.lsp.features import RequestFeature
 from gpa_lsp.lsp.kernel_page import describe_kernel_briefly
+from gpa_lsp.lsp.predicted_view import PredictedAnchor
+from gpa_lsp.lsp.static_view import StaticAnchor
 from gpa_lsp.render.numbers import format_count_of
 
 _EDITED = " · before your edits"
@@ -31,46 +33,34 @@ def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[t
     kernels = [(line, tuple(anchors)) for line, anchors in groupby(view.anchors, key=lambda anchor: anchor.line)]
     ends = [*(line for line, _ in kernels[1:]), len(view.positions.lines) + 1]
     for (line, anchors), end in zip(kernels, ends, strict=False):  # without kernels there is an end all the same
-        start = view.positions.find_start(line)
-        span = types.Range(start=start, end=start)
         stale = bisect_left(view.stale, end) - bisect_left(view.stale, line)
-        lenses.extend(types.CodeLens(range=span, command=command) for command in _list_commands(anchors, stale))
+        lenses.extend(_place(view, line, _list_commands(anchors, stale)))
     for line, remedies in groupby(view.remedies, key=lambda anchor: anchor.line):
-        start = view.positions.find_start(line)
-        span = types.Range(start=start, end=start)
-        lenses.extend(types.CodeLens(range=span, command=command) for command in _list_remedies(tuple(remedies)))
-    lenses.extend(_list_static(view))
-    lenses.extend(_list_predicted(view))
+        lenses.extend(_place(view, line, _list_remedies(tuple(remedies))))
+    for line, group in groupby(() if view.statics is None else view.statics.anchors, key=lambda anchor: anchor.line):
+        lenses.extend(_place(view, line, (_show_statics(view.uri, one) for one in islice(group, _MAX_PER_LINE))))
+    launches = () if view.predicted is None else view.predicted.anchors
+    for line, placed in groupby(launches, key=lambda anchor: anchor.line):
+        lenses.extend(_place(view, line, (_show_launch(view.uri, one) for one in islice(placed, _MAX_PER_LINE))))
     return lenses
 
 
-def _list_predicted(view: DocumentView) -> Iterator[types.CodeLens]:
-    """What was predicted of launches; each opens the page at itself."""
-    if view.predicted is None:
-        return
-    for line, group in groupby(view.predicted.anchors, key=lambda anchor: anchor.line):
-        anchors = tuple(group)
-        start = view.positions.find_start(line)
-        span = types.Range(start=start, end=start)
-        for anchor in anchors[:_MAX_PER_LINE]:
-            title = anchor.launch.words + (_EDITED if anchor.is_edited else "")
-            command = types.Command(title=title, command="gpaLsp.showPrediction", arguments=[view.uri, anchor.index])
-            yield types.CodeLens(range=span, command=command)
+def _place(view: DocumentView, line: int, commands: Iterable[types.Command]) -> Iterator[types.CodeLens]:
+    start = view.positions.find_start(line)
+    span = types.Range(start=start, end=start)
+    return (types.CodeLens(range=span, command=command) for command in commands)
 
 
-def _list_static(view: DocumentView) -> Iterator[types.CodeLens]:
-    """What the code of kernels says that no profile measured."""
-    if view.statics is None:
-        return
-    for line, group in groupby(view.statics.anchors, key=lambda anchor: anchor.line):
-        anchors = tuple(group)
-        start = view.positions.find_start(line)
-        span = types.Range(start=start, end=start)
-        for anchor in anchors[:_MAX_PER_LINE]:
-            title = f"{anchor.kernel.words} · static" + (_EDITED if anchor.is_edited else "")
-            arguments = [view.uri, anchor.kernel.mangled_name]
-            command = types.Command(title=title, command="gpaLsp.showStatics", arguments=arguments)
-            yield types.CodeLens(range=span, command=command)
+def _show_statics(uri: str, anchor: StaticAnchor) -> types.Command:
+    """What the code of a kernel says that no profile measured."""
+    title = f"{anchor.kernel.words} · static" + (_EDITED if anchor.is_edited else "")
+    return types.Command(title=title, command="gpaLsp.showStatics", arguments=[uri, anchor.kernel.mangled_name])
+
+
+def _show_launch(uri: str, anchor: PredictedAnchor) -> types.Command:
+    """What was predicted of a launch; it opens the page there."""
+    title = anchor.launch.words + (_EDITED if anchor.is_edited else "")
+    return types.Command(title=title, command="gpaLsp.showPrediction", arguments=[uri, anchor.index])
 
 
 def _list_remedies(anchors: Sequence[RemedyAnchor]) -> Iterator[types.Command]:

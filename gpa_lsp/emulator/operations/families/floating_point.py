@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.emulator.operations import directed
-from gpa_lsp.emulator.operations.fused import fuse_double, fuse_single
+from gpa_lsp.emulator.operations.fused import fuse_double
 from gpa_lsp.emulator.operations.half_formats import widen
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import find_rounding, find_type, over_lanes, same_types
 from gpa_lsp.emulator.operations.single import canonicalise, finish, flush, saturate
+from gpa_lsp.emulator.operations.single_arithmetic import find_single
 from gpa_lsp.emulator.ptx.model import PtxInstruction
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 
@@ -62,30 +63,9 @@ def _find_single(instruction: PtxInstruction) -> tuple[Function, int] | None:
         return lambda a: quotient(one, a), 1
     if opcode == "div" and "approx" in instruction.suffixes:
         return _divide_roughly, 2
-    nearest, count = _SINGLE[opcode]
-    if approximates or mode == "rn":
-        return nearest, count
-    if opcode == "sub":
-        add = over_lanes(directed.add_single(mode))
-        return lambda a, b: add(a, np.negative(b)), 2
-    return over_lanes(_SINGLE_DIRECTED[opcode](mode)), count
+    return find_single(opcode, "rn" if approximates else mode)
 
 
-_SINGLE: dict[str, tuple[Function, int]] = {
-    "add": (np.add, 2),
-    "sub": (np.subtract, 2),
-    "mul": (np.multiply, 2),
-    "div": (np.divide, 2),
-    "sqrt": (np.sqrt, 1),
-    "fma": (fuse_single, 3),
-}
-_SINGLE_DIRECTED: dict[str, Callable[[str], Function]] = {
-    "add": directed.add_single,
-    "mul": directed.multiply_single,
-    "div": directed.divide_single,
-    "sqrt": directed.root_single,
-    "fma": directed.fuse_single,
-}
 _TOO_LARGE = np.float32(2.0**126)
 
 
@@ -169,23 +149,18 @@ def _bind_mixed(instruction: PtxInstruction) -> LaneOperation | None:
     kind, half = instruction.types
     if kind is not S.F32 or half not in (S.F16, S.BF16):
         return None
-    mode = find_rounding(instruction)
+    function, _ = find_single(instruction.opcode, find_rounding(instruction))
     to_single = widen(half)
     last = saturate if "sat" in instruction.suffixes else canonicalise
     if instruction.opcode == "fma":
-        fuse = fuse_single if mode == "rn" else over_lanes(directed.fuse_single(mode))
         return LaneOperation(
-            evaluate=lambda a, b, c: last(fuse(to_single(a), to_single(b), c)),
+            evaluate=lambda a, b, c: last(function(to_single(a), to_single(b), c)),
             source_types=(half, half, kind),
             result_types=(kind,),
         )
-    add = np.add if mode == "rn" else over_lanes(directed.add_single(mode))
-    subtracts = instruction.opcode == "sub"
-
-    def evaluate(a: Any, c: Any) -> Any:
-        return last(add(to_single(a), np.negative(c) if subtracts else c))
-
-    return LaneOperation(evaluate=evaluate, source_types=(half, kind), result_types=(kind,))
+    return LaneOperation(
+        evaluate=lambda a, c: last(function(to_single(a), c)), source_types=(half, kind), result_types=(kind,)
+    )
 
 
 FAMILY = Family(opcodes=("add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "abs", "neg"), bind=bind)

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.emulator.operations import directed
-from gpa_lsp.emulator.operations.fused import fuse_single
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import find_rounding, find_type, over_lanes, same_types
 from gpa_lsp.emulator.operations.parts import by_parts
 from gpa_lsp.emulator.operations.single import finish
+from gpa_lsp.emulator.operations.single_arithmetic import find_single
 from gpa_lsp.emulator.ptx.model import PtxInstruction
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 
@@ -34,30 +33,10 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
     return _bind_integers(instruction, parts[0])
 
 
-_NEAREST: dict[str, tuple[Function, int]] = {
-    "add": (np.add, 2),
-    "sub": (np.subtract, 2),
-    "mul": (np.multiply, 2),
-    "fma": (fuse_single, 3),
-}
-_DIRECTED: dict[str, Callable[[str], Function]] = {
-    "add": directed.add_single,
-    "mul": directed.multiply_single,
-    "fma": directed.fuse_single,
-}
-
-
 def _bind_singles(instruction: PtxInstruction) -> LaneOperation | None:
-    if instruction.opcode not in _NEAREST:
+    if instruction.opcode not in ("add", "sub", "mul", "fma"):
         return None
-    function, count = _NEAREST[instruction.opcode]
-    mode = find_rounding(instruction)
-    if mode != "rn":
-        if instruction.opcode == "sub":
-            add = directed.add_single(mode)
-            function = lambda a, b: add(a, np.negative(b))  # noqa: E731
-        else:
-            function = _DIRECTED[instruction.opcode](mode)
+    function, count = find_single(instruction.opcode, find_rounding(instruction))
     finished = finish(function, flushes="ftz" in instruction.suffixes)
     return same_types(by_parts(finished, np.float32), S.F32X2, count)
 

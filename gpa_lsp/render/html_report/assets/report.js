@@ -27,7 +27,7 @@
     open = { kernel, view: null };
     const code = section.querySelector(".code-section");
     if (code && data.code) open.view = new CodeView(code, kernel, data, (part, isClick) => noteChoice(kernel, part, isClick));
-    startCharts(data.charts);
+    gpaPage.drawWhenSeen(section, data.charts);
     startViews();
     gpaPage.settle(section);
     markRow(kernel);
@@ -44,17 +44,6 @@
       if (isOpen) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     }
-  }
-
-  function startCharts(charts) {
-    const observer = new IntersectionObserver((seen) => {
-      for (const one of seen) {
-        if (!one.isIntersecting) continue;
-        observer.unobserve(one.target);
-        gpaPage.drawChart(one.target, charts[one.target.dataset.chart]).catch((error) => { one.target.textContent = error.message; });
-      }
-    }, { rootMargin: "400px" });
-    for (const element of section.querySelectorAll("[data-chart]")) observer.observe(element);
   }
 
   function startViews() {

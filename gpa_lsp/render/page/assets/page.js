@@ -129,6 +129,18 @@ const gpaPage = (() => {
     return result.view;
   }
 
+  // Draw the charts of a part of the page as they come into view.
+  function drawWhenSeen(part, charts) {
+    const observer = new IntersectionObserver((seen) => {
+      for (const one of seen) {
+        if (!one.isIntersecting) continue;
+        observer.unobserve(one.target);
+        drawChart(one.target, charts[one.target.dataset.chart]).catch((error) => { one.target.textContent = error.message; });
+      }
+    }, { rootMargin: "400px" });
+    for (const element of part.querySelectorAll("[data-chart]")) observer.observe(element);
+  }
+
   function setSignal(element, name, value) {
     const known = drawn.get(element);
     if (!known) return;
@@ -150,5 +162,5 @@ const gpaPage = (() => {
 
   startTheme();
   settle(document);
-  return { theme, settle, readJson, readCompressed, openPlace, tellReady, announce, drawChart, setSignal, hasEditor: editor !== null };
+  return { theme, settle, readJson, readCompressed, openPlace, tellReady, announce, drawChart, drawWhenSeen, setSignal, hasEditor: editor !== null };
 })();

@@ -1,0 +1,33 @@
+"""Which sources may be worked on: those of a trusted workspace's folders."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_SUFFIXES = frozenset({".cu"})
+"""Sources that can be compiled by themselves; headers are compiled with the sources that include them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceScope:
+    """Where a client works.
+
+    Attributes:
+        roots: folders of the workspace.
+        is_trusted: the user trusts them.
+    """
+
+    roots: tuple[Path, ...] = ()
+    is_trusted: bool = False
+
+    @property
+    def real_roots(self) -> tuple[Path, ...]:
+        """The folders, links resolved."""
+        return tuple(Path(os.path.realpath(root)) for root in self.roots)
+
+    def contains(self, local_path: str) -> bool:
+        """Whether a file, links resolved, is a source that may be worked on."""
+        path = Path(local_path)
+        if not self.is_trusted or path.suffix.lower() not in _SUFFIXES:
+            return False
+        return any(path.is_relative_to(root) for root in self.real_roots)
