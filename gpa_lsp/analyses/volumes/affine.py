@@ -80,7 +80,11 @@ def solve_affine(columns: Integers, addresses: Integers, kept: Sequence[int]) ->
     steps = np.zeros(columns.shape[1], dtype=np.int64)
     steps[list(kept)] = rounded[:-1]
     constant = base + int(rounded[-1])
-    if not np.array_equal(columns @ steps + constant, addresses):
+    # Column by column: numpy multiplies matrices of integers several times slower.
+    given = np.full(len(addresses), constant, dtype=np.int64)
+    for index in np.flatnonzero(steps).tolist():
+        given += columns[:, index] * steps[index]
+    if not np.array_equal(given, addresses):
         return None
     return constant, steps
 

@@ -27,13 +27,12 @@ from gpa_lsp.analyses.volumes.expressions import (
 )
 from gpa_lsp.analyses.volumes.groups import Integers
 from gpa_lsp.analyses.volumes.lane_rows import VARIABLE_NAMES, LaneRows, expand_lanes, read_addresses
-from gpa_lsp.analyses.volumes.regions import Activity, find_region, list_traced
+from gpa_lsp.analyses.volumes.regions import Activity, find_region
 from gpa_lsp.analyses.volumes.trace_sampling import count_shared_cycles, sample_instruction
 from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import StaticInstruction, Trace
 from gpa_lsp.errors import InputError
 
-_SPACES = (int(Space.GLOBAL), int(Space.TEXTURE))
 _WHO = 6
 
 
@@ -71,11 +70,10 @@ def recover_expressions(
     if not len(trace.traced_blocks):
         raise InputError("the trace holds no block", remedy="trace a few blocks of the launch")
     found = trace.accesses
-    is_wanted = np.isin(found.space, _SPACES)
-    rows = np.flatnonzero(is_wanted)
+    rows = np.flatnonzero((found.space == int(Space.GLOBAL)) | (found.space == int(Space.TEXTURE)))
     order = rows[np.argsort(found.instruction[rows], kind="stable")]
     instructions, starts = np.unique(found.instruction[order], return_index=True)
-    context = _Context(trace=trace, traced=list_traced(trace), patterns={})
+    context = _Context(trace=trace, patterns={})
     accesses: list[AccessExpression] = []
     sampled: list[SampledAccess] = []
     notes: dict[str, None] = {}
@@ -120,7 +118,6 @@ class _Pattern:
 
     Attributes:
         lanes: of one of them.
-        columns: int64[n, 7], what an address may be a function of: thread, block, and how often the instruction was executed before.
         kept: columns that tell something.
         activity: which threads execute them.
         trips: executions per thread, mean.
@@ -128,7 +125,6 @@ class _Pattern:
     """
 
     lanes: LaneRows
-    columns: Integers
     kept: list[int]
     activity: Activity
     trips: float
@@ -138,7 +134,6 @@ class _Pattern:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
     trace: Trace
-    traced: Integers
     patterns: dict[bytes, _Pattern]
 
 
@@ -210,7 +205,7 @@ def _name_steps(steps: Sequence[int], block: Triple) -> dict[str, Triple]:
 def _solve(lanes: LaneRows, relative: Integers, pattern: _Pattern) -> tuple[int, list[int], tuple[int, ...]] | None:
     """Constant, steps and trips; loops within each other are tried where one counter does not explain the addresses."""
     whole = round(pattern.trips) or 1
-    solved = solve_affine(pattern.columns, relative, pattern.kept)
+    solved = solve_affine(lanes.columns, relative, pattern.kept)
     if solved is not None:
         return solved[0], solved[1].tolist(), (max(1, whole),)
     if whole == 1 and int(lanes.execution.max()) == 0:
@@ -236,14 +231,13 @@ def _find_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
 
 def _build_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
     lanes = expand_lanes(context.trace, rows)
-    columns = np.concatenate([lanes.who, lanes.execution[:, np.newaxis]], axis=1)
+    columns = lanes.columns
     counts = np.bincount(lanes.thread)
     counts = counts[counts > 0]
     return _Pattern(
         lanes=lanes,
-        columns=columns,
         kept=find_independent(columns[pick_examples(columns)]),
-        activity=find_region(lanes, context.traced, context.trace),
+        activity=find_region(lanes, context.trace),
         trips=float(counts.mean()),
         has_equal_trips=int(counts.min()) == int(counts.max()),
     )

@@ -78,8 +78,10 @@ def count_bank_conflicts(elements: Integers, banks: int) -> Integers:
     rows = len(elements)
     ordered = np.sort(elements, axis=1)
     is_new = np.ones(ordered.shape, dtype=np.bool_)
-    is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    cells = (np.arange(rows, dtype=np.int64)[:, np.newaxis] * banks + ordered % banks)[is_new]
+    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=is_new[:, 1:])
+    # Banks are a power of two as a rule, and a mask is several times faster than a division.
+    bank = ordered & (banks - 1) if banks & (banks - 1) == 0 else ordered % banks
+    cells = (np.arange(rows, dtype=np.int64)[:, np.newaxis] * banks + bank)[is_new]
     counts: Integers = np.bincount(cells, minlength=rows * banks).reshape(rows, banks).max(axis=1)
     return counts
 

@@ -1,6 +1,7 @@
 """A trace's warp-level accesses taken apart into lanes, with who made each: :class:`LaneRows`."""
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ from gpa_lsp.analyses.volumes.groups import Integers
 from gpa_lsp.emulator.trace import Trace
 
 VARIABLE_NAMES = ("thread x", "thread y", "thread z", "block x", "block y", "block z")
+_LANE_BITS = WARP_THREADS.bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,42 +20,53 @@ class LaneRows:
 
     Attributes:
         rows: intp[requests], the warp-level accesses they are of, as rows of the trace.
-        who: int64[n, 6], thread in block x, y, z and block x, y, z.
+        columns: int64[n, 7], what an address may be a function of: thread in block x, y, z, block x, y, z, and how often the warp had executed
+            the instruction before.
         thread: int64[n], number of the thread: place of its block among those the rows are of · threads of a block + thread.
-        execution: int64[n], how often the warp had executed the instruction before.
         addresses: int64[n], first byte of each.
         request: int64[n], place of the warp-level access in ``rows``, ascending.
         rank: int64[n], place among the lanes of its warp-level access.
     """
 
     rows: npt.NDArray[np.intp]
-    who: Integers
+    columns: Integers
     thread: Integers
-    execution: Integers
     addresses: Integers
     request: Integers
     rank: Integers
+
+    @property
+    def who(self) -> Integers:
+        """Thread and block, int64[n, 6]."""
+        return self.columns[:, : len(VARIABLE_NAMES)]
+
+    @property
+    def execution(self) -> Integers:
+        """How often the warp had executed the instruction before, int64[n]."""
+        return self.columns[:, len(VARIABLE_NAMES)]
 
 
 def expand_lanes(trace: Trace, rows: npt.NDArray[np.intp]) -> LaneRows:
     """Lanes of some rows of a trace's accesses."""
     found = trace.accesses
-    size = trace.block_threads
     masks = np.ascontiguousarray(found.lane_mask[rows], dtype="<u4")
     place = np.flatnonzero(np.unpackbits(masks.view(np.uint8), bitorder="little"))
-    request, lane = place // WARP_THREADS, place % WARP_THREADS
+    request, lane = place >> _LANE_BITS, place & (WARP_THREADS - 1)
     counts = np.bitwise_count(masks).astype(np.int64)
     rank = np.arange(len(place)) - (np.cumsum(counts) - counts)[request]
-    thread = found.warp[rows].astype(np.int64)[request] * WARP_THREADS + lane
+    thread = (found.warp[rows].astype(np.int64) << _LANE_BITS)[request] + lane
     blocks, slots = np.unique(found.block[rows].astype(np.int64), return_inverse=True)
-    # Both indexes are divided once for every value, and not for every lane.
-    threads = np.stack(split_index(np.arange(int(thread.max(initial=0)) + 1), size), axis=1)
-    block_places = np.stack(split_index(blocks, trace.grid), axis=1)
+    # Indexes are divided once for every thread of a block and for every block, and not for every lane.
+    threads = split_index(np.arange(int(thread.max(initial=0)) + 1), trace.block_threads)
+    parts = (
+        *(part[thread] for part in threads),
+        *(part[slots][request] for part in split_index(blocks, trace.grid)),
+        found.execution[rows].astype(np.int64)[request],
+    )
     return LaneRows(
         rows=rows,
-        who=np.concatenate([threads[thread], block_places[slots[request]]], axis=1),
-        thread=(slots * (size[0] * size[1] * size[2]))[request] + thread,
-        execution=found.execution[rows].astype(np.int64)[request],
+        columns=np.stack(parts).T,
+        thread=(slots * prod(trace.block_threads))[request] + thread,
         addresses=read_addresses(trace, rows, request, rank),
         request=request,
         rank=rank,

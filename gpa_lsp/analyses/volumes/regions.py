@@ -34,14 +34,15 @@ def list_traced(trace: Trace) -> Integers:
     return places
 
 
-def find_region(rows: LaneRows, traced: Integers, trace: Trace) -> Activity:
+def find_region(rows: LaneRows, trace: Trace) -> Activity:
     """Who made an access, from who did among the traced threads.
 
     A side of the box that coincides with the traced threads' own is taken as open: nothing beyond it was seen to be left out.
     """
     first = find_first(rows.thread)
-    if len(first) == len(traced):
+    if len(first) == prod(trace.block_threads) * len(trace.traced_blocks):
         return Activity(region=None, ratio=1.0)
+    traced = list_traced(trace)
     size = np.array(trace.block_threads, dtype=np.int64)
     active = rows.who[first, 3:] * size + rows.who[first, :3]
     low, high = active.min(axis=0), active.max(axis=0) + 1

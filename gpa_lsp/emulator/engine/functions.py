@@ -15,7 +15,6 @@ from gpa_lsp.emulator.engine.segments import BoundFunction, Segment
 from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.emulator.ptx.blocks import find_blocks
 from gpa_lsp.emulator.ptx.model import PtxFunction, PtxInstruction
-from gpa_lsp.emulator.ptx.registers_used import list_writes
 
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 """What comes of instructions with operands that nobody writes."""
@@ -42,7 +41,7 @@ class _FunctionBinder:
         self._bound = bound
         self._binder = Binder(machine, function, machine.first_statics[function.name])
         self._blocks = find_blocks(function)
-        self._life = find_lives(function, self._blocks)
+        self._life = find_lives(function)
         self._dead: list[int] = []
         self._segments: list[tuple[int, int, Segment]] = []
         self._starts = [self._new_segment(block, first) for block, first in enumerate(self._blocks.first)]
@@ -125,7 +124,7 @@ class _FunctionBinder:
         self._count_guarded()
         bind_instruction(binder)
         temporaries = binder.layout.take_temporaries()
-        written = list_writes(instruction)
+        written = self._life.written[index]
         self._dead = [slot for slot in self._dead if slot not in written]
         if instruction.opcode not in MEETING:
             self._dead.extend((*self._life.dead_after[index], *temporaries))

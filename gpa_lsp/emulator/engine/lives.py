@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from gpa_lsp.emulator.ptx.blocks import PtxBlocks
+from gpa_lsp.emulator.ptx.blocks import find_blocks
 from gpa_lsp.emulator.ptx.model import PtxFunction
 from gpa_lsp.emulator.ptx.registers_used import list_reads, list_writes
+from gpa_lsp.emulator.ptx.remembered import Remembered
 
 ENDING = frozenset({"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier"})
 """Opcodes that end a segment."""
@@ -18,18 +19,23 @@ class Lives:
 
     Attributes:
         live_at: slots that are live before an instruction, for those where a segment may begin.
+        written: for each instruction slots that it writes.
         dead_after: for each instruction slots that it reads or writes and nobody reads after it.
         most_live: slots that are live at once.
     """
 
     live_at: dict[int, frozenset[int]]
+    written: list[tuple[int, ...]]
     dead_after: list[tuple[int, ...]]
     most_live: int
 
 
-def find_lives(function: PtxFunction, blocks: PtxBlocks) -> Lives:
+@Remembered
+def find_lives(function: PtxFunction) -> Lives:
     """Go through each block from its end."""
+    blocks = find_blocks(function)
     live_at: dict[int, frozenset[int]] = {}
+    written: list[tuple[int, ...]] = [()] * len(function.instructions)
     dead_after: list[tuple[int, ...]] = [()] * len(function.instructions)
     most = 0
     for block, (first, last) in enumerate(zip(blocks.first, blocks.last, strict=True)):
@@ -39,6 +45,7 @@ def find_lives(function: PtxFunction, blocks: PtxBlocks) -> Lives:
         for index in range(last, first - 1, -1):
             instruction = function.instructions[index]
             reads, writes = list_reads(instruction), list_writes(instruction)
+            written[index] = writes
             most = max(most, len(alive))
             if instruction.opcode in ENDING and index < last:
                 live_at[index + 1] = frozenset(alive)
@@ -51,4 +58,4 @@ def find_lives(function: PtxFunction, blocks: PtxBlocks) -> Lives:
             if instruction.opcode in MEETING:
                 live_at[index] = frozenset(alive)
         live_at[first] = frozenset(alive)
-    return Lives(live_at=live_at, dead_after=dead_after, most_live=most)
+    return Lives(live_at=live_at, written=written, dead_after=dead_after, most_live=most)

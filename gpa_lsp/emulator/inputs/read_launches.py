@@ -42,7 +42,7 @@ the same to editors.
 
 import tomllib
 from collections.abc import Collection
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,8 @@ def read_launches(
         InputError: it cannot be read, is no TOML, or describes no launch. Says the line.
     """
     text = _read_text(path) if text is None else text
-    root = Table(content=_parse(text, path), place=(), lines=TomlLines(text), path=path)
+    content, lines = _read_content(text, path)
+    root = Table(content=content, place=(), lines=lines, path=path)
     root.check_keys({"launch", "constants"}, "a description")
     launches = root.read_tables("launch", "launches")
     if not launches:
@@ -115,6 +116,12 @@ def _read_text(path: Path) -> str:
         ) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path=path, remedy="check its permissions") from None
+
+
+@lru_cache(maxsize=2)
+def _read_content(text: str, path: Path) -> tuple[dict[str, Any], TomlLines]:
+    """What a text says, and where: kept, since an exploration reads one text for each configuration. Nobody writes into it."""
+    return _parse(text, path), TomlLines(text)
 
 
 def _parse(text: str, path: Path) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from gpa_lsp.emulator.ptx.block_order import rank_blocks
 from gpa_lsp.emulator.ptx.liveness import find_live_in
 from gpa_lsp.emulator.ptx.model import PtxFunction, PtxInstruction
+from gpa_lsp.emulator.ptx.remembered import Remembered
 from gpa_lsp.program.dominators import find_immediate_dominators
 
 _ENDING = frozenset({"ret", "exit"})
@@ -40,6 +41,7 @@ class PtxBlocks:
     block_of: tuple[int, ...]
 
 
+@Remembered
 def find_blocks(function: PtxFunction) -> PtxBlocks:
     """The basic blocks of a function; none for one without instructions.
 

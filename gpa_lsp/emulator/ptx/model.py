@@ -241,9 +241,9 @@ class PtxVariable:
         return self.type.bytes * self.count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class PtxFunction:
-    """A kernel or device function.
+    """A kernel or device function, told from others by identity.
 
     Attributes:
         name: as written, mangled.
@@ -280,9 +280,9 @@ class PtxFunction:
     line: InlineChain | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class PtxModule:
-    """One PTX text.
+    """One PTX text, told from others by identity.
 
     Attributes:
         name: for messages: the source's or the file's name.

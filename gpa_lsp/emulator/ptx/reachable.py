@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 
 from gpa_lsp.emulator.ptx.model import Operand, PtxFunction, PtxModule, Symbol, Vector
+from gpa_lsp.emulator.ptx.remembered import Remembered
 
 
+@Remembered
 def list_reachable(module: PtxModule, kernel: str) -> tuple[PtxFunction, ...]:
     """The kernel, then the functions with a body that it can call, directly or not, in order of the text.
 

@@ -11,6 +11,7 @@ from gpa_lsp.emulator.ptx.model import (
     Vector,
 )
 from gpa_lsp.emulator.ptx.reachable import list_reachable
+from gpa_lsp.emulator.ptx.remembered import Remembered
 from gpa_lsp.emulator.trace import AccessKind, StaticInstruction
 
 _CACHE_OPERATORS = frozenset({"ca", "cg", "cs", "lu", "cv", "wb", "wt"})
@@ -44,6 +45,7 @@ _MOST_BYTES = 255
 """What a trace's column holds."""
 
 
+@Remembered
 def list_static_instructions(module: PtxModule, kernel: str) -> tuple[StaticInstruction, ...]:
     """The instructions of a kernel, then those of the device functions it can reach, numbered through.
 
