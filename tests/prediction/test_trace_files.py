@@ -1,6 +1,7 @@
 """Traces in files: what goes in comes out, and damaged files are told, not believed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +50,12 @@ def make_piece(blocks: list[int], masks: list[int], *, is_complete: bool = True)
     count = len(masks)
     lanes = count_lanes(np.array(masks, dtype=np.uint32))
     columns = {name: np.arange(count).astype(dtype) for name, dtype in ACCESS_DTYPES.items() if name != "first_address"}
+    block = np.full(count, blocks[0], dtype=np.uint32)
     columns |= {"lane_mask": np.array(masks, dtype=np.uint32), "instruction": np.zeros(count, dtype=np.uint32)}
+    columns["block"] = block
     branches = {name: np.arange(count).astype(dtype) for name, dtype in BRANCH_DTYPES.items()}
-    branches["instruction"] = np.ones(count, dtype=np.uint32)
+    branches |= {"instruction": np.ones(count, dtype=np.uint32), "block": block}
+    entries = {name: np.arange(count).astype(dtype) for name, dtype in ENTRY_DTYPES.items()} | {"block": block}
     return Trace(
         kernel="k",
         grid=(4, 1, 1),
@@ -64,7 +68,7 @@ def make_piece(blocks: list[int], masks: list[int], *, is_complete: bool = True)
             addresses=np.arange(int(lanes.sum()), dtype=np.uint64) * 4 + (1 << 40),
         ),
         branches=Branches(**branches),
-        entries=Entries(**{name: np.arange(count).astype(dtype) for name, dtype in ENTRY_DTYPES.items()}),
+        entries=Entries(**entries),
         traced_blocks=np.array(blocks, dtype=np.uint32),
         is_complete=is_complete,
     )
@@ -154,6 +158,16 @@ def test_instructions_nobody_knows_are_refused(tmp_path):
     write(tmp_path / "t", make_piece([0], [1]))
     change_head(tmp_path / "t", instructions=[])
     with pytest.raises(InputError, match="names instruction 0 of 0"):
+        list(read_pieces(tmp_path / "t"))
+
+
+@pytest.mark.parametrize("name", ["accesses", "branches", "entries", "blocks"])
+def test_blocks_outside_the_grid_are_refused(tmp_path, name):
+    outside = np.array([0xFFFF_FFFF], dtype=np.uint32)
+    piece = make_piece([1], [1])
+    changed = {"traced_blocks": outside} if name == "blocks" else {name: replace(getattr(piece, name), block=outside)}
+    write(tmp_path / "t", make_piece([0], [1]), replace(piece, **changed))
+    with pytest.raises(InputError, match=rf"{name}\.parquet: piece 1: names block 4,294,967,295 of 4,"):
         list(read_pieces(tmp_path / "t"))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,18 @@ def _read_piece(head: TraceHead, folder: Path, files: dict[str, Any], number: in
 
     accesses = read(ACCESSES_NAME, read_accesses)
     branches = read(BRANCHES_NAME, read_branches)
+    entries = read(ENTRIES_NAME, read_entries)
+    traced = read(BLOCKS_NAME, lambda table: np.asarray(table.column("block").to_numpy(), dtype=np.uint32))
+    blocks = {
+        ACCESSES_NAME: accesses.block,
+        BRANCHES_NAME: branches.block,
+        ENTRIES_NAME: entries.block,
+        BLOCKS_NAME: traced,
+    }
+    for name, column in blocks.items():
+        if len(column) and int(column.max()) >= prod(head.grid):
+            message = f"names block {int(column.max()):,} of {prod(head.grid):,}, counted from 0"
+            raise InputError(message, path=folder / name, place=f"piece {number}", remedy=_REMEDY)
     for name, rows in ((ACCESSES_NAME, accesses), (BRANCHES_NAME, branches)):
         if len(rows) and int(rows.instruction.max()) >= len(head.instructions):
             message = f"names instruction {int(rows.instruction.max())} of {len(head.instructions)}"
@@ -66,8 +79,8 @@ def _read_piece(head: TraceHead, folder: Path, files: dict[str, Any], number: in
         buffers=head.buffers,
         accesses=accesses,
         branches=branches,
-        entries=read(ENTRIES_NAME, read_entries),
-        traced_blocks=read(BLOCKS_NAME, lambda table: np.asarray(table.column("block").to_numpy(), dtype=np.uint32)),
+        entries=entries,
+        traced_blocks=traced,
         is_complete=head.is_complete,
         origin=head.origin,
     )
