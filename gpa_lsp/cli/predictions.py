@@ -25,7 +25,7 @@ _UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZE = re.compile(r"([0-9]{1,15})\s*([a-z]*)")
 _BLOCKS = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
 _MOST_BLOCKS = 1 << 20
-_SOURCE_HELP = "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it"
+_SOURCE_HELP = "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it, or a file of PTX"
 
 
 def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str = _SOURCE_HELP) -> None:
@@ -147,7 +147,7 @@ class InputKind(Enum):
 
     SOURCE = "source"
     BUILD = "build"
-    """A program, library, object, fat binary or cubin."""
+    """A program, library, object, fat binary or cubin, or a file of PTX."""
     TRACE = "trace"
     """A folder that ``gpa-lsp trace`` wrote."""
 
@@ -165,10 +165,11 @@ def find_kind(path: Path) -> InputKind:
     if not path.is_file():
         raise InputError("there is no such file", path=path, remedy=f"give a source ({', '.join(SUFFIXES)})")
     from gpa_lsp.binary.containers import recognise_container
+    from gpa_lsp.compiler.ptx_files import is_ptx_file
 
-    if recognise_container(path) is None:
+    if recognise_container(path) is None and not is_ptx_file(path):
         message = "is neither a CUDA C++ source nor device code that was built"
-        remedy = f"give a file that ends in {', '.join(SUFFIXES)}, or an object, library, program, fat binary or cubin"
+        remedy = f"give a file that ends in {', '.join(SUFFIXES)}, an object, library, program, fat binary or cubin, or a file of PTX"
         raise InputError(message, path=path, remedy=remedy)
     return InputKind.BUILD
 

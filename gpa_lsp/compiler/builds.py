@@ -10,6 +10,7 @@ from gpa_lsp.binary.model import Cubin
 from gpa_lsp.compiler.built_ptx import read_built_ptx
 from gpa_lsp.compiler.embedded_ptx import read_embedded_ptx
 from gpa_lsp.compiler.model import CompiledUnit, CompilerKind
+from gpa_lsp.compiler.ptx_files import is_ptx_file, read_ptx_file
 from gpa_lsp.errors import InputError, UnsupportedInputError
 
 _ENTRY = re.compile(r"^\s*(?:\.(?:visible|weak|extern)\s+)*\.entry\s+([\w$.]+)", re.MULTILINE)
@@ -31,7 +32,7 @@ def read_build(path: Path, *, compute_capability: tuple[int, int] | None = None)
     """The device code in a file that was built.
 
     Args:
-        path: a cubin, a fat binary, or a program, object or library.
+        path: a cubin, a fat binary, or a program, object or library; or a file of PTX.
         compute_capability: only code for this one; None for all.
 
     Returns:
@@ -44,6 +45,8 @@ def read_build(path: Path, *, compute_capability: tuple[int, int] | None = None)
         MissingToolError: it needs NVIDIA's cuobjdump, which is not installed.
         ToolError: cuobjdump failed.
     """
+    if is_ptx_file(path):
+        return (read_ptx_file(path, compute_capability=compute_capability),)
     sm = None if compute_capability is None else compute_capability[0] * 10 + compute_capability[1]
     built = [_describe(text) for text in read_built_ptx(path)]
     failure: InputError | None = None

@@ -1,4 +1,4 @@
-"""Descriptions of launches to begin with, for the kernels of a source that have none."""
+"""Descriptions of launches to begin with, for the kernels of a source, or of what was built, that have none."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from gpa_lsp.emulator.inputs.template import write_template
 from gpa_lsp.emulator.ptx.model import PtxModule
 from gpa_lsp.emulator.ptx.parse import parse_ptx
 from gpa_lsp.errors import InputError, Problem
+from gpa_lsp.prediction.built_modules import examine_built, read_modules
 from gpa_lsp.prediction.predict import match_launches
 from gpa_lsp.prediction.static_source import SourceStatics, examine_source
 from gpa_lsp.report.names import is_named
@@ -49,6 +50,38 @@ def write_templates(
     return describe_missing(module, statics, described, kernel, launches_text=launches_text)
 
 
+def write_build_templates(
+    path: Path,
+    *,
+    kernel: str | None = None,
+    launches_path: Path | None = None,
+    compute_capability: tuple[int, int] | None = None,
+) -> str:
+    """The same for device code that was built; what its parameters are is found in the PTX alone.
+
+    Args:
+        path: as for :func:`~gpa_lsp.prediction.predict_build.predict_build`.
+        kernel: only kernels whose name contains this; None for all.
+        launches_path: the description; None for the file beside it.
+        compute_capability: code for this one; None for the newest.
+
+    Raises:
+        InputError: the file cannot be read or has no PTX, or every kernel has a launch already.
+        MissingToolError: the file needs NVIDIA's cuobjdump, which is not installed.
+        ToolError: cuobjdump failed.
+    """
+    described = launches_path or find_launch_file(path)
+    written, failure = [], None
+    for built in read_modules(path, compute_capability, None, []):
+        try:
+            written.append(describe_missing(built.module, examine_built(built, path, kernel), described, kernel))
+        except InputError as error:
+            failure = error
+    if failure is not None and not written:
+        raise failure
+    return "\n".join(written)
+
+
 def describe_missing(
     module: PtxModule,
     statics: SourceStatics,
@@ -62,7 +95,10 @@ def describe_missing(
     Raises:
         InputError: there is no such kernel.
     """
-    is_there = described is not None and (described.is_file() if launches_text is None else bool(launches_text.strip()))
+    # An empty file is one that the shell has just made for what is printed.
+    is_there = described is not None and (
+        _has_text(described) if launches_text is None else bool(launches_text.strip())
+    )
     launches = read_launches(described, text=launches_text) if described is not None and is_there else ()
     unmatched: list[Problem] = []
     known = {one.function.name for one in match_launches(module, launches, None, unmatched)}
@@ -74,3 +110,7 @@ def describe_missing(
         write_template(module, one, source_names=read_source_parameters(str(statics.path), statics.text, one.name))
         for one in wanted
     )
+
+
+def _has_text(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0

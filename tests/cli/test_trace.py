@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
+from gpa_lsp.compiler.compile import compile_source
+from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
 from gpa_lsp.emulator.inputs.read_launches import read_launches
 from gpa_lsp.prediction.trace_files.read import read_pieces
 from tests.prediction.kernels import write_project
@@ -64,6 +66,29 @@ def test_a_template_can_be_read_back(project: Path, capsys: pytest.CaptureFixtur
     code, out, _ = run(capsys, "kernels.cu", "--kernel", "saxpy", "-o", "t")
     assert (code, Path("t").exists()) == (2, False)
     assert "gpa-lsp trace --template prints one to begin with" in out
+
+
+def test_a_template_goes_into_the_file_that_the_shell_has_made(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("kernels.launch.toml").write_text("")
+    code, out, err = run(capsys, "kernels.cu", "--template", "--kernel", "saxpy")
+    assert (code, err) == (0, "")
+    assert 'kernel = "saxpy"' in out
+
+
+def test_a_file_of_ptx_is_traced_like_a_source(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ptx = compile_source(project, settings=CompileSettings(choice=CompilerChoice.NVRTC)).ptx
+    assert ptx is not None
+    Path("other.ptx").write_text(ptx)
+    code, out, err = run(capsys, "other.ptx", "--template", "--kernel", "saxpy")
+    assert (code, err) == (0, "")
+    assert "[[launch]]" in out and '{ name = "argument3", type = "f32", count = "threads_x"' in out
+    code, out, err = run(
+        capsys, "other.ptx", "--launches", "kernels.launch.toml", "--kernel", "saxpy", "--launch", "2", "-o", "t"
+    )
+    assert (code, err) == (0, "")
+    assert sum(len(piece.accesses) for piece in read_pieces(Path("t"))) == 3 * 32
 
 
 def test_a_trace_is_not_traced(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

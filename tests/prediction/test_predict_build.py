@@ -13,7 +13,9 @@ from gpa_lsp.errors import InputError
 from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.predict_build import predict_build
 from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
+from gpa_lsp.prediction.templates import write_build_templates
 from tests.conftest import ROOT
+from tests.emulator.kernels.compiling import compile_ptx
 from tests.prediction.kernels import LAUNCHES, SOURCE
 
 
@@ -69,3 +71,20 @@ def test_an_image_without_ptx_says_how_to_build_it():
         assert "PTX" in str(error) and "-lineinfo" in str(error)
     else:  # the text that -lineinfo keeps in an image
         assert found.kernels == () and found.undescribed
+
+
+def test_a_file_of_ptx_is_emulated_at_the_lines_of_its_source(tmp_path: Path):
+    ptx = compile_ptx(ROOT / "tests/analyses/traces/kernels/divergent.cu", 80)
+    path = tmp_path / "divergent.ptx"
+    path.write_text(ptx)
+    written = write_build_templates(path)
+    assert 'name = "argument1", type = "f32"' in written
+    path.with_name("divergent.launch.toml").write_text(written.replace("threads = 65536", "threads = 1024"))
+    (kernel,) = predict_build(path).kernels
+    assert {Path(fact.file).name for fact in kernel.accesses} == {"divergent.cu"}
+    assert kernel.execution.executed_blocks == 4
+    path.with_name("divergent.launch.toml").write_text("")
+    assert write_build_templates(path) == written
+    with pytest.raises(InputError, match="no kernel"):
+        path.write_text(".version 8.0\n.target sm_80\n.address_size 64\n")
+        write_build_templates(path)

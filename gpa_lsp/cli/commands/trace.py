@@ -75,10 +75,12 @@ def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> 
 
 
 def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    check_is_source(arguments.source)
-    from gpa_lsp.prediction.templates import write_templates
+    from gpa_lsp.prediction.templates import write_build_templates, write_templates
 
-    written = write_templates(
+    is_built = find_kind(arguments.source) is InputKind.BUILD
+    if not is_built:
+        check_is_source(arguments.source)
+    written = (write_build_templates if is_built else write_templates)(
         arguments.source,
         kernel=arguments.kernel,
         launches_path=arguments.launches,

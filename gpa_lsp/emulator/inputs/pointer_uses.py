@@ -84,6 +84,16 @@ def find_pointer_uses(function: PtxFunction) -> dict[str, PointerUse]:
     return {name: _judge(found[bit]) for name, bit in bits.items() if found[bit].is_read or found[bit].is_written}
 
 
+def find_read_parameters(function: PtxFunction) -> frozenset[str]:
+    """Parameters that an instruction of the kernel names, be it for their address."""
+    symbols = (
+        operand.base if isinstance(operand, Address) else operand
+        for instruction in function.instructions
+        for operand in instruction.sources
+    )
+    return frozenset(symbol.name for symbol in symbols if isinstance(symbol, Symbol))
+
+
 def _find_origins(function: PtxFunction, bits: dict[str, int]) -> dict[int, int]:
     """Slot → bits of the parameters its value may come from."""
     origins: dict[int, int] = {}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from gpa_lsp.emulator.inputs.pointer_uses import PointerUse, find_pointer_uses
+from gpa_lsp.emulator.inputs.pointer_uses import PointerUse, find_pointer_uses, find_read_parameters
 from gpa_lsp.emulator.inputs.source_parameters import SourceParameter, find_bare_name
 from gpa_lsp.emulator.inputs.type_names import ElementType, find_type
 from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule, PtxVariable
@@ -29,7 +29,7 @@ def write_template(module: PtxModule, function: PtxFunction, *, source_names: Se
         source_names: its parameters as the source declares them; those of another number are not believed.
 
     Every size is given by ``threads``, so that one number is to be changed first. Types of arrays are those of the source, else those that the
-    kernel's instructions access them with.
+    kernel's instructions access them with. Without a source, what the kernel never reads is a zero.
     """
     name = find_bare_name(function.name)
     if sum(find_bare_name(one.name) == name for one in module.entries) != 1 or not _NAME.fullmatch(name):
@@ -38,6 +38,7 @@ def write_template(module: PtxModule, function: PtxFunction, *, source_names: Se
     known = source_names if len(source_names) == len(function.parameters) else ()
     uses = find_pointer_uses(function)
     names = _choose_names(function, known)
+    read = {parameter.name for parameter in function.parameters} if known else find_read_parameters(function)
     lines = [
         "# What to run the kernel with. Sizes and values are guesses: correct them, threads first.",
         "",
@@ -50,6 +51,9 @@ def write_template(module: PtxModule, function: PtxFunction, *, source_names: Se
     ]
     has_size = bool({name.lower() for name in names} & _SIZES)
     for number, parameter in enumerate(function.parameters):
+        if parameter.name not in read and parameter.count == 1:
+            lines.append(f"  {_write_unread(parameter, names[number])}")
+            continue
         source = known[number] if known else None
         line = _write_argument(parameter, names[number], source, uses.get(parameter.name))
         if _COUNTED in line and names[number].lower() not in _SIZES:
@@ -85,6 +89,12 @@ def _write_argument(parameter: PtxVariable, name: str, source: SourceParameter |
         return f'{{ name = "{name}", size = {parameter.size_bytes}, members = [] }},{comment}'
     word = parameter.type.value if parameter.type.is_float else _KNOWN_BITS[parameter.size_bytes]
     return _write_number(name, word, ElementType(scalar=parameter.type))
+
+
+def _write_unread(parameter: PtxVariable, name: str) -> str:
+    is_float = parameter.type.is_float
+    word = parameter.type.value if is_float else _KNOWN_BITS[parameter.size_bytes]
+    return f'{{ name = "{name}", type = "{word}", value = {"0.0" if is_float else 0} }},  # never read'
 
 
 def _write_array(name: str, kind: ElementType | None, use: PointerUse | None, source: SourceParameter | None) -> str:

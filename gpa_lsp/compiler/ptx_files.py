@@ -1,0 +1,100 @@
+"""A file of PTX, as Triton, Numba, Julia, clang and ``nvcc -ptx`` write it → :class:`~gpa_lsp.compiler.model.CompiledUnit`.
+
+Where ptxas is at hand it makes the device image of it, so that registers, spills and static findings are known as well; nothing needs it.
+"""
+
+import re
+import tempfile
+from pathlib import Path
+
+from gpa_lsp.binary.file_bytes import FileBytes
+from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
+from gpa_lsp.compiler.compiler_run import RunLimits, run_compiler
+from gpa_lsp.compiler.leash import TEMPORARY
+from gpa_lsp.compiler.model import AssemblerReport, CompiledUnit, CompilerKind
+from gpa_lsp.compiler.settings import DEFAULT_SETTINGS
+from gpa_lsp.errors import InputError, ToolError, UnsupportedInputError
+
+_TOOL = "ptxas"
+_HEAD_BYTES = 64 << 10
+_MOST_BYTES = 256 << 20
+_LARGEST_IMAGE_BYTES = 512 << 20
+_BEGIN = re.compile(rb"(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version\s+\d+\.\d+", re.DOTALL)
+_TARGET = re.compile(r"^\s*\.target\s+(sm_(\d{2,3})[af]?)", re.MULTILINE)
+_MAKER = re.compile(r"^//.*?(Cuda compilation tools, release \d+\.\d+|LLVM NVPTX)", re.MULTILINE)
+_NO_IMAGE = "registers, spills and static findings are unknown"
+
+_Assembled = tuple[bytes | None, tuple[AssemblerReport, ...], tuple[str, ...]]
+"""Image, reports and notes."""
+
+
+def is_ptx_file(path: Path) -> bool:
+    """Whether a file begins as PTX does: with ``.version``, behind comments.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with FileBytes(path) as data:
+        return _BEGIN.match(data[:_HEAD_BYTES]) is not None
+
+
+def read_ptx_file(path: Path, *, compute_capability: tuple[int, int] | None = None) -> CompiledUnit:
+    """The code of a file of PTX.
+
+    Args:
+        path: for which :func:`is_ptx_file`.
+        compute_capability: to assemble it for; None for the one it names.
+
+    Raises:
+        InputError: it cannot be read, is too large, or names no target.
+        UnsupportedInputError: it is for a newer architecture.
+    """
+    with FileBytes(path) as data:
+        if len(data) > _MOST_BYTES:
+            message = f"{len(data):,} bytes of PTX are more than the {_MOST_BYTES:,} that are read"
+            raise InputError(message, path=path, remedy="give the PTX of fewer kernels")
+        text = data[:].decode("utf-8", "replace")
+    target = _TARGET.search(text)
+    if target is None:
+        raise InputError("names no .target sm_XX", path=path, remedy="give the whole text that the compiler wrote")
+    own = int(target[2])
+    sm = own if compute_capability is None else compute_capability[0] * 10 + compute_capability[1]
+    if sm < own:
+        message = f"is PTX for {target[1]} and newer, not for sm_{sm}"
+        raise UnsupportedInputError(message, path=path, remedy=f"choose --arch {target[1]}, or compile for sm_{sm}")
+    image, reports, notes = _assemble(path, target[1] if sm == own else f"sm_{sm}")
+    maker = _MAKER.search(text[:_HEAD_BYTES])
+    return CompiledUnit(
+        source=None,
+        kind=CompilerKind.BUILT,
+        compiler=maker[1].replace("Cuda compilation tools, release", "CUDA") if maker else "PTX",
+        compute_capability=divmod(sm, 10),
+        ptx=text,
+        cubin=image,
+        notes=notes,
+        assembler_reports=reports,
+    )
+
+
+def _assemble(path: Path, architecture: str) -> _Assembled:
+    tool = find_tool(_TOOL)
+    if tool is None:
+        return None, (), (f"there is no ptxas to assemble it (pip install nvidia-cuda-nvcc): {_NO_IMAGE}",)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
+        folder = Path(name).resolve()
+        image = folder / "image.cubin"
+        command = [str(tool), "-v", "-lineinfo", "-arch", architecture, "-o", str(image), str(path.resolve())]
+        limits = RunLimits(
+            limit_s=DEFAULT_SETTINGS.limit_s,
+            memory_limit_bytes=DEFAULT_SETTINGS.memory_limit_bytes,
+            largest_file_bytes=_LARGEST_IMAGE_BYTES,
+        )
+        try:
+            is_well, output = run_compiler(_TOOL, command, folder=folder, environment={}, limits=limits)
+        except ToolError as error:
+            return None, (), (f"{error}: {_NO_IMAGE}",)
+        if not is_well or not image.is_file():
+            words = " ".join(output.split())[:300]
+            return None, (), (f"ptxas did not assemble it ({words or 'without a word'}): {_NO_IMAGE}",)
+        return image.read_bytes(), parse_assembler_reports(output), ()
