@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpa_lsp.render.layout import Line
 
 _EXIT_FOUND = 1
-_SOURCE_HELP = "a CUDA C++ source; a program, library, object, fat binary or cubin with PTX in it; a file of PTX; or a folder that gpa-lsp trace wrote"
+_SOURCE_HELP = "a CUDA C++ source, a program, library, object, fat binary or cubin with PTX in it, a file of PTX or a folder that gpa-lsp trace wrote"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
