@@ -14,6 +14,7 @@ from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
 from gpa_lsp.compiler.nvcc import compile_with_nvcc
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL, NvccInstallation, find_nvcc
 from gpa_lsp.compiler.nvrtc_processes import identify_nvrtc, list_nvrtc_architectures
+from gpa_lsp.compiler.placeless_messages import explain_placeless
 from gpa_lsp.compiler.project import search_flags
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompilerChoice, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
@@ -68,7 +69,7 @@ def compile_source(
     key = make_key(job, (nvcc and nvcc.identify(), identify_nvrtc())) if settings.keeps_units else ""
     unit = UNITS.find(key) if key else None
     if unit is None:
-        unit = explain_missing_headers(_compile(job, nvcc), flags)
+        unit = explain_placeless(explain_missing_headers(_compile(job, nvcc), flags))
         if key:
             UNITS.keep(key, unit, job.included)
     return replace(unit, notes=(*unit.notes, *flags.doubts))

@@ -82,6 +82,7 @@ def parse_messages(output: str, *, find_line: FindLine | None = None) -> tuple[C
 def _read_messages(output: str, find_line: FindLine | None) -> Iterator[CompilerMessage]:
     head: re.Match[str] | None = None
     behind: list[str] = []
+    output = output.replace("\0", "\n")  # NVRTC leaves one where what the assembler says begins
     for line in output.split("\n", _MOST_LINES)[:_MOST_LINES]:
         text = line[:_LONGEST_LINE].rstrip()
         found = _match(text)

@@ -31,7 +31,7 @@ from gpa_lsp.exploration.model import Configuration
 from gpa_lsp.exploration.workers import Evaluate
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.predict import match_launches
-from gpa_lsp.prediction.static_source import SourceStatics
+from gpa_lsp.prediction.static_source import SourceStatics, require_ptx
 from gpa_lsp.prediction.targets import examine_for_machine
 from gpa_lsp.report.names import demangle, shorten_name
 
@@ -104,7 +104,7 @@ def prepare_exploration(
         path, text=text, machine=machine, compute_capability=compute_capability, settings=compile_settings
     )
     statics = examined.statics
-    ptx = _require_ptx(statics, path)
+    ptx = require_ptx(statics, path)
     module = parse_ptx(ptx, name=str(path))
     described = _require_description(statics, launches_path, path)
     launch_text = read_launch_text(described) if launches_text is None else launches_text
@@ -123,13 +123,6 @@ def prepare_exploration(
         evaluate=evaluate,
         notes=(*notes, *(f"{note}." for note in examined.notes)),
     )
-
-
-def _require_ptx(statics: SourceStatics, path: Path) -> str:
-    if statics.unit.ptx is None:
-        message = next((one.text for one in statics.unit.messages), "it gave no code")
-        raise InputError(f"does not compile: {message}", path=path, remedy="correct it, then ask again")
-    return statics.unit.ptx
 
 
 def _require_description(statics: SourceStatics, launches_path: Path | None, path: Path) -> Path:

@@ -12,7 +12,7 @@ from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
-from gpa_lsp.errors import Problem
+from gpa_lsp.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from gpa_lsp.prediction.known_blocks import find_known_blocks
 from gpa_lsp.report.names import is_named
@@ -84,6 +84,29 @@ def examine_source(
     return examine_unit(
         unit, path=path, text=content.decode("utf-8", "replace"), flags=flags, kernel=kernel, roots=roots
     )
+
+
+def require_ptx(statics: SourceStatics, path: Path) -> str:
+    """The PTX of a source.
+
+    Args:
+        statics: of it.
+        path: as the user writes it.
+
+    Raises:
+        InputError: it does not compile; with the first error.
+    """
+    unit = statics.unit
+    if unit.ptx is not None:
+        return unit.ptx
+    error = next((one for one in unit.messages if one.severity is ProblemSeverity.ERROR), None)
+    remedy = "correct it, then ask again"
+    if error is None:
+        raise InputError("does not compile: it gave no code", path=path, remedy=remedy)
+    is_here = error.path is None or error.path == statics.path
+    place = None if error.line is None else f"line {error.line}"
+    text = f"does not compile: {error.text}"
+    raise InputError(text, path=path if is_here else error.path, place=place, remedy=remedy)
 
 
 def examine_unit(

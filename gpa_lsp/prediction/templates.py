@@ -11,7 +11,7 @@ from gpa_lsp.emulator.ptx.parse import parse_ptx
 from gpa_lsp.errors import InputError, Problem
 from gpa_lsp.prediction.built_modules import examine_built, read_modules
 from gpa_lsp.prediction.predict import match_launches
-from gpa_lsp.prediction.static_source import SourceStatics, examine_source
+from gpa_lsp.prediction.static_source import SourceStatics, examine_source, require_ptx
 from gpa_lsp.report.names import is_named
 
 
@@ -42,10 +42,7 @@ def write_templates(
         ToolError: the compiler did not end in time, or crashed.
     """
     statics = examine_source(path, text=text, compute_capability=compute_capability, settings=settings)
-    if statics.unit.ptx is None:
-        message = next((one.text for one in statics.unit.messages), "it gave no code")
-        raise InputError(f"does not compile: {message}", path=path, remedy="correct it, then ask again")
-    module = parse_ptx(statics.unit.ptx, name=str(path))
+    module = parse_ptx(require_ptx(statics, path), name=str(path))
     described = launches_path or find_launch_file(statics.path)
     return describe_missing(module, statics, described, kernel, launches_text=launches_text)
 

@@ -10,6 +10,7 @@ from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
 from gpa_lsp.compiler.messages import MOST_MESSAGES, parse_messages
 from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missing_header
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags, CompilerKind
+from gpa_lsp.compiler.placeless_messages import explain_placeless
 from gpa_lsp.errors import ProblemSeverity
 
 FRONT_END = """\
@@ -147,17 +148,20 @@ def test_hostile_output_is_read_fast() -> None:
     assert parse_messages("x:error" * 300_000) == ()
 
 
-def test_a_missing_header_says_where_was_searched_and_what_to_do() -> None:
-    message = parse_messages('/k.cu(1): catastrophic error: cannot open source file "x.h"')
-    unit = CompiledUnit(
+def make_failed(output: str) -> CompiledUnit:
+    return CompiledUnit(
         source=Path("/k.cu"),
         kind=CompilerKind.NVRTC,
         compiler="",
         compute_capability=(8, 0),
         ptx=None,
         cubin=None,
-        messages=message,
+        messages=parse_messages(output),
     )
+
+
+def test_a_missing_header_says_where_was_searched_and_what_to_do() -> None:
+    unit = make_failed('/k.cu(1): catastrophic error: cannot open source file "x.h"')
     bare = explain_missing_headers(unit, CompilerFlags(directory=Path("/")))
     assert "no compile command of this file was found; add compile_commands.json" in bare.messages[0].text
     known = explain_missing_headers(
@@ -169,20 +173,40 @@ def test_a_missing_header_says_where_was_searched_and_what_to_do() -> None:
 
 def test_without_cudas_headers_their_wheels_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpa_lsp.compiler.missing_headers.find_cuda_headers", tuple)
-    message = parse_messages('/k.cu(1): catastrophic error: cannot open source file "cuda_fp16.h"')
-    unit = CompiledUnit(
-        source=Path("/k.cu"),
-        kind=CompilerKind.NVRTC,
-        compiler="",
-        compute_capability=(8, 0),
-        ptx=None,
-        cubin=None,
-        messages=message,
-    )
+    unit = make_failed('/k.cu(1): catastrophic error: cannot open source file "cuda_fp16.h"')
     assert (
         "nvidia-cuda-runtime nvidia-cuda-cccl"
         in explain_missing_headers(unit, CompilerFlags(directory=Path("/"))).messages[0].text
     )
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (
+            "ptxas fatal   : Unresolved extern function '_Z1gi'",
+            "Unresolved extern function '_Z1gi'; define it in this source",
+        ),
+        (
+            "ptxas info    : Compile time = 1.750 ms\n\0ptxas error   : Entry function '_Z1kPf' uses too much shared data "
+            "(0x13880 bytes, 0xc000 max)\n",
+            "Entry function '_Z1kPf' uses too much shared data (0x13880 bytes, 0xc000 max); declare less, or take the array",
+        ),
+        ("nvcc fatal   : Something broke", "Something broke; no line is named"),
+    ],
+)
+def test_an_error_without_a_place_names_the_source_and_a_remedy(output: str, words: str) -> None:
+    (message,) = explain_placeless(make_failed(output)).messages
+    assert (message.path, message.line, message.severity) == (Path("/k.cu"), None, ProblemSeverity.ERROR)
+    assert message.text.startswith(words)
+
+
+def test_that_assembling_was_given_up_is_said_only_where_nothing_says_why() -> None:
+    given_up = "ptxas fatal   : Ptx assembly aborted due to errors"
+    why = "ptxas /tmp/k.ptx, line 26; error   : Not a name of any known instruction: 'bogus'"
+    (message,) = explain_placeless(make_failed(f"{why}\n{given_up}")).messages
+    assert "(line 26 of the PTX); correct the asm statement" in message.text
+    assert len(explain_placeless(make_failed(given_up)).messages) == 1
 
 
 def test_reports_of_the_assembler() -> None:
