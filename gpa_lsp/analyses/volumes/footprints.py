@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpa_lsp.analyses.volumes.canvas import Canvas, TooManyCellsError
+from gpa_lsp.analyses.volumes.canvas import Canvas, TooManyCellsError, measure_union
 from gpa_lsp.analyses.volumes.dimensions import SECTOR_BYTES, Axis, Variable, find_strides, list_variables, place_group
 from gpa_lsp.analyses.volumes.distinct import list_distinct
 from gpa_lsp.analyses.volumes.expressions import LaunchShape, ThreadRegion
@@ -81,10 +81,10 @@ def measure_overlaps(groups: Sequence[AccessGroup], place: Place, sets: Sequence
     try:
         boxes = _build_all_boxes(groups, place, sets)
         if boxes is not None:
-            return _measure(boxes)
+            return _measure_intervals(boxes) if boxes[0].shape[1] == 1 else _measure(boxes)
     except TooManyCellsError:
         pass
-    return _measure([build_intervals(groups, place, blocks) for blocks in sets])
+    return _measure_intervals([build_intervals(groups, place, blocks) for blocks in sets])
 
 
 def _build_all_boxes(groups: Sequence[AccessGroup], place: Place, sets: Sequence[BlockBox]) -> list[Integers] | None:
@@ -112,6 +112,22 @@ def _measure(boxes: Sequence[Integers]) -> Overlaps:
         before.append(canvas.measure(mask))
         shared.append(canvas.measure(left & mask))
         left = left & ~mask
+    return Overlaps(current=current, before=tuple(before), shared=tuple(shared))
+
+
+def _measure_intervals(sets: Sequence[Integers]) -> Overlaps:
+    """The same of intervals: what several sets share follows from the sizes of unions."""
+    first, *others = [intervals[:, 0] for intervals in sets]
+    current, joined, common = measure_union(first), first[:0], 0
+    before, shared = [], []
+    for intervals in others:
+        before.append(measure_union(intervals))
+        if not len(intervals):
+            shared.append(0)
+            continue
+        joined = np.concatenate([joined, intervals])
+        known, common = common, current + measure_union(joined) - measure_union(np.concatenate([first, joined]))
+        shared.append(common - known)
     return Overlaps(current=current, before=tuple(before), shared=tuple(shared))
 
 

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpa_lsp.analyses.volumes.canvas import Canvas
+from gpa_lsp.analyses.volumes import footprints
+from gpa_lsp.analyses.volumes.canvas import Canvas, measure_union
 from gpa_lsp.analyses.volumes.expressions import (
     AccessedArray,
     AccessExpression,
@@ -109,9 +110,8 @@ def test_intervals_are_exact_for_any_affine_access(accesses: tuple[AccessExpress
     blocks = BlockBox(low=(0, 0, 0), high=(3, 2, 1))
     entry = wrap(*accesses, base_bytes=base)
     intervals = build_intervals(entry.groups, place_of(entry, launch), blocks)
-    canvas = Canvas([intervals])
     expected = enumerate_sectors(accesses, launch, blocks, launch.region, base)
-    assert canvas.measure(canvas.paint(intervals)) == len(expected)
+    assert measure_union(intervals[:, 0]) == len(expected)
 
 
 @_FEW
@@ -123,6 +123,20 @@ def test_canvas_measures_unions(corners: list[tuple[tuple[int, int], ...]]) -> N
     for box in boxes.tolist():
         grid[tuple(slice(low, high) for low, high in box)] = True
     assert canvas.measure(canvas.paint(boxes)) == int(grid.sum())
+
+
+_SETS = st.lists(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=9), min_size=2, max_size=4)
+
+
+@_FEW
+@given(_SETS)
+def test_intervals_share_what_sets_of_sectors_share(sets: list[list[tuple[int, int]]]) -> None:
+    boxes = [np.array([[[low, low + size]] for low, size in one], np.int64).reshape(-1, 1, 2) for one in sets]
+    first, *others = [{sector for low, size in one for sector in range(low, low + size)} for one in sets]
+    found = footprints._measure_intervals(boxes)
+    assert (found.current, found.before) == (len(first), tuple(map(len, others)))
+    for place, shared in enumerate(found.shared):
+        assert shared == len((first & others[place]).difference(*others[:place]))
 
 
 def test_unknown_strides_are_found() -> None:
