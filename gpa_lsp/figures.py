@@ -125,6 +125,17 @@ def format_amount(value: float) -> str:
     return text.rstrip("0").rstrip(".") if decimals > 0 else text
 
 
+def format_update_bytes(bytes_per_update: float) -> str:
+    """Bytes that an update moves, as exactly as a model knows them: a decimal below 100, none above.
+
+    >>> format_update_bytes(12.24), format_update_bytes(4097.3), format_update_bytes(0.02), format_update_bytes(0.0)
+    ('12.2', '4,097', '<0.1', '0.0')
+    """
+    if 0 < bytes_per_update < 0.05:
+        return "<0.1"
+    return f"{bytes_per_update:.1f}" if bytes_per_update < 99.95 else f"{bytes_per_update:,.0f}"
+
+
 def format_rate(per_s: float, noun: str) -> str:
     """How many things are done in a second.
 

@@ -191,8 +191,11 @@ def probe_launch(module: PtxModule, launch: LaunchDescription) -> Probe:
     settings = TraceSettings(branches=False)
     run = emulate(module, launch, budget=PROBE_BUDGET, sampling=blocks, trace=settings)
     if run.trace is None or not run.is_complete:
-        why = next((str(fault.message) for fault in run.faults if fault.is_fatal), "they were stopped")
-        raise InputError(f"the blocks that were to tell the addresses did not run to their end: {why}")
+        fatal = next((fault for fault in run.faults if fault.is_fatal), None)
+        if fatal is not None and fatal.kind is FaultKind.BAD_LAUNCH:
+            raise InputError(fatal.message)
+        why = "they were stopped" if fatal is None else fatal.message
+        raise InputError(f"not all of the probed blocks ran to their end: {why}")
     work = count_flops(run)
     return Probe(
         accesses=recover_expressions(run.trace, flops_per_thread=work.total, flops_are_double=work.is_double),

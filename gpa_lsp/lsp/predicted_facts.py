@@ -8,6 +8,7 @@ from gpa_lsp.analyses.traces.remedies import find_remedy
 from gpa_lsp.analyses.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
 from gpa_lsp.emulator.model import Fault, FaultKind
 from gpa_lsp.errors import Problem
+from gpa_lsp.figures import format_update_bytes
 from gpa_lsp.lsp.predicted_results import (
     PredictedAccess,
     PredictedBranch,
@@ -78,7 +79,8 @@ def describe_briefly(kernel: KernelPrediction, title: str) -> str:
                 f"{volumes.limiter.value} limits" if volumes.limiter.value[0].isupper() else volumes.limiter.value
             )
         moved = volumes.volumes
-        parts.append(f"{moved.dram_load:.1f} B loaded, {moved.dram_store:.1f} B stored per update")
+        loaded, stored = format_update_bytes(moved.dram_load), format_update_bytes(moved.dram_store)
+        parts.append(f"{loaded} B loaded, {stored} B stored per update")
         if volumes.duration_ns is not None:
             machine = _PACKAGING.sub("", kernel.machine)
             parts.append(f"{format_duration_ns(volumes.duration_ns)} on {machine}")

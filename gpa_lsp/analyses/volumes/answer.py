@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Missing, Quantity, Table, Weight
 from gpa_lsp.analyses.volumes.expressions import KernelAccesses
 from gpa_lsp.analyses.volumes.model import Bound, LayerReuse, Limiter, VolumeMode, VolumePrediction
-from gpa_lsp.figures import format_amount, format_rate, format_time_ns
+from gpa_lsp.figures import format_amount, format_rate, format_time_ns, format_update_bytes
 
 _LITTLE_RATIO = 0.05
 """Parts of a volume below this are in the table, and are no finding."""
@@ -39,9 +39,10 @@ def answer_volumes(prediction: VolumePrediction, kernel: KernelAccesses) -> Answ
 def _summarise(prediction: VolumePrediction) -> str:
     volumes, lowest = prediction.volumes, prediction.bounds[0]
     model = " by the published model" if prediction.mode is VolumeMode.PAPER else ""
+    loaded, stored, from_l2 = map(format_update_bytes, (volumes.dram_load, volumes.dram_store, volumes.l2_load))
     return (
         f"Predicted{model} for the {prediction.device.name}: {lowest.limiter.value} limits; an update loads "
-        f"{volumes.dram_load:.1f} and stores {volumes.dram_store:.1f} bytes of DRAM, and loads {volumes.l2_load:.1f} from L2; "
+        f"{loaded} and stores {stored} bytes of DRAM, and loads {from_l2} from L2; "
         f"{format_rate(prediction.updates_per_s, 'updates')} per second, at least {format_time_ns(prediction.duration_ns or 0.0)} for the launch."
     )
 
@@ -51,16 +52,17 @@ def _list_findings(prediction: VolumePrediction) -> Iterator[Finding]:
     for reuse in prediction.reuse:
         yield from _judge_reuse(reuse, volumes.dram_load)
     if volumes.l2_load_capacity > _LITTLE_RATIO * volumes.l2_load:
+        again, whole = format_update_bytes(volumes.l2_load_capacity), format_update_bytes(volumes.l2_load)
         text = (
-            f"{volumes.l2_load_capacity:.1f} of {volumes.l2_load:.1f} bytes per update are loaded from L2 again: what shares an L1 "
-            f"asks {prediction.l1_oversubscription:.2f} times its size."
+            f"{again} of {whole} bytes per update are loaded from L2 again: what shares an L1 asks "
+            f"{prediction.l1_oversubscription:.2f} times its size."
         )
         remedy = "a block that is less long along y and z, or wider along x, allocates fewer lines"
         yield Finding(text=text, weight=Weight.PLAIN, remedy=remedy, share_ratio=None)
     if volumes.dram_store_partial > _LITTLE_RATIO * volumes.dram_store:
         text = (
-            f"Sectors are written in part: {volumes.dram_store_partial:.1f} bytes per update are stored again, and as many read "
-            "to complete them."
+            f"Sectors are written in part: {format_update_bytes(volumes.dram_store_partial)} bytes per update are stored "
+            "again, and as many read to complete them."
         )
         yield Finding(
             text=text, weight=Weight.HIGH, remedy="let neighbouring threads of one warp write whole sectors of 32 bytes"
@@ -74,11 +76,13 @@ def _judge_reuse(reuse: LayerReuse, dram_load: float) -> Iterator[Finding]:
     needed = f"{format_amount(reuse.needed_bytes / (1 << 20))} MiB, {format_amount(reuse.oversubscription)} times L2"
     spanned = "" if reuse.layers_needed is None else f" ({reuse.layers_needed} {what} are spanned)"
     if reuse.holds:
-        text = f"Layer condition along {reuse.axis} holds: of {reuse.overlap:.1f} bytes per update that earlier {what} loaded, "
-        text += f"L2 still has {reuse.hit:.1f}; it takes {needed}{spanned}."
+        loaded, kept = format_update_bytes(reuse.overlap), format_update_bytes(reuse.hit)
+        text = f"Layer condition along {reuse.axis} holds: of {loaded} bytes per update that earlier {what} loaded, "
+        text += f"L2 still has {kept}; it takes {needed}{spanned}."
         yield Finding(text=text, weight=Weight.GOOD)
         return
-    text = f"Layer condition along {reuse.axis} fails: {reuse.overlap - reuse.hit:.1f} bytes per update that earlier {what} loaded "
+    lost = format_update_bytes(reuse.overlap - reuse.hit)
+    text = f"Layer condition along {reuse.axis} fails: {lost} bytes per update that earlier {what} loaded "
     text += f"come from DRAM again; keeping them takes {needed}{spanned}."
     remedy = f"blocks that are longer along {reuse.axis} share more within a wave"
     if reuse.transition_updates is not None:
@@ -143,10 +147,11 @@ def _build_bound_table(prediction: VolumePrediction) -> Table:
             Column(name="limiter"),
             Column(name="asked per update", quantity=Quantity.NUMBER),
             Column(name="of"),
-            Column(name="updates per second at most", quantity=Quantity.NUMBER),
+            Column(name="billion updates per second at most", quantity=Quantity.NUMBER),
         ),
         rows=tuple(
-            (bound.limiter.value, bound.load, _name_unit(bound), bound.updates_per_s) for bound in prediction.bounds
+            (bound.limiter.value, bound.load, _name_unit(bound), bound.updates_per_s / 1e9)
+            for bound in prediction.bounds
         ),
         current_row=0,
         note=f"{prediction.blocks_per_sm:,} blocks per SM, {prediction.wave.blocks:,} at once.",
