@@ -1,7 +1,8 @@
 """From a prediction to what the server keeps of it. Runs in the process that predicts."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from gpa_lsp.analyses.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.analyses.traces.remedies import find_remedy
@@ -36,6 +37,8 @@ _MOST_FACTS = 4000
 _MOST_CALLERS = 4
 _MOST_FAULTS = 200
 _MOST_PROBLEMS = 100
+
+_Fact = TypeVar("_Fact", AccessLineFact, BranchLineFact)
 
 
 def list_launches(prediction: SourcePrediction) -> Iterator[PredictedLaunch]:
@@ -107,15 +110,22 @@ def _describe_subject(kernel: KernelPrediction) -> str:
 
 def list_accesses(prediction: SourcePrediction) -> tuple[PredictedAccess, ...]:
     """Those of lines of the source, most sectors first."""
-    source = str(prediction.path)
-    found = [
-        (fact, number)
-        for number, kernel in enumerate(prediction.kernels)
-        for fact in kernel.accesses
-        if fact.file == source
-    ]
+    found = _list_own(prediction, lambda kernel: kernel.accesses)
     found.sort(key=lambda one: -one[0].sectors)
     return tuple(_make_access(fact, number) for fact, number in found[:_MOST_FACTS])
+
+
+def _list_own(
+    prediction: SourcePrediction, choose: Callable[[KernelPrediction], Iterable[_Fact]]
+) -> list[tuple[_Fact, int]]:
+    """The facts of lines of the source itself, with the number of their launch."""
+    source = str(prediction.path)
+    return [
+        (fact, number)
+        for number, kernel in enumerate(prediction.kernels)
+        for fact in choose(kernel)
+        if fact.file == source
+    ]
 
 
 def _make_access(fact: AccessLineFact, launch: int) -> PredictedAccess:
@@ -156,13 +166,7 @@ def list_reuse(histogram: ReuseHistogram) -> Iterator[tuple[str, float]]:
 
 def list_branches(prediction: SourcePrediction) -> tuple[PredictedBranch, ...]:
     """Those of lines of the source, most executed first."""
-    source = str(prediction.path)
-    found = [
-        (fact, number)
-        for number, kernel in enumerate(prediction.kernels)
-        for fact in kernel.branches
-        if fact.file == source
-    ]
+    found = _list_own(prediction, lambda kernel: kernel.branches)
     found.sort(key=lambda one: -one[0].executions)
     return tuple(_make_branch(fact, number) for fact, number in found[:_MOST_FACTS])
 
