@@ -66,8 +66,11 @@ def test_traces_and_counts_tell_of_the_same_executions(case: Case) -> None:
     assert trace.is_complete
     accesses, branches = trace.accesses, trace.branches
     size = len(emulation.instructions)
-    lanes = np.bincount(accesses.instruction, weights=_count_bits(accesses.lane_mask), minlength=size)
-    warps = np.bincount(accesses.instruction, minlength=size)
+    # However an instruction was reached, it is one.
+    static = np.array([one.index if one.same_as is None else one.same_as for one in trace.instructions])
+    accessing, branching = static[accesses.instruction], static[branches.instruction]
+    lanes = np.bincount(accessing, weights=_count_bits(accesses.lane_mask), minlength=size)
+    warps = np.bincount(accessing, minlength=size)
     is_access = np.array([one.kind is not None and one.space is not Space.PARAM for one in emulation.instructions])
     assert is_access.any()
     assert lanes[is_access].tolist() == emulation.counts.lane_executions[is_access].tolist()
@@ -77,9 +80,9 @@ def test_traces_and_counts_tell_of_the_same_executions(case: Case) -> None:
     assert len(accesses.addresses) == int(lanes.sum())
     assert not (branches.taken_mask & ~branches.active_mask).any()
     is_branch = np.array([one.text.startswith("bra") for one in emulation.instructions])
-    is_traced = np.isin(np.arange(size), branches.instruction) & is_branch
-    taken = np.bincount(branches.instruction, weights=_count_bits(branches.taken_mask), minlength=size)
-    executed = np.bincount(branches.instruction, minlength=size)
+    is_traced = np.isin(np.arange(size), branching) & is_branch
+    taken = np.bincount(branching, weights=_count_bits(branches.taken_mask), minlength=size)
+    executed = np.bincount(branching, minlength=size)
     assert taken[is_traced].tolist() == emulation.counts.lane_executions[is_traced].tolist()
     assert executed[is_traced].tolist() == emulation.counts.warp_executions[is_traced].tolist()
     assert trace.traced_blocks.tolist() == emulation.executed_blocks.tolist()
