@@ -59,10 +59,12 @@ def _defuse_lines(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _defuse_row(line: str) -> str:
-    """A code span ends with its cell; a row of dashes without a bar in front is none of ours."""
-    if not line.lstrip().startswith("|") and _RULE.match(line):
+    """A code span ends with its cell; a row of dashes without a bar in front is none of ours, and only without one can a fence begin."""
+    has_bar = line.lstrip().startswith("|")
+    if not has_bar and _RULE.match(line):
         return _defuse_line(line)
-    return "".join(_escape(part) for part in _CELL_END.split(line))
+    escaped = "".join(_escape(part) for part in _CELL_END.split(line))
+    return escaped if has_bar else escaped.replace("~~~", "\\~~~")
 
 
 def _defuse_line(line: str) -> str:

@@ -101,6 +101,7 @@ def test_nothing_leads_away_whatever_is_written(text: str) -> None:
 
 
 @given(TEXTS, TEXTS, TEXTS)
+@example("\n```\n", "~~~\n```\n", "[x](command:evil)\n```\n~~~")
 def test_nothing_leads_away_whatever_our_words_stand_around(one: str, two: str, three: str) -> None:
     text = f"**41 %** of `{one}`: 3 of 4\n\n_{two}, measured_\n\n| a | b |\n| :- | -: |\n| {one} | `{three}` |\n\n```\n{two}\n```\n\n{three}"
     assert list_dangers(defuse(text)) == []
