@@ -5,15 +5,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.segments import Segment
 from gpa_lsp.emulator.engine.values import U32, Value, find_active_rows, pack_lanes
+from gpa_lsp.emulator.operations.warp_group_products import GROUP_WARPS
 
 if TYPE_CHECKING:
     from gpa_lsp.emulator.engine.scheduler import Scheduler
 
 _BARRIERS = 16
+_ALL_LANES = np.uint32(0xFFFF_FFFF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,7 @@ class WarpBarrier:
         members: slot of the mask, 32 bits.
         guard: slot of the instruction's guard; only lanes where it is true take part. None without one.
         is_sync: ``bar.warp.sync``: lanes may come to different instructions.
+        is_of_group: ``wgmma``: all lanes of the four warps of a warp group wait for each other.
     """
 
     static: int
@@ -106,11 +110,12 @@ class WarpBarrier:
     members: int
     guard: int | None
     is_sync: bool
+    is_of_group: bool = False
 
     def arrive(self, scheduler: "Scheduler", fragment: Fragment) -> None:
         """What ends the segment before the gate."""
         fragment.segment = self.following
-        if self.guard is None and fragment.mask is None:
+        if self.guard is None and fragment.mask is None and not self.is_of_group:
             scheduler.barriers.note_warps(fragment)
             scheduler.go(fragment, self.following)
             return
@@ -122,7 +127,9 @@ class WarpBarrier:
         scheduler.barriers.park_at_gate(self, fragment)
 
     def find_missing(self, fragment: Fragment, have: Value) -> Value:
-        """Lanes each warp still waits for: uint32[w]; those that exited are not waited for.
+        """Lanes each warp still waits for: uint32[w]; those that exited are not waited for, but by a warp group.
+
+        A warp that waits for another one of its group waits for all lanes.
 
         Args:
             fragment: who waits.
@@ -140,4 +147,25 @@ class WarpBarrier:
         batch = fragment.batch
         live = pack_lanes(batch.live.reshape(-1, 32)[fragment.warps.ids].reshape(-1))
         here = find_active_rows(np.ascontiguousarray(active))
-        return np.where(here, needed & live & ~have, np.uint32(0))
+        missing = np.where(here, needed & live & ~have, np.uint32(0))
+        if self.is_of_group:
+            missing[here & ~_find_whole_groups(fragment, pack_lanes(active))] = _ALL_LANES
+        return missing
+
+    def describe_missing(self, missing: Value) -> str:
+        """What keeps a warp waiting for ever, as a sentence; ``missing`` is what :meth:`find_missing` gives, not all of it 0."""
+        if self.is_of_group:
+            return "not all lanes of the four warps of its warp group ever come to it"
+        return f"lanes 0x{int(missing[missing != 0][0]):08x} of the warp never come to it"
+
+
+def _find_whole_groups(fragment: Fragment, have: Value) -> npt.NDArray[np.bool_]:
+    """bool[w], warps of groups of four whose lanes are all there; ``have`` tells the lanes of each warp: uint32[w]."""
+    geometry = fragment.batch.geometry
+    groups = -(-geometry.warps_per_block // GROUP_WARPS)
+    slot, rank = np.divmod(fragment.warps.ids, geometry.warps_per_block)
+    present = np.zeros((len(fragment.batch.blocks), groups * GROUP_WARPS), np.uint32)
+    present[slot, rank] = have
+    whole = (present.reshape(-1, groups, GROUP_WARPS) == _ALL_LANES).all(axis=2)
+    of_warp: npt.NDArray[np.bool_] = whole[slot, rank // GROUP_WARPS]
+    return of_warp

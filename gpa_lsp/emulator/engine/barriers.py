@@ -272,10 +272,9 @@ class Barriers:
         for gate, fragment in gates:
             missing = gate.find_missing(fragment, pack_lanes(fragment.active()))
             lanes = np.flatnonzero(fragment.active() & np.repeat(missing != 0, 32))
-            message = (
-                f"lanes 0x{int(missing[missing != 0][0]) if missing.any() else 0:08x} of the warp never come to it"
-            )
-            self._faults.add_lanes(FaultKind.DEADLOCK, message, fragment.warps, lanes, instruction=gate.static)
+            if len(lanes):
+                message = gate.describe_missing(missing)
+                self._faults.add_lanes(FaultKind.DEADLOCK, message, fragment.warps, lanes, instruction=gate.static)
             scheduler.go(fragment, gate.following)
 
 

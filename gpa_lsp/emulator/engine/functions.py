@@ -171,7 +171,12 @@ class _FunctionBinder:
         guards = () if binder.guard is None else (binder.guard,)
         following.live_in = (*following.live_in, gate, *guards)
         segment.end = WarpBarrier(
-            static=binder.static, following=following, members=gate, guard=binder.guard, is_sync=False
+            static=binder.static,
+            following=following,
+            members=gate,
+            guard=binder.guard,
+            is_sync=False,
+            is_of_group=binder.instruction.opcode == "wgmma",
         ).arrive
         binder.steps = following.steps
         return following

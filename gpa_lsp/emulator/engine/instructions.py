@@ -10,6 +10,7 @@ from gpa_lsp.emulator.engine.lane_steps import bind_lane_operation, bind_warp_op
 from gpa_lsp.emulator.engine.matrix_steps import bind_matrix_move, is_matrix_move
 from gpa_lsp.emulator.engine.memory_steps import bind_load, bind_store
 from gpa_lsp.emulator.engine.texture_steps import bind_texture
+from gpa_lsp.emulator.engine.warp_group_steps import bind_warp_group, is_warp_group_product
 from gpa_lsp.emulator.engine.warp_steps import bind_elect
 from gpa_lsp.emulator.operations.find import bind_operation
 from gpa_lsp.emulator.operations.model import LaneOperation, WarpOperation
@@ -35,6 +36,7 @@ _BINDERS: dict[str, Callable[[Binder], None]] = {
     "mapa": bind_mapa,
     "activemask": bind_activemask,
     "elect": bind_elect,
+    "wgmma": bind_warp_group,
     "tex": bind_texture,
     "tld4": bind_texture,
     "txq": bind_texture,
@@ -81,7 +83,7 @@ def bind_instruction(binder: Binder) -> None:
 def find_gate(binder: Binder) -> int | None:
     """The slot of the member mask of an instruction whose lanes wait for each other; None when they do not."""
     instruction = binder.instruction
-    if "sync" not in instruction.suffixes:
+    if "sync" not in instruction.suffixes or (instruction.opcode == "wgmma" and not is_warp_group_product(instruction)):
         return None
     everyone = Immediate(0xFFFFFFFF)
     if instruction.opcode == "elect":

@@ -9,7 +9,9 @@ from gpa_lsp.emulator.ptx.remembered import Remembered
 
 ENDING = frozenset({"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier"})
 """Opcodes that end a segment."""
-MEETING = frozenset({"shfl", "vote", "match", "redux", "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "elect"})
+MEETING = frozenset(
+    {"shfl", "vote", "match", "redux", "mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix", "elect"}
+)
 """Opcodes before which lanes of a warp may have to wait for each other: a segment ends before them."""
 
 

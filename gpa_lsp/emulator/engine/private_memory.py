@@ -72,6 +72,20 @@ class BatchMemory:
         base = lanes * np.int64(self._local_stride_bytes >> access.shift)
         return self._resolve(access, warps, address, mask, _Area(Space.LOCAL, base, self._local_stride_bytes))
 
+    def take_shared(self, slots: npt.NDArray[np.int64], address: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Read 16 bytes at each of some addresses.
+
+        Args:
+            slots: int64[x], blocks of the batch.
+            address: int64[x, r], multiples of 16 within the shared memory of those blocks.
+
+        Returns:
+            uint32[x, r, 4].
+        """
+        units = self._shared.view(np.uint64).reshape(-1, 2)
+        index = (slots[:, None] * np.int64(self.geometry.shared_stride_bytes) + address) >> 4
+        return units.take(index, axis=0).view(np.uint32)
+
     def reserve_frames(self, depth: int, register_count: int) -> None:
         """Account for what callers keep while a call lasts, at the first call so deep.
 

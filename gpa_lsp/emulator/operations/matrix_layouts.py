@@ -1,6 +1,7 @@
-"""Which lane holds which element of the matrices of ``mma`` and ``wmma``: :class:`Fragment`.
+"""Which lane holds which element of the matrices of ``mma``, ``wgmma`` and ``wmma``: :class:`Fragment`.
 
-Source: PTX ISA 9.0, section 9.7.14.5 (matrix fragments for mma.m8n8k4 … m16n8k256). The layout of ``wmma`` fragments is unspecified there; the one
+Source: PTX ISA 9.0, sections 9.7.14.5 (matrix fragments for mma.m8n8k4 … m16n8k256) and 9.7.15.5.1.1 (wgmma: each of the four warps holds 16 rows
+of A and D, laid out like those of ``mma``). The layout of ``wmma`` fragments is unspecified there; the one
 here is our own: elements in row-major order, consecutive ones in one lane.
 """
 
@@ -65,7 +66,7 @@ class Fragment:
 
 @cache
 def left_fragment(rows: int, depth: int, per_register: int) -> Fragment:
-    """A of ``mma``: registers of ``per_register`` elements go through the rows g and g + 8, then on along the depth."""
+    """A of ``mma``, and of a warp of ``wgmma``: registers of ``per_register`` elements go through the rows g and g + 8, then on along the depth."""
     halves = rows // 8
     registers = halves * depth // (4 * per_register)
     row, column = [], []
@@ -90,9 +91,12 @@ def right_fragment(depth: int, columns: int, per_register: int) -> Fragment:
 
 @cache
 def sum_fragment(rows: int, columns: int) -> Fragment:
-    """C and D of ``mma``: two neighbours of a row, and of the row eight below."""
-    row = [_GROUP + 8 * half for half in range(rows // 8) for _ in range(2)]
-    column = [_WITHIN * 2 + element for _ in range(rows // 8) for element in range(2)]
+    """C and D of ``mma``, and of a warp of ``wgmma``: by eight columns, two neighbours of a row, and of the row eight below."""
+    places = [
+        (8 * eight, 8 * half, one) for eight in range(columns // 8) for half in range(rows // 8) for one in (0, 1)
+    ]
+    row = [_GROUP + half for _, half, _ in places]
+    column = [_WITHIN * 2 + first + one for first, _, one in places]
     return Fragment(rows=rows, columns=columns, row=np.stack(row, 1), column=np.stack(column, 1))
 
 

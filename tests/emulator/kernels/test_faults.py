@@ -107,10 +107,10 @@ def test_results_of_kernels_without_races_are_right() -> None:
 
 
 def test_an_unsupported_instruction_is_named() -> None:
-    (fault,) = run(_find("unsupported_wgmma"), budget=_SMALL).faults
+    (fault,) = run(_find("unsupported_sparse_product"), budget=_SMALL).faults
     assert fault.kind is FaultKind.UNSUPPORTED
     assert fault.is_fatal
-    assert "wgmma.fence" in fault.message
+    assert "wgmma.mma_async.sp" in fault.message
 
 
 def _change(case: Case, **changes: object) -> Case:

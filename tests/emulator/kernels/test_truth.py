@@ -24,6 +24,7 @@ for _family in (
     "functions",
     "memory",
     "modern",
+    "warp_groups",
     "fixtures",
 ):
     import_module(f"tests.emulator.kernels.references.{_family}")

@@ -1,13 +1,17 @@
-// Instructions of compute capability 9.0 that move whole tensors or multiply by groups of warps.
+// Instructions of compute capability 9.0 that move whole tensors or multiply sparse matrices by groups of warps.
 // least: 90
 // flags: --gpu-architecture=sm_90a
 
-extern "C" __global__ void unsupported_wgmma(const int* in, int* out)
+extern "C" __global__ void unsupported_sparse_product(const int* in, float* out)
 {
-    out[threadIdx.x] = in[threadIdx.x];
-    if (in[0] == 1)
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");  // fault: unsupported instruction
-    out[threadIdx.x] += 1;
+    __shared__ __align__(128) int tile[1024];
+    tile[threadIdx.x] = in[threadIdx.x];
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%0, %1, %2, %3}, %4, %4, %5, 0, 1, 1, 1, 0, 0;"  // fault: unsupported instruction
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                 : "l"(0ULL), "r"(in[0]));
+    out[threadIdx.x] = sums[0];
 }
 
 extern "C" __global__ void unsupported_bulk_copy(const int* in, int* out)
