@@ -12,7 +12,7 @@ from gpa_lsp.exploration.explore import evaluate_space
 from gpa_lsp.exploration.journal import Journal
 from gpa_lsp.exploration.space import build_space
 from gpa_lsp.exploration.subjects import prepare_exploration
-from gpa_lsp.exploration.workers import HereWorkers, LocalWorkers, Workers, count_cores
+from gpa_lsp.exploration.workers import LocalWorkers, Workers, count_cores
 from tests.bench.predicting import KEPT, write_project
 
 _KERNELS = ("stream", "stencil")
@@ -31,7 +31,7 @@ def main() -> None:
             subject = prepare_exploration(source, kernel=kernel, compile_settings=KEPT)
             print(f"{kernel:8} {'prepared':22} {time.perf_counter() - begin:7.2f} s")
             space = build_space((), ("1,2y,2x",), dimensions=subject.dimensions)
-            ways: tuple[tuple[str, Workers], ...] = (("here", HereWorkers()), (f"{jobs} processes", LocalWorkers(jobs)))
+            ways: tuple[tuple[str, Workers], ...] = (("here", LocalWorkers(1)), (f"{jobs} processes", LocalWorkers(jobs)))
             for words, workers in ways:
                 begin = time.perf_counter()
                 ranked, _ = evaluate_space(space, subject.evaluate, workers)
@@ -42,7 +42,7 @@ def main() -> None:
                 )
             begin = time.perf_counter()
             with Journal(folder / f"{kernel}.journal", subject.subject) as journal:
-                evaluate_space(space, subject.evaluate, HereWorkers(), journal=journal)
+                evaluate_space(space, subject.evaluate, LocalWorkers(1), journal=journal)
             seconds = time.perf_counter() - begin
             print(f"{kernel:8} {'here, with a journal':22} {seconds:7.2f} s: {1e3 * seconds / len(space):.2f} ms each")
 
