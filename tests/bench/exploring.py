@@ -31,7 +31,10 @@ def main() -> None:
             subject = prepare_exploration(source, kernel=kernel, compile_settings=KEPT)
             print(f"{kernel:8} {'prepared':22} {time.perf_counter() - begin:7.2f} s")
             space = build_space((), ("1,2y,2x",), dimensions=subject.dimensions)
-            ways: tuple[tuple[str, Workers], ...] = (("here", LocalWorkers(1)), (f"{jobs} processes", LocalWorkers(jobs)))
+            ways: tuple[tuple[str, Workers], ...] = (
+                ("here", LocalWorkers(1)),
+                (f"{jobs} processes", LocalWorkers(jobs)),
+            )
             for words, workers in ways:
                 begin = time.perf_counter()
                 ranked, _ = evaluate_space(space, subject.evaluate, workers)
