@@ -83,3 +83,10 @@ def _widen_eight(codes: Bits, fraction_bits: int, bias: int) -> Doubles:
     exponent, fraction = magnitude >> fraction_bits, (magnitude & (1 << fraction_bits) - 1) / (1 << fraction_bits)
     size = np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent - bias))
     return np.where(codes & 0x80, -size, size)
+
+
+@reference("warp_group_turns")
+def _warp_group_turns(given: Given) -> Expected:
+    left, right = (given[name].reshape(-1, 32).astype(np.int32) for name in "ab")
+    once = left[:128] @ right.T
+    return {"c": np.tile(np.concatenate([once[:64], 3 * once[64:]]), (given.grid[0], 1))}
