@@ -54,7 +54,8 @@ def list_static_instructions(module: PtxModule, kernel: str) -> tuple[StaticInst
         kernel: mangled name.
 
     ``cp.async`` counts as a load of global memory: the bytes it writes to shared memory are the same. Parameters are no accesses. Of the
-    instructions that move matrices (``ldmatrix``, ``wmma.load`` …) the bytes are those of a row, or of one lane's registers.
+    instructions that move matrices (``ldmatrix``, ``wmma.load`` …) the bytes are those of a row, or of one lane's registers. What tensor cores
+    read of shared memory by descriptor (``wgmma``) is no access: no lane reads it, and banks serve it in ways that are not documented.
     """
     found: list[StaticInstruction] = []
     for function in list_reachable(module, kernel):
