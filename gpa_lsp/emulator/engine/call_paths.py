@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.segments import Frame
 from gpa_lsp.emulator.trace import StaticInstruction
 
 _MOST_PATHS = 1 << 12
 _MOST_INSTRUCTIONS = 1 << 16
 """What is reached in further ways keeps the number it has without regard to its callers: that the way is not known then shows."""
+_INSTRUCTION_BYTES = 512
 
 
 class CallPaths:
@@ -17,10 +19,12 @@ class CallPaths:
 
     Args:
         instructions: all static instructions, by index.
+        meter: counts the memory.
     """
 
-    def __init__(self, instructions: tuple[StaticInstruction, ...]) -> None:
+    def __init__(self, instructions: tuple[StaticInstruction, ...], meter: Meter) -> None:
         self._instructions = instructions
+        self._meter = meter
         self._further: list[StaticInstruction] = []
         self._paths: dict[tuple[int, ...], dict[int, int]] = {}
         self._frames: dict[Frame, tuple[tuple[int, ...], dict[int, int]]] = {}
@@ -31,6 +35,9 @@ class CallPaths:
         Args:
             frame: that executes it.
             static: its number without regard to the way.
+
+        Raises:
+            BudgetReached: there is no memory for another one.
         """
         if frame.parent is None:
             return static
@@ -45,6 +52,7 @@ class CallPaths:
         if number is None:
             if len(self._further) >= _MOST_INSTRUCTIONS:
                 return static
+            self._meter.hold(_INSTRUCTION_BYTES, "the trace")
             number = numbers[static] = len(self._instructions) + len(self._further)
             self._further.append(replace(self._instructions[static], index=number, calls=path, same_as=static))
         return number

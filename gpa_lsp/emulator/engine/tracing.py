@@ -50,7 +50,7 @@ class Tracer:
         self.is_complete = True
         self.limit_bytes = meter.budget.trace_bytes
         self._meter = meter
-        self._paths = CallPaths(instructions)
+        self._paths = CallPaths(instructions, meter)
         self._metered_bytes = 0
         self._accesses: list[tuple[Any, ...]] = []
         self._branches: list[tuple[Any, ...]] = []
