@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpa_lsp.binary.listing import parse_listing
@@ -244,6 +244,8 @@ def mutated_lines(draw: st.DrawFn) -> str:
 
 
 @given(st.lists(mutated_lines(), min_size=1, max_size=4))
+@example([" B15.64 R2, c[0x0][R4+0x10]"])
+@example([" MOV R254.64, P6.64"])
 def test_any_text_becomes_a_row(lines: list[str]) -> None:
     rng = random.Random(len(lines))
     instructions = decode_instructions(lines, rng.randbytes(16 * len(lines)))

@@ -71,7 +71,8 @@ def test_an_endless_kernel_ends_with_its_budget_and_says_where():
     begin_s = time.monotonic()
     (kernel,) = predict_source(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
     assert time.monotonic() - begin_s < 30
-    (fault,) = kernel.faults
+    # So little time may cut the trace as well.
+    (fault,) = (one for one in kernel.faults if one.kind is not FaultKind.TRACE_BUDGET)
     assert (fault.kind, fault.is_fatal) == (FaultKind.TIME_BUDGET, True)
     assert fault.chain is not None and fault.chain[0].line == 17
     assert not kernel.execution.is_complete
