@@ -17,13 +17,14 @@ _KIND_OF_PREFIX = {
     "UP": ResourceKind.UNIFORM_PREDICATE,
     "B": ResourceKind.CONVERGENCE_BARRIER,
 }
-_FILE_SIZES = {
+FILE_SIZES = {
     ResourceKind.REGISTER: 255,
     ResourceKind.UNIFORM_REGISTER: 255,
     ResourceKind.PREDICATE: 7,
     ResourceKind.UNIFORM_PREDICATE: 7,
     ResourceKind.CONVERGENCE_BARRIER: 16,
 }
+"""Registers of each file; a group that would go beyond is cut there."""
 _WIDTH_OF_SUFFIX = {"64": 2, "U32": 1, "32": 1, "F32": 1, "F32x2": 2}
 _RESOURCE = re.compile(r"(?<![\w.])(UR|UP|R|P|B)(\d{1,3})(?!\w)\|?((?:\.\w+)*)")
 _PREDICATE = re.compile(r"!?U?P[0-6T]")
@@ -98,7 +99,7 @@ class Operand(NamedTuple):
             numbers = self.expanded[width] = tuple(
                 encode_resource(group.kind, index)
                 for group in self.groups
-                for index in range(group.first, min(group.first + (group.width or width), _FILE_SIZES[group.kind]))
+                for index in range(group.first, min(group.first + (group.width or width), FILE_SIZES[group.kind]))
             )
         return numbers
 
@@ -142,7 +143,7 @@ def find_registers(token: str) -> tuple[NamedRegister, ...]:
             match.start(1), match.end(2), RegisterGroup(_KIND_OF_PREFIX[match[1]], int(match[2]), _find_width(match[3]))
         )
         for match in _RESOURCE.finditer(token)
-        if int(match[2]) < _FILE_SIZES[_KIND_OF_PREFIX[match[1]]]
+        if int(match[2]) < FILE_SIZES[_KIND_OF_PREFIX[match[1]]]
     ]
     if found and token.lstrip(_SIGNS).startswith(_PAIR_PREFIXES):
         first = found[0].group

@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 from gpa_lsp.binary.model import ResourceKind, encode_resource
 from gpa_lsp.binary.opcodes import MaskUse, describe_mnemonic
-from gpa_lsp.binary.operands import find_registers
+from gpa_lsp.binary.operands import FILE_SIZES, find_registers
 from gpa_lsp.binary.uses import OperandRole, find_roles
 from gpa_lsp.lsp.sass.operand_spans import SpanKind, find_mnemonic, list_operands
 
 _SEPARATOR = ", "
-_RESOURCE_LIMIT = 255
 _WHOLE_FILES = {"PR": ResourceKind.PREDICATE, "UPR": ResourceKind.UNIFORM_PREDICATE}
 _PREDICATE_COUNT = 7
 
@@ -106,6 +105,6 @@ def _find_resources(token: str, start: int, role: OperandRole) -> tuple[int, ...
     for named in find_registers(token):
         if named.start == start:
             group = named.group
-            end = min(group.first + (group.width or role.width), _RESOURCE_LIMIT)
+            end = min(group.first + (group.width or role.width), FILE_SIZES[group.kind])
             return tuple(encode_resource(group.kind, index) for index in range(group.first, end))
     return ()
