@@ -13,8 +13,8 @@ from gpa_lsp.compiler.model import CompiledUnit, CompilerKind
 from gpa_lsp.compiler.ptx_files import is_ptx_file, read_ptx_file
 from gpa_lsp.errors import InputError, UnsupportedInputError
 
-_ENTRY = re.compile(r"^\s*(?:\.(?:visible|weak|extern)\s+)*\.entry\s+([\w$.]+)", re.MULTILINE)
-_TARGET = re.compile(r"^\s*\.target\s+sm_(\d{2,3})", re.MULTILINE)
+_ENTRY = re.compile(r"^[ \t]*+(?:\.(?:visible|weak|extern)\s+)*\.entry\s+([\w$.]+)", re.MULTILINE)
+_TARGET = re.compile(r"^[ \t]*+\.target\s+sm_(\d{2,3})", re.MULTILINE)
 _PRODUCER = re.compile(r"Cuda compilation tools, release (\d+\.\d+)")
 _HEAD_CHARACTERS = 2000
 _NO_PTX = "there is no PTX in it, so it cannot be emulated; build with -lineinfo, or with code=compute_XX as well"
@@ -28,12 +28,15 @@ class _BuiltPtx:
     entries: frozenset[str]
 
 
-def read_build(path: Path, *, compute_capability: tuple[int, int] | None = None) -> tuple[CompiledUnit, ...]:
+def read_build(
+    path: Path, *, compute_capability: tuple[int, int] | None = None, assembles: bool = True
+) -> tuple[CompiledUnit, ...]:
     """The device code in a file that was built.
 
     Args:
         path: a cubin, a fat binary, or a program, object or library; or a file of PTX.
         compute_capability: only code for this one; None for all.
+        assembles: a device image is to be made of a file of PTX, where there is an assembler.
 
     Returns:
         One unit per image, in file order, with the PTX of the same kernels beside it: that of the fat binary for the same architecture, else the
@@ -46,7 +49,7 @@ def read_build(path: Path, *, compute_capability: tuple[int, int] | None = None)
         ToolError: cuobjdump failed.
     """
     if is_ptx_file(path):
-        return (read_ptx_file(path, compute_capability=compute_capability),)
+        return (read_ptx_file(path, compute_capability=compute_capability, assembles=assembles),)
     sm = None if compute_capability is None else compute_capability[0] * 10 + compute_capability[1]
     built = [_describe(text) for text in read_built_ptx(path)]
     failure: InputError | None = None

@@ -3,6 +3,7 @@
 Where ptxas is at hand it makes the device image of it, so that registers, spills and static findings are known as well; nothing needs it.
 """
 
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -18,11 +19,14 @@ from gpa_lsp.errors import InputError, ToolError, UnsupportedInputError
 
 _TOOL = "ptxas"
 _HEAD_BYTES = 64 << 10
-_MOST_BYTES = 256 << 20
+_MOST_BYTES = 64 << 20
+"""As much as the emulator parses."""
 _LARGEST_IMAGE_BYTES = 512 << 20
-_BEGIN = re.compile(rb"(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version\s+\d+\.\d+", re.DOTALL)
-_TARGET = re.compile(r"^\s*\.target\s+(sm_(\d{2,3})[af]?)", re.MULTILINE)
+_BEGIN = re.compile(rb"(?:\s|//[^\n]*+\n|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+\.version\s+\d+\.\d+")
+_TARGET = re.compile(r"^[ \t]*+\.target[ \t]+(sm_(\d{2,3})([af]?))", re.MULTILINE)
 _MAKER = re.compile(r"^//.*?(Cuda compilation tools, release \d+\.\d+|LLVM NVPTX)", re.MULTILINE)
+_KEPT_VARIABLES = ("SYSTEMROOT", "SYSTEMDRIVE", "LD_LIBRARY_PATH")
+"""Without the first, Windows starts no Python."""
 _NO_IMAGE = "registers, spills and static findings are unknown"
 
 _Assembled = tuple[bytes | None, tuple[AssemblerReport, ...], tuple[str, ...]]
@@ -39,16 +43,19 @@ def is_ptx_file(path: Path) -> bool:
         return _BEGIN.match(data[:_HEAD_BYTES]) is not None
 
 
-def read_ptx_file(path: Path, *, compute_capability: tuple[int, int] | None = None) -> CompiledUnit:
+def read_ptx_file(
+    path: Path, *, compute_capability: tuple[int, int] | None = None, assembles: bool = True
+) -> CompiledUnit:
     """The code of a file of PTX.
 
     Args:
         path: for which :func:`is_ptx_file`.
         compute_capability: to assemble it for; None for the one it names.
+        assembles: the device image is wanted.
 
     Raises:
         InputError: it cannot be read, is too large, or names no target.
-        UnsupportedInputError: it is for a newer architecture.
+        UnsupportedInputError: it does not run on that architecture.
     """
     with FileBytes(path) as data:
         if len(data) > _MOST_BYTES:
@@ -60,10 +67,12 @@ def read_ptx_file(path: Path, *, compute_capability: tuple[int, int] | None = No
         raise InputError("names no .target sm_XX", path=path, remedy="give the whole text that the compiler wrote")
     own = int(target[2])
     sm = own if compute_capability is None else compute_capability[0] * 10 + compute_capability[1]
-    if sm < own:
-        message = f"is PTX for {target[1]} and newer, not for sm_{sm}"
-        raise UnsupportedInputError(message, path=path, remedy=f"choose --arch {target[1]}, or compile for sm_{sm}")
-    image, reports, notes = _assemble(path, target[1] if sm == own else f"sm_{sm}")
+    if not _runs_on(own, target[3], sm):
+        also = {"": " and newer", "a": " alone", "f": " and its family"}[target[3]]
+        message = f"is PTX for {target[1]}{also}, not for sm_{sm}"
+        raise UnsupportedInputError(message, path=path, remedy=f"choose --arch sm_{own}, or compile for sm_{sm}")
+    nothing: _Assembled = (None, (), ())
+    image, reports, notes = _assemble(path, target[1] if sm == own else f"sm_{sm}{target[3]}") if assembles else nothing
     maker = _MAKER.search(text[:_HEAD_BYTES])
     return CompiledUnit(
         source=None,
@@ -75,6 +84,16 @@ def read_ptx_file(path: Path, *, compute_capability: tuple[int, int] | None = No
         notes=notes,
         assembler_reports=reports,
     )
+
+
+def _runs_on(own: int, suffix: str, sm: int) -> bool:
+    """PTX for one architecture's own features (``a``) runs on no other, that of a family (``f``) on the newer ones of its generation.
+
+    Source: PTX ISA, directive ``.target``.
+    """
+    if suffix == "a":
+        return sm == own
+    return sm >= own and (suffix != "f" or sm // 10 == own // 10)
 
 
 def _assemble(path: Path, architecture: str) -> _Assembled:
@@ -90,8 +109,9 @@ def _assemble(path: Path, architecture: str) -> _Assembled:
             memory_limit_bytes=DEFAULT_SETTINGS.memory_limit_bytes,
             largest_file_bytes=_LARGEST_IMAGE_BYTES,
         )
+        environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         try:
-            is_well, output = run_compiler(_TOOL, command, folder=folder, environment={}, limits=limits)
+            is_well, output = run_compiler(_TOOL, command, folder=folder, environment=environment, limits=limits)
         except ToolError as error:
             return None, (), (f"{error}: {_NO_IMAGE}",)
         if not is_well or not image.is_file():

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
 from gpa_lsp.errors import InputError, MissingToolError, ToolError
@@ -60,16 +61,18 @@ class LocalWorkers:
             return
         chunks = split(left, self._count)
         context = multiprocessing.get_context("spawn")  # a server's threads and locks are not to be forked
-        others = set(multiprocessing.active_children())
         pool = ProcessPoolExecutor(min(self._count, len(chunks)), mp_context=context, initializer=_end_at_interrupts)
+        started: set[BaseProcess] = set()
         try:
             with _hold_interrupts():
+                others = set(multiprocessing.active_children())
                 futures = [pool.submit(evaluate, chunk) for chunk in chunks]
+                started = set(multiprocessing.active_children()) - others
             yield from _collect(futures)
         except BrokenProcessPool as error:
             raise ToolError("exploration process", "died before it was done; is there enough memory?") from error
         except BaseException:
-            for process in set(multiprocessing.active_children()) - others:
+            for process in started:
                 process.terminate()  # what was begun is wanted no more, and may take long
             raise
         finally:

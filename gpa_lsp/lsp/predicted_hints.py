@@ -57,7 +57,7 @@ def _make_hint(
 
 
 def _choose_accesses(accesses: tuple[PredictedAccess, ...]) -> Iterator[PredictedAccess]:
-    """Of global and of shared memory the worst of the line itself; what is inlined there stands at its own line."""
+    """Of global and of shared memory the worst of the line itself; what is called there stands at its own line."""
     own = [one for one in accesses if not one.is_nested]
     for is_shared in (False, True):
         found = [one for one in own if one.is_shared is is_shared and one.cost > 0]

@@ -27,7 +27,7 @@ class SourceScope:
 
     def contains(self, local_path: str) -> bool:
         """Whether a file, links resolved, is a source that may be worked on."""
-        path = Path(local_path)
+        path = Path(os.path.realpath(local_path))
         if not self.is_trusted or path.suffix.lower() not in _SUFFIXES:
             return False
         return any(path.is_relative_to(root) for root in self.real_roots)

@@ -26,7 +26,7 @@ class BuiltModule:
 
 
 def read_modules(
-    path: Path, wanted: Capability | None, machine: str | None, problems: list[Problem]
+    path: Path, wanted: Capability | None, machine: str | None, problems: list[Problem], *, assembles: bool = True
 ) -> list[BuiltModule]:
     """The units of one architecture that have PTX.
 
@@ -35,6 +35,7 @@ def read_modules(
         wanted: code for this compute capability; None for that of the GPU, where there is such code, else for the newest.
         machine: name of the GPU; None for none.
         problems: what a reader must know is added to it.
+        assembles: as for :func:`~gpa_lsp.compiler.builds.read_build`.
 
     Raises:
         InputError: the file cannot be read or has no PTX, or no GPU has the name.
@@ -42,7 +43,7 @@ def read_modules(
         ToolError: cuobjdump failed.
     """
     product = None if machine is None else find_product(machine)
-    units = read_build(path, compute_capability=wanted)
+    units = read_build(path, compute_capability=wanted, assembles=assembles)
     known = sorted({unit.compute_capability for unit in units if unit.ptx is not None})
     if not known:
         why = next((note for unit in units for note in unit.notes), "there is no PTX in it")

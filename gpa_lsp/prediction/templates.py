@@ -1,18 +1,22 @@
 """Descriptions of launches to begin with, for the kernels of a source, or of what was built, that have none."""
 
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.emulator.inputs.read_launches import find_launch_file, read_launches
 from gpa_lsp.emulator.inputs.source_parameters import read_source_parameters
 from gpa_lsp.emulator.inputs.template import write_template
-from gpa_lsp.emulator.ptx.model import PtxModule
+from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.emulator.ptx.parse import parse_ptx
-from gpa_lsp.errors import InputError, Problem
-from gpa_lsp.prediction.built_modules import examine_built, read_modules
+from gpa_lsp.errors import InputError
+from gpa_lsp.prediction.built_modules import read_modules
 from gpa_lsp.prediction.predict import match_launches
-from gpa_lsp.prediction.static_source import SourceStatics, examine_source, require_ptx
-from gpa_lsp.report.names import is_named
+from gpa_lsp.prediction.static_source import examine_source, require_ptx
+from gpa_lsp.report.names import demangle, is_named, shorten_name
+
+_MOST_NAMES = 8
 
 
 def write_templates(
@@ -37,14 +41,20 @@ def write_templates(
         settings: of the compiler.
 
     Raises:
-        InputError: the source does not compile, or every kernel has a launch already.
+        InputError: the source does not compile, there is no such kernel, or every one has a launch already.
         MissingToolError: no compiler is installed.
         ToolError: the compiler did not end in time, or crashed.
     """
     statics = examine_source(path, text=text, compute_capability=compute_capability, settings=settings)
     module = parse_ptx(require_ptx(statics, path), name=str(path))
     described = launches_path or find_launch_file(statics.path)
-    return describe_missing(module, statics, described, kernel, launches_text=launches_text)
+    launches = _read_known(described, launches_text)
+
+    def write(function: PtxFunction, names: Collection[str]) -> str:
+        known = read_source_parameters(str(statics.path), statics.text, function.name)
+        return write_template(function, names, source_names=known)
+
+    return _describe([module], launches, kernel, write, path=statics.path, described=described)
 
 
 def write_build_templates(
@@ -63,51 +73,55 @@ def write_build_templates(
         compute_capability: code for this one; None for the newest.
 
     Raises:
-        InputError: the file cannot be read or has no PTX, or every kernel has a launch already.
+        InputError: the file cannot be read or has no PTX, there is no such kernel, or every one has a launch already.
         MissingToolError: the file needs NVIDIA's cuobjdump, which is not installed.
         ToolError: cuobjdump failed.
     """
     described = launches_path or find_launch_file(path)
-    written, failure = [], None
-    for built in read_modules(path, compute_capability, None, []):
-        try:
-            written.append(describe_missing(built.module, examine_built(built, path, kernel), described, kernel))
-        except InputError as error:
-            failure = error
-    if failure is not None and not written:
-        raise failure
-    return "\n".join(written)
+    built = read_modules(path, compute_capability, None, [], assembles=False)
+    modules = [one.module for one in built]
+    return _describe(modules, _read_known(described, None), kernel, write_template, path=path, described=described)
 
 
-def describe_missing(
-    module: PtxModule,
-    statics: SourceStatics,
-    described: Path | None,
-    kernel: str | None,
-    *,
-    launches_text: str | None = None,
-) -> str:
-    """A description of a launch for each kernel of a module that a file has none for.
-
-    Raises:
-        InputError: there is no such kernel.
-    """
-    # An empty file is one that the shell has just made for what is printed.
-    is_there = described is not None and (
-        _has_text(described) if launches_text is None else bool(launches_text.strip())
-    )
-    launches = read_launches(described, text=launches_text) if described is not None and is_there else ()
-    unmatched: list[Problem] = []
-    known = {one.function.name for one in match_launches(module, launches, None, unmatched)}
-    wanted = [one for one in module.entries if one.name not in known and (kernel is None or is_named(kernel, one.name))]
-    if not wanted:
-        message = "every kernel has a launch already" if module.entries else "the source has no kernel"
-        raise InputError(message, path=described or statics.path, remedy="edit the description that is there")
-    return "\n".join(
-        write_template(module, one, source_names=read_source_parameters(str(statics.path), statics.text, one.name))
-        for one in wanted
-    )
+def _read_known(described: Path | None, text: str | None) -> tuple[LaunchDescription, ...]:
+    """The launches there are. An empty file is one that the shell has just made for what is printed."""
+    if described is None or not (_has_text(described) if text is None else text.strip()):
+        return ()
+    return read_launches(described, text=text)
 
 
 def _has_text(path: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
+
+
+def _describe(
+    modules: Sequence[PtxModule],
+    launches: tuple[LaunchDescription, ...],
+    kernel: str | None,
+    write: Callable[[PtxFunction, Collection[str]], str],
+    *,
+    path: Path,
+    described: Path | None,
+) -> str:
+    """A description of a launch for each kernel of some modules that has none.
+
+    Raises:
+        InputError: there is no such kernel.
+    """
+    every: dict[str, PtxFunction] = {}
+    known: set[str] = set()
+    for module in modules:
+        known |= {one.function.name for one in match_launches(module, launches, None, [])}
+        for entry in module.entries:
+            every.setdefault(entry.name, entry)
+    named = [one for one in every.values() if kernel is None or is_named(kernel, one.name)]
+    if not every:
+        raise InputError("has no kernel", path=path, remedy="give a file with a __global__ function in it")
+    if not named:
+        listed = ", ".join(shorten_name(demangle(name)) for name in list(every)[:_MOST_NAMES])
+        raise InputError(f"no kernel is named {kernel}", path=path, remedy=f"there are: {listed}")
+    wanted = [one for one in named if one.name not in known]
+    if not wanted:
+        message = "every kernel has a launch already"
+        raise InputError(message, path=described or path, remedy="edit the description that is there")
+    return "\n".join(write(one, every) for one in wanted)

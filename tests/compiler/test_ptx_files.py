@@ -61,8 +61,23 @@ def test_ptx_is_told_by_how_it_begins(tmp_path: Path, content: str, is_ptx: bool
 
 def test_long_comments_take_no_time(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    path.write_text("/*" * 100_000 + "//\n" * 100_000)
-    assert not is_ptx_file(path)
+    for comments in (
+        "/*" * 100_000 + "//\n" * 100_000,
+        "/* of nobody */\n" * 10_000 + "int x;",
+        "/**/" * 50_000,
+        "\n" * 200_000,
+    ):
+        path.write_text(comments)
+        assert not is_ptx_file(path)
+    path.write_text("/* of nobody */\n" * 1000 + PTX)
+    assert is_ptx_file(path)
+
+
+def test_blank_lines_take_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(".version 8.0\n" + "\n" * 4_000_000 + "x")
+    with pytest.raises(InputError, match="names no"):
+        read_build(path)
 
 
 def test_it_is_code_for_its_target(written: Path) -> None:
@@ -75,8 +90,32 @@ def test_it_is_code_for_its_target(written: Path) -> None:
 def test_it_is_assembled_for_newer_ones_and_refused_for_older(written: Path) -> None:
     (unit,) = read_build(written, compute_capability=(9, 0))
     assert unit.compute_capability == (9, 0)
+    if find_tool("ptxas") is not None:
+        assert unit.cubin is not None
+        assert read_cubin(unit.cubin).sm == 90
     with pytest.raises(UnsupportedInputError, match=r"is PTX for sm_80 and newer, not for sm_75; choose --arch sm_80"):
         read_build(written, compute_capability=(7, 5))
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted", "words"),
+    [
+        ("sm_90a", (9, 0), None),
+        ("sm_90a", (10, 0), "is PTX for sm_90a alone, not for sm_100"),
+        ("sm_100f", (10, 3), None),
+        ("sm_100f", (12, 0), "is PTX for sm_100f and its family, not for sm_120"),
+    ],
+)
+def test_features_of_one_architecture_run_on_no_other(
+    written: Path, target: str, wanted: tuple[int, int], words: str | None
+) -> None:
+    written.write_text(PTX.replace("sm_80", target).replace(".version 8.0", ".version 8.8"))
+    if words is None:
+        (unit,) = read_build(written, compute_capability=wanted, assembles=False)
+        assert (unit.compute_capability, unit.cubin) == (wanted, None)
+        return
+    with pytest.raises(UnsupportedInputError, match=words):
+        read_build(written, compute_capability=wanted)
 
 
 @pytest.mark.skipif(find_tool("ptxas") is None, reason="needs ptxas (pip install nvidia-cuda-nvcc)")

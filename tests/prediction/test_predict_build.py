@@ -85,6 +85,8 @@ def test_a_file_of_ptx_is_emulated_at_the_lines_of_its_source(tmp_path: Path):
     assert kernel.execution.executed_blocks == 4
     path.with_name("divergent.launch.toml").write_text("")
     assert write_build_templates(path) == written
-    with pytest.raises(InputError, match="no kernel"):
+    with pytest.raises(InputError, match=r"no kernel is named nosuch; there are: divergent"):
+        write_build_templates(path, kernel="nosuch")
+    with pytest.raises(InputError, match="has no kernel"):
         path.write_text(".version 8.0\n.target sm_80\n.address_size 64\n")
         write_build_templates(path)

@@ -127,7 +127,7 @@ _Place = tuple[SourceLine, bool]
 
 
 def list_places(analyses: TraceAnalyses, instruction: int) -> tuple[_Place, ...]:
-    """The lines an instruction counts at, and whether it is inlined there; none for code without lines."""
+    """The lines an instruction counts at, and whether it is nested there; none for code without lines."""
     places: dict[SourceLine, bool] = {}
     for depth, frame in enumerate(list_frames(analyses, instruction)):
         if frame.line > 0:

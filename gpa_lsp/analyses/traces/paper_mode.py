@@ -121,7 +121,7 @@ def measure_paper_divergence(
     rows = _list_rows(trace, spaces)[0]
     # a warp that always had the same lanes at an instruction has one group per execution; only the others are looked at lane by lane
     sites = np.unique(
-        np.stack([name_warps(accesses)[rows], accesses.instruction[rows].astype(np.int64)], axis=1),
+        np.stack([name_warps(accesses)[rows], _name_instructions(trace)[rows]], axis=1),
         axis=0, return_inverse=True,
     )[1].reshape(-1)  # fmt: skip
     masks = accesses.lane_mask[rows]
@@ -242,6 +242,12 @@ def _list_rows(trace: Trace, spaces: tuple[Space, ...]) -> tuple[Integers, Integ
     return np.flatnonzero(is_there & (kind == AccessKind.LOAD)), np.flatnonzero(is_there & (kind == AccessKind.STORE))
 
 
+def _name_instructions(trace: Trace) -> Integers:
+    """int64[n], the instruction of each access, whoever called its function: the analyser's log knows no callers."""
+    numbers = [one.index if one.same_as is None else one.same_as for one in trace.instructions]
+    return np.array(numbers, dtype=np.int64)[trace.accesses.instruction]
+
+
 def _build_entries(trace: Trace, rows: Integers) -> _Entries:
     accesses = trace.accesses
     chunks = [list_lanes(accesses, chunk) for chunk in split_rows(rows)]
@@ -254,7 +260,7 @@ def _build_entries(trace: Trace, rows: Integers) -> _Entries:
         warp=name_warps(accesses)[row],
         turn=number_turns(accesses)[row],
         lane=np.concatenate([none, *(chunk.lane for chunk in chunks)]),
-        instruction=accesses.instruction[row].astype(np.int64),
+        instruction=_name_instructions(trace)[row],
         address=address,
         is_store=is_store[accesses.instruction[row]],
     )

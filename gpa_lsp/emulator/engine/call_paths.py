@@ -11,6 +11,9 @@ _MOST_INSTRUCTIONS = 1 << 16
 """What is reached in further ways keeps the number it has without regard to its callers: that the way is not known then shows."""
 _INSTRUCTION_BYTES = 512
 
+_Path = tuple[tuple[int, ...], dict[int, int]]
+"""Calls, innermost first, and the number of each instruction that was reached by them."""
+
 
 class CallPaths:
     """Numbers of instructions in called functions, one for each chain of calls that leads there.
@@ -26,8 +29,9 @@ class CallPaths:
         self._instructions = instructions
         self._meter = meter
         self._further: list[StaticInstruction] = []
-        self._paths: dict[tuple[int, ...], dict[int, int]] = {}
-        self._frames: dict[Frame, tuple[tuple[int, ...], dict[int, int]]] = {}
+        self._paths: dict[tuple[int, ...], _Path] = {}
+        self._frames: dict[Frame, _Path] = {}
+        self._listed = instructions
 
     def number(self, frame: Frame, static: int) -> int:
         """The number of an instruction as it is reached in a frame; the kernel's own keep theirs.
@@ -43,10 +47,13 @@ class CallPaths:
             return static
         found = self._frames.get(frame)
         if found is None:
-            path = _list_calls(frame)
-            if path not in self._paths and len(self._paths) >= _MOST_PATHS:
-                return static
-            found = self._frames[frame] = (path, self._paths.setdefault(path, {}))
+            calls = _list_calls(frame)
+            found = self._paths.get(calls)
+            if found is None:
+                if len(self._paths) >= _MOST_PATHS:
+                    return static
+                found = self._paths[calls] = (calls, {})
+            self._frames[frame] = found
         path, numbers = found
         number = numbers.get(static)
         if number is None:
@@ -59,7 +66,9 @@ class CallPaths:
 
     def list_instructions(self) -> tuple[StaticInstruction, ...]:
         """All static instructions, then those reached by calls in the order in which they were; a later list begins with an earlier one."""
-        return (*self._instructions, *self._further) if self._further else self._instructions
+        if len(self._listed) < len(self._instructions) + len(self._further):
+            self._listed = (*self._instructions, *self._further)
+        return self._listed
 
 
 def _list_calls(frame: Frame) -> tuple[int, ...]:

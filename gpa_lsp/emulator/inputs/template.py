@@ -1,12 +1,12 @@
 """A launch description to begin with, for a kernel that has none."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from gpa_lsp.emulator.inputs.pointer_uses import PointerUse, find_pointer_uses, find_read_parameters
 from gpa_lsp.emulator.inputs.source_parameters import SourceParameter, find_bare_name
 from gpa_lsp.emulator.inputs.type_names import ElementType, find_type
-from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule, PtxVariable
+from gpa_lsp.emulator.ptx.model import PtxFunction, PtxVariable
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 
 _THREADS = 65536
@@ -20,24 +20,26 @@ _SIZES = frozenset({"n", "count", "size", "length", "len", "num", "total", "elem
 _KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
 
 
-def write_template(module: PtxModule, function: PtxFunction, *, source_names: Sequence[SourceParameter] = ()) -> str:
+def write_template(
+    function: PtxFunction, names: Collection[str], *, source_names: Sequence[SourceParameter] = ()
+) -> str:
     """The text of a description that can be read as it stands, with sizes that are guessed and to be corrected.
 
     Args:
-        module: the kernel's.
         function: the kernel.
+        names: mangled names of all kernels there are, its own among them: where its bare name tells it from the others, it is enough.
         source_names: its parameters as the source declares them; those of another number are not believed.
 
     Every size is given by ``threads``, so that one number is to be changed first. Types of arrays are those of the source, else those that the
     kernel's instructions access them with. Without a source, what the kernel never reads is a zero.
     """
     name = find_bare_name(function.name)
-    if sum(find_bare_name(one.name) == name for one in module.entries) != 1 or not _NAME.fullmatch(name):
+    if sum(find_bare_name(one) == name for one in names) != 1 or not _NAME.fullmatch(name):
         name = function.name
     block = function.required_threads or (min(function.max_threads or _BLOCK, _BLOCK), 1, 1)
     known = source_names if len(source_names) == len(function.parameters) else ()
     uses = find_pointer_uses(function)
-    names = _choose_names(function, known)
+    arguments = _choose_names(function, known)
     read = {parameter.name for parameter in function.parameters} if known else find_read_parameters(function)
     lines = [
         "# What to run the kernel with. Sizes and values are guesses: correct them, threads first.",
@@ -49,14 +51,14 @@ def write_template(module: PtxModule, function: PtxFunction, *, source_names: Se
         *(["shared_bytes = 0  # of dynamic shared memory"] if any(one.is_extern for one in function.shared) else []),
         "arguments = [",
     ]
-    has_size = bool({name.lower() for name in names} & _SIZES)
+    has_size = bool({name.lower() for name in arguments} & _SIZES)
     for number, parameter in enumerate(function.parameters):
-        if parameter.name not in read and parameter.count == 1:
-            lines.append(f"  {_write_unread(parameter, names[number])}")
+        if parameter.name not in read and parameter.count == 1 and parameter.size_bytes in _KNOWN_BITS:
+            lines.append(f"  {_write_unread(parameter, arguments[number])}")
             continue
         source = known[number] if known else None
-        line = _write_argument(parameter, names[number], source, uses.get(parameter.name))
-        if _COUNTED in line and names[number].lower() not in _SIZES:
+        line = _write_argument(parameter, arguments[number], source, uses.get(parameter.name))
+        if _COUNTED in line and arguments[number].lower() not in _SIZES:
             line = line.replace(_COUNTED, "value = 16") if has_size else line
             has_size = True
         lines.append(f"  {line}")
@@ -84,17 +86,24 @@ def _write_argument(parameter: PtxVariable, name: str, source: SourceParameter |
         return _write_array(name, kind, use, source)
     if kind is not None and kind.bytes == parameter.size_bytes:
         return _write_number(name, source.type if source is not None else "", kind)
-    if parameter.count > 1:
+    if parameter.count != 1 or parameter.size_bytes not in _KNOWN_BITS:
         comment = "" if source is None else f"  # {_plain(source.type)}"
-        return f'{{ name = "{name}", size = {parameter.size_bytes}, members = [] }},{comment}'
-    word = parameter.type.value if parameter.type.is_float else _KNOWN_BITS[parameter.size_bytes]
-    return _write_number(name, word, ElementType(scalar=parameter.type))
+        return f'{{ name = "{name}", size = {max(1, parameter.size_bytes)}, members = [] }},{comment}'
+    word = _name_number(parameter.type)
+    return _write_number(name, word, find_type(word) or ElementType(scalar=parameter.type))
 
 
 def _write_unread(parameter: PtxVariable, name: str) -> str:
-    is_float = parameter.type.is_float
-    word = parameter.type.value if is_float else _KNOWN_BITS[parameter.size_bytes]
-    return f'{{ name = "{name}", type = "{word}", value = {"0.0" if is_float else 0} }},  # never read'
+    word = _name_number(parameter.type)
+    kind = find_type(word)
+    value = "0.0" if kind is not None and kind.scalar.is_float else "0"
+    return f'{{ name = "{name}", type = "{word}", value = {value} }},  # never read'
+
+
+def _name_number(kind: ScalarType) -> str:
+    """Of floating-point numbers their own, of all others the plainest of the size."""
+    is_known = kind.is_float and find_type(kind.value) is not None
+    return kind.value if is_known else _KNOWN_BITS[kind.bytes]
 
 
 def _write_array(name: str, kind: ElementType | None, use: PointerUse | None, source: SourceParameter | None) -> str:

@@ -9,13 +9,16 @@ from gpa_lsp.analyses.traces.analyse import analyse_trace
 from gpa_lsp.analyses.traces.code_centric import list_path_accesses, list_path_branches
 from gpa_lsp.analyses.traces.line_facts import list_branch_facts, list_line_facts
 from gpa_lsp.analyses.traces.model import TraceContext
+from gpa_lsp.analyses.traces.paper_mode import measure_paper_divergence
 from gpa_lsp.analyses.traces.results import TraceAnalyses
 from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.emulator.model import TraceSettings
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.errors import InputError
 from gpa_lsp.prediction.trace_files.read import read_pieces
 from gpa_lsp.prediction.trace_files.write import TraceWriter
 from tests.analyses.traces.kernels.running import FOLDER, floats, trace_kernel
+from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
 BLOCKS, WARPS = 3, 6
 CONTEXT = TraceContext(sm_count=2, blocks_per_sm=2, l1_bytes=16 << 10, l2_bytes=1 << 20)
@@ -145,3 +148,16 @@ def test_a_saved_trace_keeps_them(trace: Trace, tmp_path: Path) -> None:
     head.write_text(json.dumps(document))
     with pytest.raises(InputError, match="does not come before it"):
         next(read_pieces(tmp_path / "trace"))
+
+
+def test_the_papers_log_knows_no_callers() -> None:
+    """Half of the warp calls a load from one place, half from another: one load of all lanes, as the analyser counts."""
+    before = ".func load (.param .b64 from) { .reg .b32 %r<2>; .reg .b64 %d<2>; ld.param.u64 %d1, [from]; ld.global.u32 %r1, [%d1]; ret; }"
+    call = "{ .param .b64 a; st.param.b64 [a], %d31; call load, (a); }"
+    body = f"{GLOBAL_THREAD} setp.lt.u32 %p1, %r52, 16; @%p1 bra LOW; {call} bra.uni DONE; LOW: {call} DONE: mov.u32 %r1, 0;"
+    trace = run_text(body, {"in": zeros(32), "out": zeros(32)}, before=before, trace=TraceSettings()).trace
+    assert trace is not None
+    assert len(trace.accesses) == 2
+    assert len(set(trace.accesses.instruction.tolist())) == 2
+    groups = measure_paper_divergence(trace).groups
+    assert {number: int(count) for number, count in enumerate(groups) if count} == {1: 1}

@@ -13,6 +13,7 @@ from gpa_lsp.emulator.inputs.template import write_template
 from gpa_lsp.emulator.launch import ArrayArgument, Generator, ScalarArgument, TextureArgument
 from gpa_lsp.emulator.ptx.model import PtxModule
 from gpa_lsp.emulator.ptx.parse import parse_ptx
+from gpa_lsp.errors import InputError
 from tests.conftest import ROOT
 
 CUBINS = sorted((ROOT / "fixtures" / "cubins" / "sm_90").glob("*.cubin"))
@@ -29,7 +30,7 @@ def test_a_template_can_be_used_as_it_stands(path: Path) -> None:
     source = ROOT / "fixtures" / "kernels" / folder / f"{twin}.cu"
     for kernel in module.entries:
         for known in (read_source_parameters(source.name, source.read_text(), kernel.name), ()):
-            text = write_template(module, kernel, source_names=known)
+            text = write_template(kernel, [one.name for one in module.entries], source_names=known)
             (launch,) = read_launches(Path("t.launch.toml"), text=text)
             inputs = build_inputs(module, kernel, launch, memory_limit_bytes=1 << 28)
             assert len(launch.arguments) == len(kernel.parameters)
@@ -48,7 +49,7 @@ def test_types_and_names_come_from_the_source_where_there_is_one() -> None:
         SourceParameter(name="n", type="int", is_pointer=False),
         SourceParameter(name="step", type="float", is_pointer=False),
     )
-    launch = read_launches(Path("t.launch.toml"), text=write_template(module, kernel, source_names=known))[0]
+    launch = read_launches(Path("t.launch.toml"), text=write_template(kernel, [kernel.name], source_names=known))[0]
     source, out, n, step = launch.arguments
     assert isinstance(source, ArrayArgument)
     assert (source.name, source.count, source.generator) == ("in", 4 * 65536, Generator.UNIFORM)
@@ -58,7 +59,7 @@ def test_types_and_names_come_from_the_source_where_there_is_one() -> None:
     assert (n.name, n.value) == ("n", 65536)
     assert isinstance(step, ScalarArgument)
     assert step.value == 1.0
-    assert write_template(module, kernel, source_names=known[:2]).count("argument") == 5
+    assert write_template(kernel, [kernel.name], source_names=known[:2]).count("argument") == 5
 
 
 def test_textures_and_blocks_the_kernel_asks_for() -> None:
@@ -68,7 +69,7 @@ def test_textures_and_blocks_the_kernel_asks_for() -> None:
     { .reg .b64 %rd<3>; .reg .f32 %f<5>; .reg .b32 %r<4>; ld.param.u64 %rd1, [t]; mov.u32 %r1, s;
     tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r2, %r3}]; ret; }"""
     module = parse_ptx(text, name="t.ptx")
-    template = write_template(module, module.functions["k"])
+    template = write_template(module.functions["k"], ["k"])
     (launch,) = read_launches(
         Path("t.launch.toml"), text=template.replace("members = []", 'members = [ { type = "int", value = 1 } ]')
     )
@@ -97,3 +98,28 @@ def test_parameters_of_a_source() -> None:
     assert read_source_parameters("k.cu", text, "twice") == ()
     assert read_source_parameters("k.cu", text, "absent") == ()
     assert read_source_parameters("k.cu", "garbage )(", "k") == ()
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        ".param .b128 p",
+        ".param .b8 p[0]",
+        ".param .f16x2 p",
+        ".param .align 4 .b8 p[12]",
+        ".param .f16 p",
+        ".param .pred p",
+    ],
+)
+@pytest.mark.parametrize("body", ["ret;", "ld.param.u8 %r1, [p]; ret;"], ids=["unread", "read"])
+def test_parameters_of_any_kind_give_a_description_that_can_be_read(declared: str, body: str) -> None:
+    text = f".version 8.3 .target sm_80 .address_size 64 .visible .entry k({declared}) {{ .reg .b32 %r<2>; {body} }}"
+    try:
+        module = parse_ptx(text, name="k.ptx")
+    except InputError:
+        return  # it is no parameter of a kernel
+    template = write_template(module.functions["k"], ["k"])
+    (launch,) = read_launches(Path("t.launch.toml"), text=template)
+    assert len(launch.arguments) == 1
+    if module.functions["k"].parameters[0].size_bytes:  # nothing can be given for a parameter of no bytes
+        build_inputs(module, module.functions["k"], launch, memory_limit_bytes=1 << 20)
