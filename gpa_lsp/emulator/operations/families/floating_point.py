@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.emulator.operations import directed
-from gpa_lsp.emulator.operations.fused import fuse_double
+from gpa_lsp.emulator.operations.exact_arithmetic import DOUBLE, SINGLE
 from gpa_lsp.emulator.operations.half_formats import widen
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import find_rounding, find_type, over_lanes, same_types
 from gpa_lsp.emulator.operations.single import canonicalise, finish, flush, saturate
-from gpa_lsp.emulator.operations.single_arithmetic import find_single
 from gpa_lsp.emulator.ptx.model import PtxInstruction
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 
@@ -63,7 +62,7 @@ def _find_single(instruction: PtxInstruction) -> tuple[Function, int] | None:
         return lambda a: quotient(one, a), 1
     if opcode == "div" and "approx" in instruction.suffixes:
         return _divide_roughly, 2
-    return find_single(opcode, "rn" if approximates else mode)
+    return SINGLE.find(opcode, "rn" if approximates else mode)
 
 
 _TOO_LARGE = np.float32(2.0**126)
@@ -91,31 +90,9 @@ def _find_double(instruction: PtxInstruction) -> tuple[Function, int] | None:
     if opcode == "rcp":
         quotient = np.divide if mode == "rn" else over_lanes(directed.divide_double(mode))
         return lambda a: quotient(one, a), 1
-    nearest, count = _DOUBLE[opcode]
-    if mode == "rn":
-        return nearest, count
-    if opcode == "sub":
-        add = over_lanes(directed.add_double(mode))
-        return lambda a, b: add(a, np.negative(b)), 2
-    if opcode == "fma":
-        return over_lanes(lambda a, b, c: directed.fuse_exactly(a, b, c, mode)), 3
-    return over_lanes(_DOUBLE_DIRECTED[opcode](mode)), count
+    return DOUBLE.find(opcode, mode)
 
 
-_DOUBLE: dict[str, tuple[Function, int]] = {
-    "add": (np.add, 2),
-    "sub": (np.subtract, 2),
-    "mul": (np.multiply, 2),
-    "div": (np.divide, 2),
-    "sqrt": (np.sqrt, 1),
-    "fma": (fuse_double, 3),
-}
-_DOUBLE_DIRECTED: dict[str, Callable[[str], Function]] = {
-    "add": directed.add_double,
-    "mul": directed.multiply_double,
-    "div": directed.divide_double,
-    "sqrt": directed.root_double,
-}
 _HIGH_WORD = np.uint64(0xFFFF_FFFF_0000_0000)
 _MAGNITUDE = np.uint64(0x7FFF_FFFF_FFFF_FFFF)
 _SIGN = np.uint64(1 << 63)
@@ -149,7 +126,7 @@ def _bind_mixed(instruction: PtxInstruction) -> LaneOperation | None:
     kind, half = instruction.types
     if kind is not S.F32 or half not in (S.F16, S.BF16):
         return None
-    function, _ = find_single(instruction.opcode, find_rounding(instruction))
+    function, _ = SINGLE.find(instruction.opcode, find_rounding(instruction))
     to_single = widen(half)
     last = saturate if "sat" in instruction.suffixes else canonicalise
     if instruction.opcode == "fma":

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from gpa_lsp.emulator.operations.exact_arithmetic import SINGLE
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import find_rounding, find_type, over_lanes, same_types
 from gpa_lsp.emulator.operations.parts import by_parts
 from gpa_lsp.emulator.operations.single import finish
-from gpa_lsp.emulator.operations.single_arithmetic import find_single
 from gpa_lsp.emulator.ptx.model import PtxInstruction
 from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 
@@ -36,7 +36,7 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
 def _bind_singles(instruction: PtxInstruction) -> LaneOperation | None:
     if instruction.opcode not in ("add", "sub", "mul", "fma"):
         return None
-    function, count = find_single(instruction.opcode, find_rounding(instruction))
+    function, count = SINGLE.find(instruction.opcode, find_rounding(instruction))
     finished = finish(function, flushes="ftz" in instruction.suffixes)
     return same_types(by_parts(finished, np.float32), S.F32X2, count)
 
