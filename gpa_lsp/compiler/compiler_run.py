@@ -1,6 +1,7 @@
 """One run of a compiler's program: bounded in time, memory, files and output, and gone with all it started when it is not wanted any more."""
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -17,6 +18,8 @@ _POLL_S = 0.02
 _END_LIMIT_S = 5.0
 """A leash that has not ended so long after it should have is killed."""
 
+_NEEDED_VARIABLES = ("SYSTEMROOT", "SYSTEMDRIVE")
+"""Without the first, Windows starts no Python."""
 _LEASH = Path(__file__).with_name("leash.py")
 
 
@@ -46,7 +49,7 @@ def run_compiler(
         name: of it, for errors.
         command: program and arguments; no shell looks at them here (nvcc itself does, see :mod:`gpa_lsp.compiler.nvcc_command`).
         folder: it runs in.
-        environment: it runs with.
+        environment: it runs with; what the system itself needs is added.
         limits: of it.
 
     Returns:
@@ -63,7 +66,7 @@ def run_compiler(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env=dict(environment),
+            env={**_list_needed(), **environment},
             start_new_session=True,
         )
     except OSError as error:
@@ -82,6 +85,10 @@ def run_compiler(
             process.stdout.close()
         process.wait()
     return _judge(name, status, output, limits)
+
+
+def _list_needed() -> dict[str, str]:
+    return {name: os.environ[name] for name in _NEEDED_VARIABLES if name in os.environ}
 
 
 def _read(process: subprocess.Popen[bytes]) -> str:

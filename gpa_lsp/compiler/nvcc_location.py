@@ -14,7 +14,7 @@ INSTALL = "pip install nvidia-cuda-nvcc nvidia-cuda-cccl, or install the CUDA to
 HOST_COMPILERS = ("cl",) if os.name == "nt" else ("g++", "gcc", "clang++")
 _HOST_VARIABLE = "NVCC_CCBIN"
 _KEPT_VARIABLES = (
-    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "INCLUDE", "LIB", "LIBPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "SYSTEMDRIVE", "PROGRAMFILES",
+    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "INCLUDE", "LIB", "LIBPATH", "LD_LIBRARY_PATH", "PROGRAMFILES",
     "PROGRAMFILES(X86)", "COMSPEC", "PATHEXT", "SDKROOT", _HOST_VARIABLE,
 )  # fmt: skip
 """What host compilers need. nvcc's own variables with flags in them are left out: they could ask for other outputs than those we wait for."""

@@ -1,9 +1,8 @@
-"""A file of PTX, as Triton, Numba, Julia, clang and ``nvcc -ptx`` write it → :class:`~gpa_lsp.compiler.model.CompiledUnit`.
+"""A file of PTX, as Triton, Numba and NVIDIA's compilers write it → :class:`~gpa_lsp.compiler.model.CompiledUnit`.
 
 Where ptxas is at hand it makes the device image of it, so that registers, spills and static findings are known as well; nothing needs it.
 """
 
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -25,8 +24,6 @@ _LARGEST_IMAGE_BYTES = 512 << 20
 _BEGIN = re.compile(rb"(?:\s|//[^\n]*+\n|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+\.version\s+\d+\.\d+")
 _TARGET = re.compile(r"^[ \t]*+\.target[ \t]+(sm_(\d{2,3})([af]?))", re.MULTILINE)
 _MAKER = re.compile(r"^//.*?(Cuda compilation tools, release \d+\.\d+|LLVM NVPTX)", re.MULTILINE)
-_KEPT_VARIABLES = ("SYSTEMROOT", "SYSTEMDRIVE", "LD_LIBRARY_PATH")
-"""Without the first, Windows starts no Python."""
 _NO_IMAGE = "registers, spills and static findings are unknown"
 
 _Assembled = tuple[bytes | None, tuple[AssemblerReport, ...], tuple[str, ...]]
@@ -109,9 +106,8 @@ def _assemble(path: Path, architecture: str) -> _Assembled:
             memory_limit_bytes=DEFAULT_SETTINGS.memory_limit_bytes,
             largest_file_bytes=_LARGEST_IMAGE_BYTES,
         )
-        environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         try:
-            is_well, output = run_compiler(_TOOL, command, folder=folder, environment=environment, limits=limits)
+            is_well, output = run_compiler(_TOOL, command, folder=folder, environment={}, limits=limits)
         except ToolError as error:
             return None, (), (f"{error}: {_NO_IMAGE}",)
         if not is_well or not image.is_file():
