@@ -1,7 +1,6 @@
 """gpa_lsp: a GPU performance advisor that lives in the editor.
 
-Data flows one way: ``binary`` decodes, ``program`` structures, ``profile`` reads, ``kernel`` joins, ``report`` gathers, ``render`` prints,
-``lsp`` and ``cli`` serve. Imports go the other way, and the layers contract in ``pyproject.toml`` proves it.
+How it is built stands in the README beside this file: what each room does, what it never imports, and where things are added.
 """
 
 __version__ = "0.1.0"

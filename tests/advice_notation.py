@@ -7,21 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gpa_lsp.advice.model import (
-    Advice,
-    Category,
-    Hotspot,
-    KernelAdvice,
-    Region,
-    Scope,
-    ScopeKind,
-    Silence,
-    SilenceStage,
-    Speedup,
-)
+from gpa_lsp.advice.model import Advice, Category, Hotspot, KernelAdvice, Region, Silence, SilenceStage, Speedup
+from gpa_lsp.basis.figures import measure_share
 from gpa_lsp.blame.model import BlameCategory, KernelBlame
-from gpa_lsp.figures import measure_share
 from gpa_lsp.report.model import InstructionColumns
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 from tests.blame_notation import PAIR, ROW, Rows, Words, choose_category, count_samples, list_lines, parse_words
 
 _FACTOR = re.compile(r"([\d.]+)x")

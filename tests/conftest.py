@@ -6,18 +6,67 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from gpa_lsp.binary.tool_location import find_tool
+
 ROOT = Path(__file__).resolve().parent.parent
 
 os.environ.pop(
     "COLUMNS", None
 )  # whoever runs the tests may say how wide the screen is; what is printed elsewhere has no width
 
+IS_NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+"""One switch for all that is thorough rather than quick: fifty times as many examples, all fixtures instead of a sample, worst cases at full size."""
+
 # The same examples every time: what passed once is not to fail for somebody who changed something else. New ones are tried by the other profile.
+_OFTEN = 50
 settings.register_profile(
-    "ci", max_examples=500, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "ci", max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("nightly", max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.register_profile(
+    "nightly", max_examples=200 * _OFTEN, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("nightly" if IS_NIGHTLY else "ci")
+
+
+def examples(count: int) -> settings:
+    """For a property that needs more or fewer examples than others: what one costs, and how soon they find what they can find.
+
+    Args:
+        count: in an ordinary run; the nightly one has fifty times as many.
+    """
+    return settings(max_examples=count * (_OFTEN if IS_NIGHTLY else 1))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two workers more than there are cores: editors wait for their servers, and servers for their workers."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores + 2, 4)
+
+
+_LONG_FIRST = (
+    *(
+        "editors",
+        "pages",
+        "blame",
+        "lsp",
+        "binary",
+        "cli",
+        "e2e",
+        "emulator",
+        "ptx",
+        "launches",
+        "control_flow",
+        "advice",
+    ),
+    *("analyses", "traces", "volumes"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long begins early, so that no worker is left with it alone at the end."""
+    order = {name: number for number, name in enumerate(_LONG_FIRST)}
+    items.sort(key=lambda item: order.get(Path(item.nodeid).parts[1], len(order)))
 
 
 def find_corpus() -> Path | None:
@@ -43,6 +92,23 @@ def fixtures() -> Path:
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep the tests away from the user's cache of disassemblies and history of measurements."""
-    os.environ["GPA_LSP_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    """Keep the tests away from the user's cache and history of measurements. The cache goes by content, and is one for all workers of a run."""
+    folder = tmp_path_factory.getbasetemp()
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    cache = (folder.parent if is_worker else folder) / "cache"
+    cache.mkdir(exist_ok=True)
+    os.environ["GPA_LSP_CACHE_DIR"] = str(cache)
     os.environ["GPA_LSP_DATA_DIR"] = str(tmp_path_factory.mktemp("data"))
+
+
+_READ_FIXTURES = ("advice", "pairs", "control_flow", "rewrites")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def listed_fixtures(request: pytest.FixtureRequest, own_cache: None) -> None:
+    """Disassemble all fixtures in one go, into the cache, before rooms that read most of them one by one; a few tests better ask themselves."""
+    room = request.path.relative_to(ROOT).parts[1]
+    if room in _READ_FIXTURES and len(request.session.items) > 50 and find_tool("nvdisasm") is not None:
+        from tests.binary.together import disassemble_fixtures
+
+        disassemble_fixtures()

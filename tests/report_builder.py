@@ -54,10 +54,10 @@ from pathlib import Path
 import numpy as np
 
 from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.figures import measure_spread
+from gpa_lsp.basis.locations import Frame, InlineChain
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.errors import Problem
-from gpa_lsp.figures import measure_spread
-from gpa_lsp.locations import Frame, InlineChain
 from gpa_lsp.report.model import (
     DeviceReport,
     FunctionRole,

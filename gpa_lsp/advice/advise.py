@@ -10,10 +10,13 @@ from gpa_lsp.advice.optimizers import Optimizer
 from gpa_lsp.advice.roofs import list_units, measure_roofs
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
 from gpa_lsp.analyses.roofline_model import KernelRoofline
+from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.errors import Problem, ProblemSeverity
-from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.registry import load_catalogue
+from gpa_lsp.rows.model import Kernel
+
+NO_SPLIT = "the profile does not tell which samples were taken while nothing was issued, which Equations 3 to 5 need"
+"""Why latency hiding is not priced."""
 
 
 @cache
@@ -67,10 +70,15 @@ def advise_kernel(
 
 
 def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
-    """Why an optimizer need not be asked: no samples, or counters and metrics it needs are missing."""
+    """Why an optimizer need not be asked: no samples, or what it needs of them, of the launch, of counters and metrics is unknown."""
     if subject.total_samples == 0:
         return optimizer.silent(SilenceStage.NO_SAMPLES, "the profile has no stall samples of this kernel")
-    counters = [name for name in optimizer.needs_counters if not subject.has_counter(name)]
+    if optimizer.needs_split and not subject.kernel.is_split:
+        return optimizer.silent(SilenceStage.NOT_KNOWN, NO_SPLIT)
+    if optimizer.needs_grid and not subject.has_known_grid:
+        message = "the profile does not say with how many blocks and threads the kernel was launched"
+        return optimizer.silent(SilenceStage.NOT_KNOWN, message)
+    counters = [name for name in optimizer.needs_counters if name not in subject.rows.counters]
     metrics = [name for name in optimizer.needs_metrics if subject.metric(name) is None]
     if not counters and not metrics:
         return None

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from gpa_lsp.advice.arithmetic_patterns import Family
-from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, Constancy
 from gpa_lsp.advice.hint_words import begin_sentence, locate, spell_number
 from gpa_lsp.advice.source_words import find_own_frame, quote, read_parts, shorten_file
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.locations import SourceLine
+from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.dataflow.arithmetic.patterns import Family
+from gpa_lsp.dataflow.arithmetic.sequences import ArithmeticSequence, Constancy
 
 _FEWEST_INSTRUCTIONS = 3
 """A line with fewer instructions of a division does not divide; compilers give single ones the line of a neighbour."""
@@ -91,8 +91,8 @@ def describe_slow_path(subject: Subject, members: Sequence[ArithmeticSequence]) 
     for sequence in members:
         if sequence.site is None or not sequence.inlined:
             continue
-        counts = subject.executions[list(sequence.inlined)]
-        called = int(subject.executions[sequence.site])
+        counts = subject.rows.executions[list(sequence.inlined)]
+        called = int(subject.rows.executions[sequence.site])
         if called < 0 or int(counts.max()) <= 0:
             continue
         calls += called

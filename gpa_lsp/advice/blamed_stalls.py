@@ -1,15 +1,15 @@
 """Blamed stalls that an elimination would remove, wholly or in part, as regions: one per innermost scope of the causes."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.matches import EliminationRegion
-from gpa_lsp.advice.model import Hotspot, Scope
+from gpa_lsp.advice.model import Hotspot
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.rows.scopes import Scope
 
 HintWriter = Callable[[Scope, Sequence[Hotspot]], str]
 """Scope of a region and its hotspots, most samples first → what to do there."""
@@ -85,7 +85,7 @@ def build_regions(
             EliminationRegion(
                 scope=place,
                 samples=float((every.all_samples[chosen] * parts).sum()),
-                latency_samples=float((every.latency_samples[chosen] * parts).sum()),
+                latency_samples=sum_latency(subject, chosen, parts),
                 hotspots=hotspots,
                 hint=write_hint(place, hotspots) if write_hint is not None else "",
             )
@@ -93,12 +93,20 @@ def build_regions(
     return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
 
 
+def sum_latency(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> float | None:
+    """Like :func:`count_samples`, of those without issue; None when they are unknown."""
+    latency = subject.blame.edges.latency_samples
+    return None if latency is None else float((latency[edges] * weights).sum())
+
+
 def build_hotspots(
     subject: Subject,
     edges: npt.NDArray[np.int64],
     weights: npt.NDArray[np.float64],
+    *,
     write_note: NoteWriter | None = None,
     separable: npt.NDArray[np.bool_] | None = None,
+    most: int | None = None,
 ) -> tuple[Hotspot, ...]:
     """The pairs of one region of another shape than a scope, one hotspot per def and use, most samples first.
 
@@ -108,15 +116,20 @@ def build_hotspots(
         weights: float64[m], see :func:`build_regions`.
         write_note: what is special about a pair.
         separable: as :func:`find_separable` says, for callers with many regions; None looks it up.
+        most: hotspots wanted; None for all.
     """
     if len(edges) == 0:
         return ()
     every = find_separable(subject) if separable is None else separable
-    return _build_hotspots(subject, edges, weights, every[edges], write_note=write_note)
+    return _build_hotspots(subject, edges, weights, every[edges], write_note=write_note, most=most)
 
 
 def find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
     """bool[e]: the pair's group has one cause only."""
+    return subject.once(_find_separable)
+
+
+def _find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
     edges = subject.blame.edges
     if len(edges) == 0:
         return np.zeros(0, dtype=np.bool_)
@@ -139,42 +152,46 @@ def _build_hotspots(
     """One hotspot per def and use, whatever the reasons, most samples first; ``most`` of them, or all."""
     every = subject.blame.edges
     samples = every.all_samples[edges] * weights
-    latency = every.latency_samples[edges] * weights
-    pairs = every.def_row[edges].astype(np.int64) * subject.row_count + every.use_row[edges]
+    pairs = every.def_row[edges].astype(np.int64) * len(subject.rows) + every.use_row[edges]
     distinct, pair_of = np.unique(pairs, return_inverse=True)
-    per_pair = np.bincount(pair_of, weights=samples, minlength=len(distinct))
-    members = np.argsort(pair_of, kind="stable")
-    starts = np.searchsorted(pair_of[members], np.arange(len(distinct) + 1))
+    count = len(distinct)
+    per_pair = np.bincount(pair_of, weights=samples, minlength=count)
+    is_separable = np.bincount(pair_of[~separable], minlength=count) == 0
+    by_pair = np.lexsort((-samples, pair_of))  # each pair goes by its largest edge, the first of equal ones
+    chosen = np.lexsort((distinct, -per_pair))[:most]
+    largest = edges[by_pair[np.searchsorted(pair_of[by_pair], chosen)]]
+    columns = (
+        every.def_row[largest],
+        every.use_row[largest],
+        every.reason[largest],
+        every.category[largest],
+        every.distance_cycles[largest],
+        every.distance_instructions[largest],
+        every.resource[largest],
+        per_pair[chosen],
+        is_separable[chosen],
+    )
+    quiet = every.latency_samples
+    latencies = None if quiet is None else np.bincount(pair_of, weights=quiet[edges] * weights, minlength=count)
+    categories = {number: BlameCategory(number) for number in set(columns[3].tolist())}
     hotspots = []
-    for pair in np.lexsort((distinct, -per_pair))[:most].tolist():
-        inside = members[starts[pair] : starts[pair + 1]]
+    for pair, def_row, use_row, reason, category, cycles, instructions, resource, *parts in zip(
+        chosen.tolist(), *(column.tolist() for column in columns), strict=True
+    ):
+        is_moved = use_row != def_row
         hotspots.append(
-            replace(
-                _build_hotspot(subject, int(edges[inside[int(np.argmax(samples[inside]))]])),
-                samples=float(samples[inside].sum()),
-                latency_samples=float(latency[inside].sum()),
-                is_separable=bool(separable[inside].all()),
-                note=write_note(*divmod(int(distinct[pair]), subject.row_count)) if write_note is not None else "",
+            Hotspot(
+                def_row=def_row,
+                use_row=use_row if is_moved else None,
+                reason=subject.kernel.reasons[reason],
+                category=categories[category],
+                samples=parts[0],
+                latency_samples=None if latencies is None else float(latencies[pair]),
+                distance_cycles=cycles if is_moved and cycles >= 0 else None,
+                distance_instructions=instructions if is_moved and instructions >= 0 else None,
+                resource=resource if resource >= 0 else None,
+                is_separable=parts[1],
+                note=write_note(def_row, use_row) if write_note is not None else "",
             )
         )
     return tuple(hotspots)
-
-
-def _build_hotspot(subject: Subject, edge: int) -> Hotspot:
-    """One blamed pair as a hotspot."""
-    every = subject.blame.edges
-    use_row, def_row = int(every.use_row[edge]), int(every.def_row[edge])
-    numbers = (every.distance_cycles, every.distance_instructions, every.resource)
-    cycles, instructions, resource = (int(column[edge]) if column[edge] >= 0 else None for column in numbers)
-    is_moved = use_row != def_row
-    return Hotspot(
-        def_row=def_row,
-        use_row=use_row if is_moved else None,
-        reason=subject.kernel.reasons[int(every.reason[edge])],
-        category=BlameCategory(int(every.category[edge])),
-        samples=float(every.all_samples[edge]),
-        latency_samples=float(every.latency_samples[edge]),
-        distance_cycles=cycles if is_moved else None,
-        distance_instructions=instructions if is_moved else None,
-        resource=resource,
-    )

@@ -1,13 +1,13 @@
 """What an estimate cannot exceed, and what sets it."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from gpa_lsp.advice.model import MemoryLevel, Speedup
 from gpa_lsp.advice.reliefs import Relief, find_reliefs
 from gpa_lsp.advice.roofs import describe_roof, find_level, list_sure_roofs, measure_roofs, measure_sm_use
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.roofline_model import Roof
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.scopes import ScopeTree
-from gpa_lsp.advice.staged_copies import mark_async_copies
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.dataflow.staged_copies import mark_async_copies
+from gpa_lsp.rows.scopes import ScopeTree
 
 VARIABLE_LATENCY = frozenset(
     {
@@ -36,8 +36,8 @@ def find_dependency_edges(subject: Subject, categories: Collection[BlameCategory
     """
     edges = subject.blame.edges
     wanted = np.isin(edges.category, [int(category) for category in categories])
-    is_copy = mark_async_copies(subject)[edges.def_row]
-    return np.flatnonzero(edges.is_moved & wanted & ~is_copy & (edges.latency_samples > 0))
+    is_copy = mark_async_copies(subject.rows)[edges.def_row]
+    return np.flatnonzero(edges.is_moved & wanted & ~is_copy & (subject.known_edge_latency_samples > 0))
 
 
 def find_loops(scopes: ScopeTree, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

@@ -9,9 +9,9 @@ Source: GPA (Zhou et al., CGO 2021), section V-B; each function names its equati
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from gpa_lsp.figures import measure_share
+from gpa_lsp.basis.figures import measure_share
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 MOST_HIDING = 2.0
 """Latency hiding cannot gain more (GPA, Theorem V.1): an active sample can fill at most one latency sample."""
@@ -205,12 +205,13 @@ class SampleRange:
     high: float
 
 
-def measure_range(part: float, total: int) -> SampleRange:
+def measure_range(part: float, total: int, lost: int = 0) -> SampleRange:
     """Wilson's interval of a share, in samples; clamped so that at least one sample remains, as a kernel always takes some time.
 
     Args:
         part: of the whole, fractions allowed; more than the whole counts as the whole.
         total: the whole, at least 1.
+        lost: samples beside the whole that were dropped; the interval holds the share of the part wherever they were.
 
     >>> found = measure_range(50, 100)
     >>> found.count, round(found.low, 1), round(found.high, 1)
@@ -220,7 +221,7 @@ def measure_range(part: float, total: int) -> SampleRange:
     """
     most = max(total - 1, 0)
     count = min(max(part, 0), most)
-    share = measure_share(min(round(max(part, 0)), total), total)
+    share = measure_share(min(round(max(part, 0)), total), total, lost)
     return SampleRange(
         count=count, low=min(share.low_ratio * total, count), high=min(max(share.high_ratio * total, count), most)
     )

@@ -1,25 +1,25 @@
 """Ask every static check about a kernel that nobody has measured."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 import gpa_lsp.advice.static_checks as catalogue
-from gpa_lsp.advice.spilled_values import measure_spills
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
 from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.analyses.static.model import KernelStatics, KnownBlock
+from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import SourceLine
 from gpa_lsp.binary.compiled_limits import CompiledLimits
 from gpa_lsp.blame.edge_list import build_edges, build_unattributed
 from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
-from gpa_lsp.errors import Problem, ProblemSeverity
-from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.locations import SourceLine
-from gpa_lsp.registry import load_catalogue
+from gpa_lsp.dataflow.local_accesses import measure_spills
+from gpa_lsp.rows.model import Kernel
 
 MOST_FINDINGS = 200
 """Of one kernel, the weightiest; generated code can have thousands of divisions."""
@@ -69,7 +69,7 @@ def find_static_findings(
         kernel,
         limits=limits.get(kernel.mangled_name),
         blocks=blocks,
-        spill_bytes=measure_spills(subject, limits),
+        spill_bytes=measure_spills(subject.rows, limits),
     )
     problems: list[Problem] = []
     found: list[StaticFinding] = []
@@ -116,7 +116,7 @@ def _note_left_out(subject: Subject, count: int) -> Problem:
 
 def _blame_nobody(kernel: Kernel) -> KernelBlame:
     """The blame of a kernel without samples."""
-    rows = sum(len(function.pc_offsets) for function in kernel.functions)
+    rows = len(kernel.rows)
     return KernelBlame(
         blamer="none",
         edges=build_edges(()),

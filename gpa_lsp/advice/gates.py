@@ -8,7 +8,7 @@ Estimates themselves are cut at the roofs they do not move (:mod:`gpa_lsp.advice
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from gpa_lsp.advice.model import Advice, MemoryLevel, Silence, SilenceStage
@@ -23,6 +23,7 @@ from gpa_lsp.advice.roofs import (
 )
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.roofline_model import Roof
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 AT_ROOF_RATIO = 0.8
 """From this share of what a roof sustains on a kernel counts as being at it; the figure of Nsight Compute's rule for the bottleneck."""

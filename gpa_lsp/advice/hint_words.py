@@ -26,7 +26,7 @@ def locate(subject: Subject, row: int) -> str:
     """Where an instruction is, as the end of a phrase: ``in line 12 of k.cu``, or ``at 0x1e0`` without a line."""
     if find_own_frame(subject, row) is not None:
         return f"in {describe_line(subject, row)}"
-    return f"at {int(subject.function_of(row).pc_offsets[subject.index_of(row)]):#x}"
+    return f"at {int(subject.rows.function_of(row).pc_offsets[subject.rows.index_of(row)]):#x}"
 
 
 def begin_sentence(words: str) -> str:

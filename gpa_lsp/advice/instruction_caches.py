@@ -1,8 +1,7 @@
 """How much code the instruction caches hold."""
 
-from dataclasses import dataclass
-
 from gpa_lsp.arch.model import Architecture
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,8 @@
 """What a kernel was launched with, and the aggregates of its launches."""
 
-from dataclasses import dataclass
-
-from gpa_lsp.analyses.facts import find_longest
-from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.profile.model import Dim3, Launch
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.profile.model import Dim3
+from gpa_lsp.rows.model import Kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +17,7 @@ class LaunchFacts:
         shared_dynamic_bytes: per block.
         shared_driver_bytes: per block, what the driver reserves.
         sm_count: multiprocessors the kernel could use.
-        launches: how many launches the profile has.
-        duration_ns: of this launch.
-        total_duration_ns: of all launches.
+        duration_ns: of this launch; of an aggregate the mean.
     """
 
     grid: Dim3
@@ -31,9 +27,7 @@ class LaunchFacts:
     shared_dynamic_bytes: int | None
     shared_driver_bytes: int | None
     sm_count: int | None
-    launches: int
     duration_ns: float | None
-    total_duration_ns: float
 
     @property
     def blocks(self) -> int:
@@ -51,17 +45,15 @@ class LaunchFacts:
         return -(-self.threads_per_block // 32)
 
 
-def find_longest_launch(kernel: Kernel) -> Launch | None:
-    """The launch that took longest; the first one where durations are unknown; None for code without a profile."""
-    return find_longest(kernel.launches)
-
-
 def gather_launch_facts(kernel: Kernel) -> LaunchFacts | None:
-    """The facts of a kernel's longest launch; None for code without a profile, or where every launch failed or had no threads."""
-    launch = find_longest_launch(kernel)
-    if launch is None or min(launch.block) < 1:
+    """The facts of a kernel's longest launch.
+
+    None for code without a profile, where every launch failed or had no threads, and where the profile does not say with how many blocks and
+    threads it was launched.
+    """
+    launch = kernel.longest_launch
+    if launch is None or launch.grid is None or launch.block is None or min(launch.block) < 1:
         return None
-    durations = [one.read_number("gpu__time_duration.sum") or 0.0 for one in kernel.launches]
     function = kernel.functions[0].function
     registers = launch.read_count("launch__registers_per_thread")
     return LaunchFacts(
@@ -72,7 +64,5 @@ def gather_launch_facts(kernel: Kernel) -> LaunchFacts | None:
         shared_dynamic_bytes=launch.read_count("launch__shared_mem_per_block_dynamic"),
         shared_driver_bytes=launch.read_count("launch__shared_mem_per_block_driver"),
         sm_count=launch.read_count("launch__sm_count") or kernel.device.sm_count or None,
-        launches=len(kernel.launches),
         duration_ns=launch.read_number("gpu__time_duration.sum"),
-        total_duration_ns=sum(durations),
     )

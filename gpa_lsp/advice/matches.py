@@ -1,8 +1,8 @@
 """What optimizers hand to the estimators. Each kind of match has one kind of formula; the types keep them apart."""
 
-from dataclasses import dataclass
-
-from gpa_lsp.advice.model import Hotspot, MemoryLevel, Scope
+from gpa_lsp.advice.model import Hotspot, MemoryLevel
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.rows.scopes import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,14 +12,14 @@ class EliminationRegion:
     Attributes:
         scope: where.
         samples: M of this region: all samples, issued or not, that would go. Regions of one match never count a sample twice.
-        latency_samples: of these, without issue.
-        hotspots: every matched pair; the most sampled ones are shown.
+        latency_samples: of these, without issue; None when unknown.
+        hotspots: matched pairs, at least the most sampled ones, which are shown.
         hint: what to do here; empty when the match's hint says it.
     """
 
     scope: Scope
     samples: float
-    latency_samples: float
+    latency_samples: float | None
     hotspots: tuple[Hotspot, ...]
     hint: str = ""
 

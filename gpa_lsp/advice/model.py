@@ -4,12 +4,13 @@ Rows are the kernel's rows as in :mod:`gpa_lsp.blame.model`. Advice are *alterna
 speedups are never added or multiplied.
 """
 
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 
+from gpa_lsp.basis.figures import Share
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import name_resource
 from gpa_lsp.blame.model import BlameCategory
-from gpa_lsp.figures import Share
+from gpa_lsp.rows.scopes import Scope
 
 LEAST_SPEEDUP = 1.01
 """Advice that promises less is not shown."""
@@ -39,40 +40,6 @@ class MemoryLevel(StrEnum):
     """The busiest level, where the profile names it only as a whole."""
 
 
-class ScopeKind(StrEnum):
-    """What part of the kernel a piece of advice is about."""
-
-    KERNEL = "kernel"
-    FUNCTION = "function"
-    LOOP = "loop"
-    CALL = "call"
-    """A call site."""
-    INLINED = "inlined"
-    """The body of an inlined function."""
-    LINE = "line"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """A part of the kernel.
-
-    Attributes:
-        kind: what it is.
-        function: mangled name of the routine it is in (for INLINED: the inlined function; for CALL: the callee, where known).
-        row: its first instruction (a loop's header, the call, the function's entry).
-        file: as compiled; None without line information.
-        line: its line (a loop's own line); None likewise.
-        last_line: last line of its body; None when unknown.
-    """
-
-    kind: ScopeKind
-    function: str
-    row: int
-    file: str | None = None
-    line: int | None = None
-    last_line: int | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hotspot:
     """A def and the use that suffers from it, or one instruction that does both.
@@ -83,10 +50,10 @@ class Hotspot:
         reason: stall reason; the one with most samples where there are several; empty where no stall is meant.
         category: detailed class; None where no stall is meant.
         samples: matched here.
-        latency_samples: of these, without issue.
+        latency_samples: of these, without issue; None when unknown.
         distance_cycles: encoded cycles from def to use; None when unknown or meaningless.
-        distance_instructions: instructions from def to use; None likewise.
-        resource: resource number that connects the two; None when none does.
+        distance_instructions: instructions from def to use; None when unknown or meaningless.
+        resource: register or predicate that connects the two; None when none does.
         is_separable: the use waits for this def alone; False where several causes share its samples by convention.
         note: what is special here, one clause; empty when nothing is.
         def_loop: innermost loop around the def; None outside loops. Filled in for the hotspots that are shown.
@@ -98,7 +65,7 @@ class Hotspot:
     reason: str
     category: BlameCategory | None
     samples: float
-    latency_samples: float
+    latency_samples: float | None
     distance_cycles: int | None = None
     distance_instructions: int | None = None
     resource: int | None = None
@@ -106,6 +73,12 @@ class Hotspot:
     note: str = ""
     def_loop: Scope | None = None
     use_loop: Scope | None = None
+
+    @property
+    def known_latency_samples(self) -> float:
+        """Those without issue, for optimizers that are not asked where they are unknown."""
+        assert self.latency_samples is not None
+        return self.latency_samples
 
     @property
     def operand(self) -> str | None:
@@ -141,7 +114,7 @@ class Region:
     Attributes:
         scope: where.
         matched_samples: samples matched here.
-        matched_latency_samples: of these, without issue.
+        matched_latency_samples: of these, without issue; None when unknown.
         share: of the kernel's samples.
         speedup: what changing this region alone would gain.
         density: share of the region's matched samples that its shown hotspots hold, 0..1; low means spread thin.
@@ -151,7 +124,7 @@ class Region:
 
     scope: Scope
     matched_samples: float
-    matched_latency_samples: float
+    matched_latency_samples: float | None
     share: Share
     speedup: Speedup
     density: float
@@ -170,8 +143,8 @@ class Advice:
         group: alternatives that share samples carry the same name; only one of a group can pay.
         speedup: of the whole advice, all regions changed.
         share: matched samples of the kernel's.
-        matched_samples: M.
-        matched_latency_samples: M^L.
+        matched_samples: those the remedy is about: M of the equations.
+        matched_latency_samples: of these, without issue: M^L; None when unknown.
         scope: the region that gains most, or the kernel.
         regions: at most five, largest gain first.
         hint: what to do, about this code, plain sentences.
@@ -187,7 +160,7 @@ class Advice:
     speedup: Speedup
     share: Share
     matched_samples: float
-    matched_latency_samples: float
+    matched_latency_samples: float | None
     scope: Scope
     regions: tuple[Region, ...]
     hint: str
@@ -208,6 +181,8 @@ class SilenceStage(Enum):
     NO_SAMPLES = "no_samples"
     NO_CODE = "no_code"
     """No instructions, or no architecture table."""
+    NOT_KNOWN = "not_known"
+    """It needs to know of samples or launch what the collector could not say."""
     NO_METRICS = "no_metrics"
     """It needs counters the profile does not have."""
     NOT_MATCHED = "not_matched"
@@ -245,7 +220,7 @@ class UnitUse:
     """How busy one part of the GPU is in the kernel's longest launch.
 
     Attributes:
-        name: a :class:`MemoryLevel`'s, or :data:`SM_UNIT`.
+        name: DRAM, L2, L1 or memory, as in :class:`MemoryLevel`, or SM (:data:`SM_UNIT`).
         achieved_ratio: share of its peak, averaged over the launch; counters of several passes can exceed 1 by a little.
         ceiling_ratio: share of its peak that it sustains: the roof.
     """
@@ -268,7 +243,7 @@ class KernelAdvice:
     """
 
     advice: tuple[Advice, ...]
-    silences: tuple[Silence, ...]
+    silences: tuple[Silence, ...] = ()
     memory: str = ""
     is_bandwidth_bound: bool = False
     units: tuple[UnitUse, ...] = ()

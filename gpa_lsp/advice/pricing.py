@@ -6,7 +6,7 @@ busiest level sustains only so much (:mod:`gpa_lsp.advice.roofs`), unless the ch
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpa_lsp.advice.bounds import Bound, cut_speedup, explain_cut, find_peak_roof, find_roof, find_sm_roof
 from gpa_lsp.advice.estimators import (
@@ -35,14 +35,15 @@ from gpa_lsp.advice.model import (
     Category,
     Hotspot,
     Region,
-    Scope,
     Silence,
     SilenceStage,
     Speedup,
 )
-from gpa_lsp.advice.residency import measure_issue_rate, measure_sampled_part
+from gpa_lsp.advice.residency import bound_issue_rate, count_stalled, measure_sampled_part
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.figures import Share, measure_share
+from gpa_lsp.basis.figures import Share, measure_share, sum_known
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.rows.scopes import Scope
 
 MatchedRegion = EliminationRegion | HidingRegion
 
@@ -69,17 +70,21 @@ class _Estimate:
 
 
 def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -> Advice | Silence:
-    """Price stalls that a change would remove: GPA Equation 2, below the memory roof."""
-    total = subject.total_samples
+    """Price stalls that a change would remove: GPA Equation 2, below the memory roof.
+
+    Where latency samples are unknown, the interval of a change that keeps its instructions begins with no gain: all of the waits could have been
+    hidden by other warps' issues.
+    """
+    total, lost = subject.total_samples, subject.dropped_samples
     part = measure_sampled_part(subject)
     roof = (
         *find_roof(subject, match.relieves),
         *(find_sm_roof(subject) if match.keeps_instructions else find_peak_roof(subject, label.optimizer)),
     )
 
-    def price(samples: float, latency: float) -> Speedup:
-        found = measure_range(samples, total)
-        least = measure_range(latency, total).low if match.keeps_instructions else found.low
+    def price(samples: float, latency: float | None) -> Speedup:
+        found = measure_range(samples, total, lost)
+        least = measure_range(latency or 0.0, total, lost).low if match.keeps_instructions else found.low
         published = estimate_elimination(total, found.count)
         low, estimate, most = (
             dilute_speedup(estimate_elimination(total, count), part) for count in (least, found.count, found.high)
@@ -88,8 +93,13 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
         return cut_speedup((min(low, estimate), estimate, most), published, (all_gone, *roof))
 
     matched = sum(region.samples for region in match.regions)
-    speedup = price(matched, sum(region.latency_samples for region in match.regions))
-    reasons = (f"Equation 2: {matched:,.0f} of {total:,} samples would go", *_explain_part(part))
+    speedup = price(matched, sum_known(region.latency_samples for region in match.regions))
+    hidden = (
+        ("how many of them other warps' issues hid is unknown",)
+        if match.keeps_instructions and not subject.kernel.is_split
+        else ()
+    )
+    reasons = (f"Equation 2: {matched:,.0f} of {total:,} samples would go", *hidden, *_explain_sampling(subject, part))
     priced = [(region, price(region.samples, region.latency_samples)) for region in match.regions]
     return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons), priced)
 
@@ -100,16 +110,16 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
     The same instructions and the same traffic remain, so the SMs' busiest unit bounds the gain as the memory does. ``uncapped`` of the whole is
     Equation 5 added up over the regions as GPA's code does it: T / (T − min(A, Σ min(A_l, M_l^L))).
     """
-    total = subject.total_samples
+    total, lost = subject.total_samples, subject.dropped_samples
     part = measure_sampled_part(subject)
     roof = (*find_roof(subject), *find_sm_roof(subject))
 
     def price(hidden: float, active: float, published: float) -> Speedup:
-        found = measure_range(hidden, total)
+        found = measure_range(hidden, total, lost)
         values = tuple(
             dilute_speedup(estimate_hiding(total, count, count), part) for count in (found.low, found.count, found.high)
         )
-        most_active = measure_range(active, total).high
+        most_active = measure_range(active, total, lost).high
         bounds = (
             Bound(speedup=MOST_HIDING, reason="hiding latency gains at most 2× (GPA, Theorem V.1)"),
             Bound(
@@ -131,7 +141,7 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
     reasons = (
         f"Equation 5: {hidden:,.0f} of {total:,} samples can be filled: "
         f"{latency:,.0f} matched without issue, {match.active_samples:,.0f} with",
-        *_explain_part(part),
+        *_explain_sampling(subject, part),
     )
     priced = [(region, price_region(region)) for region in match.regions]
     return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons), priced)
@@ -142,11 +152,12 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
 
     The interval also holds what the equations give when fitted to the measured issue rate instead of the issued samples: with many samples the
     model's own doubt is the larger one. What counts as matched are the kernel's latency samples: the cycles without issue that other warps could
-    use.
+    use. Where neither the issue rate nor they are known, the interval holds what every rate that is possible gives, and all stalled samples count.
     """
     total = subject.total_samples
-    issued = measure_range(match.issue_ratio * total, total)
-    fitted = fit_issue_ratio(min(1.0, measure_issue_rate(subject)), match.warps_per_scheduler)
+    issued = measure_range(match.issue_ratio * total, total, subject.dropped_samples)
+    rates = bound_issue_rate(subject)
+    fitted = [fit_issue_ratio(min(1.0, rate), match.warps_per_scheduler) for rate in rates]
 
     part = measure_sampled_part(subject)
 
@@ -160,20 +171,27 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
         )
 
     published = estimate(match.issue_ratio)
-    ratios = (match.issue_ratio, issued.low / total, issued.high / total, fitted)
+    ratios = (match.issue_ratio, issued.low / total, issued.high / total, *fitted)
     ends = tuple(dilute_speedup(max(1.0, estimate(ratio)), part) for ratio in ratios)
     bound = Bound(speedup=match.bound, reason=match.bound_reason)
     speedup = cut_speedup(
         (min(ends), ends[0], max(ends)), published, (bound, *find_roof(subject), *find_sm_roof(subject))
     )
-    latency = int(subject.latency_samples.sum())
+    latency = (
+        count_stalled(subject) if subject.rows.latency_samples is None else int(subject.rows.latency_samples.sum())
+    )
     equation = "Equations 6 to 10" if match.scales_warps else "Equations 7 to 9"
     reasons = (
         f"{equation}: {match.warps_per_scheduler:.3g} warps per scheduler now, {match.new_warps_per_scheduler:.3g} then, "
         f"{100 * match.issue_ratio:.1f} % of {total:,} samples issued",
-        *_explain_part(part),
+        *_explain_rates(rates),
+        *_explain_sampling(subject, part),
     )
-    return _finish_kernel(label, match, _Estimate(speedup=speedup, reasons=reasons), measure_share(latency, total))
+    whole, known = (
+        _Estimate(speedup=speedup, reasons=reasons),
+        None if subject.rows.latency_samples is None else latency,
+    )
+    return _finish_kernel(label, match, whole, measure_share(latency, total, subject.dropped_samples), known)
 
 
 def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Silence:
@@ -187,14 +205,28 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
     speedup = cut_speedup(values, values[1], (bound, *find_roof(subject), *find_peak_roof(subject, label.optimizer)))
     reasons = (f"{100 * match.saved_ratio:.1f} % of the run time would go",)
     whole = _Estimate(speedup=speedup, reasons=reasons)
-    return _finish_kernel(label, match, whole, measure_share(0, subject.total_samples))
+    return _finish_kernel(label, match, whole, measure_share(0, subject.total_samples), 0)
 
 
-def _explain_part(part: float) -> tuple[str, ...]:
-    """A clause where the samples speak for clearly less than the whole run."""
-    if part > _WHOLE_RUN:
+def _explain_rates(rates: tuple[float, float]) -> tuple[str, ...]:
+    """A clause where nobody knows how often schedulers issue."""
+    if rates[0] == rates[1]:
         return ()
-    return (f"SMs work for {100 * part:.0f} % of the run, and only that can become faster",)
+    return (
+        f"schedulers issue in {100 * rates[0]:.0f} to {100 * rates[1]:.0f} % of their cycles: the profile does not say more",
+    )
+
+
+def _explain_sampling(subject: Subject, part: float) -> tuple[str, ...]:
+    """Clauses where the samples speak for clearly less than the whole run, and where some of them were lost."""
+    clauses = []
+    if part <= _WHOLE_RUN:
+        clauses.append(f"SMs work for {100 * part:.0f} % of the run, and only that can become faster")
+    if subject.dropped_samples:
+        clauses.append(
+            f"{subject.dropped_samples:,} dropped samples could be of any instruction, which widens the interval"
+        )
+    return tuple(clauses)
 
 
 def _hide(total: int, hidden: float) -> float:
@@ -241,7 +273,6 @@ def _finish(
         return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_PLACE, message=message)
     if (gated := _gate(label, whole.speedup)) is not None:
         return gated
-    total = subject.total_samples
     # Below a roof regions gain alike; the published value still tells them apart.
     placed.sort(key=lambda pair: (-pair[1].uncapped, -pair[0].samples, pair[0].scope.row))
     regions = tuple(_show(subject, region, one) for region, one in placed[:MOST_REGIONS])
@@ -251,9 +282,9 @@ def _finish(
         category=label.category,
         group=label.group,
         speedup=whole.speedup,
-        share=_share(matched, total),
+        share=_share(subject, matched),
         matched_samples=matched,
-        matched_latency_samples=sum(region.latency_samples for region, _ in priced),
+        matched_latency_samples=sum_known(region.latency_samples for region, _ in priced),
         scope=regions[0].scope,
         regions=regions,
         hint=match.hint,
@@ -277,7 +308,9 @@ def _name_loops(subject: Subject, spot: Hotspot) -> Hotspot:
     return replace(spot, def_loop=find(spot.def_row), use_loop=None if spot.use_row is None else find(spot.use_row))
 
 
-def _finish_kernel(label: Label, match: ParallelMatch | IdleMatch, whole: _Estimate, share: Share) -> Advice | Silence:
+def _finish_kernel(
+    label: Label, match: ParallelMatch | IdleMatch, whole: _Estimate, share: Share, latency: int | None
+) -> Advice | Silence:
     if (gated := _gate(label, whole.speedup)) is not None:
         return gated
     return Advice(
@@ -288,7 +321,7 @@ def _finish_kernel(label: Label, match: ParallelMatch | IdleMatch, whole: _Estim
         speedup=whole.speedup,
         share=share,
         matched_samples=share.part_samples,
-        matched_latency_samples=share.part_samples,
+        matched_latency_samples=latency,
         scope=match.scope,
         regions=(),
         hint=match.hint,
@@ -307,7 +340,7 @@ def _gate(label: Label, speedup: Speedup) -> Silence | None:
 
 def _has_place(subject: Subject, region: MatchedRegion) -> bool:
     """Whether there is a line or an instruction to show."""
-    return region.scope.file is not None or subject.function_of(region.scope.row).instructions is not None
+    return region.scope.file is not None or subject.rows.function_of(region.scope.row).instructions is not None
 
 
 def _show(subject: Subject, region: MatchedRegion, speedup: Speedup) -> Region:
@@ -317,7 +350,7 @@ def _show(subject: Subject, region: MatchedRegion, speedup: Speedup) -> Region:
         scope=region.scope,
         matched_samples=region.samples,
         matched_latency_samples=region.latency_samples,
-        share=_share(region.samples, subject.total_samples),
+        share=_share(subject, region.samples),
         speedup=speedup,
         density=min(1.0, sum(spot.samples for spot in hotspots) / region.samples),
         hotspots=hotspots,
@@ -325,9 +358,10 @@ def _show(subject: Subject, region: MatchedRegion, speedup: Speedup) -> Region:
     )
 
 
-def _share(samples: float, total: int) -> Share:
+def _share(subject: Subject, samples: float) -> Share:
     """The share of apportioned samples; Wilson's interval needs whole ones."""
-    return measure_share(min(max(round(samples), 0), total), total)
+    total = subject.total_samples
+    return measure_share(min(max(round(samples), 0), total), total, subject.dropped_samples)
 
 
 def _explain_spread(regions: Sequence[Region], count: int, matched: float) -> tuple[str, ...]:

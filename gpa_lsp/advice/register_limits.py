@@ -1,10 +1,11 @@
 """What keeps a kernel from having more registers, and how many more it could have."""
 
-from dataclasses import dataclass
+from bisect import bisect_right
 
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _COMPILER_STEP = 8
 """ptxas raises a bound to a multiple of this."""
@@ -120,5 +121,7 @@ def _find_residency(subject: Subject, architecture: Architecture) -> tuple[int, 
 
     now = count_warps(launch.registers_per_thread)
     highest = architecture.occupancy.max_registers_per_thread.value
-    kept = [count for count in range(launch.registers_per_thread, highest + 1) if count_warps(count) >= now]
+    # More registers never leave more warps.
+    counts = range(launch.registers_per_thread, highest + 1)
+    kept = counts[: bisect_right(counts, -now, key=lambda count: -count_warps(count))]
     return max(kept, default=launch.registers_per_thread), now

@@ -1,13 +1,14 @@
 """What each optimizer relieves: bytes, operations, issues, latency, or idle hardware. The facts are in ``reliefs.toml``."""
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
+
+import tomli
 
 from gpa_lsp.advice.model import MemoryLevel
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 class Relief(Enum):
@@ -64,7 +65,7 @@ def find_reliefs(optimizer: str) -> Reliefs:
 @cache
 def list_reliefs() -> Mapping[str, Reliefs]:
     """What every optimizer relieves, by its name."""
-    table = tomllib.loads(files(__package__).joinpath("reliefs.toml").read_text(encoding="utf-8"))
+    table = tomli.loads(Path(__file__).with_name("reliefs.toml").read_text(encoding="utf-8"))
     return {
         name: Reliefs(
             relieves=frozenset(Relief(one) for one in entry["relieves"]),

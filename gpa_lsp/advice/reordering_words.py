@@ -2,11 +2,11 @@
 
 from gpa_lsp.advice.hint_words import locate
 from gpa_lsp.advice.model import Hotspot
-from gpa_lsp.advice.slack import Slack, TurnSlack
 from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.walls import Hold
 from gpa_lsp.binary.opcodes import Access
+from gpa_lsp.dataflow.reordering.slack import Slack, TurnSlack
+from gpa_lsp.dataflow.reordering.walls import Hold
 
 
 def write_reorder_hint(subject: Subject, hotspot: Hotspot, slack: Slack) -> str:
@@ -54,7 +54,7 @@ def _describe_hold(subject: Subject, hotspot: Hotspot, slack: Slack) -> str:
         return ": its operands are ready before"
     line = describe_line(subject, slack.hold_row)
     if slack.hold is Hold.OPERAND:
-        what = "address" if subject.opcode(hotspot.def_row).access is Access.LOAD else "operand"
+        what = "address" if subject.rows.opcode(hotspot.def_row).access is Access.LOAD else "operand"
         if line == describe_line(subject, hotspot.def_row):
             return ""
         is_named = slack.earliest_row is not None and line == describe_line(subject, slack.earliest_row)

@@ -1,13 +1,15 @@
 """How a launch fills the GPU: what a block asks for, how many warps are resident, how often they issue, how long the SMs are busy; and counts
 for sentences about it."""
 
-from gpa_lsp.advice.launch_facts import find_longest_launch
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape
 
 CONTENTION_REASONS = ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_throttle", "not_selected")
 """Waits of a warp for other warps of its SM: full queues, a busy pipe, another warp picked (GPA: throttle, pipe and not-selected stalls)."""
+
+_ISSUING_REASONS = ("selected", "not_selected")
+"""States of a warp in cycles in which its scheduler issued: this warp, or another one."""
 
 ELAPSED_METRICS = ("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
 """Cycles of the launch, in the SMs' clock; newest name first."""
@@ -20,7 +22,7 @@ def describe_block(subject: Subject) -> BlockShape | None:
         return None
     if launch.shared_static_bytes is None or launch.shared_dynamic_bytes is None:
         return None
-    function = subject.kernel.functions[0].function
+    function = subject.rows.functions[0].function
     barriers = subject.metric("launch__barrier_count")
     if barriers is None or barriers < 0:
         barriers = 0 if function is None or function.barriers is None else function.barriers
@@ -43,25 +45,37 @@ def measure_resident_warps(subject: Subject, architecture: Architecture) -> floa
     return percent / 100 * architecture.occupancy.max_warps_per_sm.value / architecture.sm.sub_partitions_per_sm.value
 
 
-def measure_issue_rate(subject: Subject) -> float:
-    """Share of the active cycles in which a scheduler issued: measured, or else the share of samples taken in such cycles."""
+def bound_issue_rate(subject: Subject) -> tuple[float, float]:
+    """Share of the active cycles in which a scheduler issued, least and most.
+
+    Both are the same number where it was measured, or samples in such cycles are told from the others. Where neither is so, it is at least the
+    share of the warps that were selected or not selected, as in their cycles the scheduler issued; and at most 1.
+    """
     measured = subject.metric("smsp__issue_active.avg.per_cycle_active")
     if measured is not None:
-        return measured
+        return measured, measured
     total = subject.total_samples
-    return (total - int(subject.latency_samples.sum())) / total if total else 0.0
+    if subject.rows.latency_samples is not None:
+        sampled = (total - int(subject.rows.latency_samples.sum())) / total if total else 0.0
+        return sampled, sampled
+    return (total - count_stalled(subject)) / total if total else 0.0, 1.0
+
+
+def count_stalled(subject: Subject) -> int:
+    """Samples of warps that could not issue."""
+    return subject.total_samples - sum(subject.rows.count_reason(reason) for reason in _ISSUING_REASONS)
 
 
 def measure_issue_ratio(subject: Subject) -> float:
     """R_I of GPA's Equation 8: issued samples of all samples."""
     total = subject.total_samples
-    return subject.count_reason("selected") / total if total else 0.0
+    return subject.rows.count_reason("selected") / total if total else 0.0
 
 
 def measure_contention(subject: Subject) -> float:
     """Share of the samples that waited for other warps of the SM; less than 1."""
     total = subject.total_samples
-    waiting = sum(subject.count_reason(reason) for reason in CONTENTION_REASONS)
+    waiting = sum(subject.rows.count_reason(reason) for reason in CONTENTION_REASONS)
     return min(waiting, total - 1) / total if total > 1 else 0.0
 
 
@@ -112,7 +126,7 @@ def measure_occupancy_gap(subject: Subject) -> float | None:
 
 def count_waves(subject: Subject) -> float | None:
     """How often the GPU has to be filled with blocks for the whole grid; None when not stored."""
-    launch = find_longest_launch(subject.kernel)
+    launch = subject.kernel.longest_launch
     return None if launch is None else launch.read_number("launch__waves_per_multiprocessor")
 
 

@@ -5,15 +5,15 @@ long, so each level has a *ceiling* below its peak.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gpa_lsp.advice.estimators import bound_by_traffic
 from gpa_lsp.advice.model import SM_UNIT, MemoryLevel, UnitUse
 from gpa_lsp.advice.residency import measure_active_part
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof
-from gpa_lsp.machine.ceilings import HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
-from gpa_lsp.machine.model import MemoryLevel as MachineLevel
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.ceilings import HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
+from gpa_lsp.device.model import MemoryLevel as MachineLevel
 
 BANDWIDTH_BOUND_RATIO = 0.8
 """From this share of a level's peak on a kernel counts as bound by bandwidth, as in Nsight Compute's rule for the bottleneck."""
@@ -98,10 +98,14 @@ class MemoryRoofs:
 
 def measure_roofs(subject: Subject) -> MemoryRoofs:
     """How busy each level of the memory is."""
+    return subject.once(_measure_roofs)
+
+
+def _measure_roofs(subject: Subject) -> MemoryRoofs:
     levels = tuple(_measure_levels(subject))
     binding = min(levels, key=lambda use: use.largest_speedup, default=None)
     total = subject.total_samples
-    throttled = sum(subject.count_reason(reason) for reason in THROTTLE_REASONS)
+    throttled = sum(subject.rows.count_reason(reason) for reason in THROTTLE_REASONS)
     throttle_ratio = throttled / total if total else 0.0
     busiest = max(levels, key=lambda use: use.achieved_ratio, default=None)
     is_saturated = busiest is not None and busiest.achieved_ratio >= BANDWIDTH_BOUND_RATIO

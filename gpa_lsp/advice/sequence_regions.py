@@ -1,19 +1,20 @@
 """Regions of arithmetic sequences: one for each line and operation, with the called routines' samples shared among their calls."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence
-from gpa_lsp.advice.blamed_stalls import build_hotspots, find_separable
+from gpa_lsp.advice.blamed_stalls import MOST_HOTSPOTS, build_hotspots, find_separable
 from gpa_lsp.advice.matches import EliminationRegion
-from gpa_lsp.advice.model import Scope, ScopeKind
 from gpa_lsp.advice.source_words import find_own_frame
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.figures import sum_known
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.model import BlameCategory
-from gpa_lsp.kernel.calls import estimate_called_samples
+from gpa_lsp.dataflow.arithmetic.sequences import ArithmeticSequence
+from gpa_lsp.rows.calls import estimate_called_samples
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 
 HintWriter = Callable[[Sequence[ArithmeticSequence]], str]
 """Sequences of one line and operation → what to do there."""
@@ -25,27 +26,38 @@ class CalledShares:
 
     Attributes:
         all_samples: float64[n], by row of the call; callees of callees included.
-        latency_samples: float64[n].
+        latency_samples: float64[n]; None when unknown.
     """
 
     all_samples: npt.NDArray[np.float64]
-    latency_samples: npt.NDArray[np.float64]
+    latency_samples: npt.NDArray[np.float64] | None
 
 
 def find_removable(subject: Subject) -> npt.NDArray[np.bool_]:
     """bool[e]: blamed pairs that go when the blamed instruction goes. A miss of a kernel argument moves on to whoever reads it next."""
+    return subject.once(_find_removable)
+
+
+def _find_removable(subject: Subject) -> npt.NDArray[np.bool_]:
     return np.not_equal(subject.blame.edges.category, BlameCategory.CONSTANT_MISS)
 
 
 def share_called_samples(subject: Subject) -> CalledShares:
     """The samples blamed on called code, shared among the call sites by how often each executed."""
+    return subject.once(_share_called_samples)
+
+
+def _share_called_samples(subject: Subject) -> CalledShares:
     edges, removable = subject.blame.edges, find_removable(subject)
 
     def share(samples: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        by_cause = np.bincount(edges.def_row, weights=np.where(removable, samples, 0.0), minlength=subject.row_count)
+        by_cause = np.bincount(edges.def_row, weights=np.where(removable, samples, 0.0), minlength=len(subject.rows))
         return estimate_called_samples(subject.kernel, by_cause.astype(np.float64))
 
-    return CalledShares(all_samples=share(edges.all_samples), latency_samples=share(edges.latency_samples))
+    latency = edges.latency_samples
+    return CalledShares(
+        all_samples=share(edges.all_samples), latency_samples=None if latency is None else share(latency)
+    )
 
 
 def find_line_scope(subject: Subject, row: int) -> Scope:
@@ -92,7 +104,14 @@ def build_sequence_regions(
                     scope=scopes[members[0].anchor],
                     samples=samples,
                     latency_samples=latency,
-                    hotspots=build_hotspots(subject, edges, weights, _note_routine(members), separable),
+                    hotspots=build_hotspots(
+                        subject,
+                        edges,
+                        weights,
+                        write_note=_note_routine(members),
+                        separable=separable,
+                        most=MOST_HOTSPOTS,
+                    ),
                     hint=write_hint(members),
                 )
             )
@@ -115,7 +134,7 @@ def build_row_region(
         edges: int64[m], indices of the blamed pairs that may count.
         separable: bool[e], as :func:`~gpa_lsp.advice.blamed_stalls.find_separable` says.
     """
-    causes = np.zeros(subject.row_count, dtype=np.bool_)
+    causes = np.zeros(len(subject.rows), dtype=np.bool_)
     causes[list(rows)] = True
     chosen = edges[causes[subject.blame.edges.def_row[edges]] & (subject.blame.edges.all_samples[edges] > 0)]
     if len(chosen) == 0:
@@ -124,7 +143,7 @@ def build_row_region(
     return EliminationRegion(
         scope=scope,
         samples=sum(hotspot.samples for hotspot in hotspots),
-        latency_samples=sum(hotspot.latency_samples for hotspot in hotspots),
+        latency_samples=sum_known(hotspot.latency_samples for hotspot in hotspots),
         hotspots=hotspots,
     )
 
@@ -143,29 +162,31 @@ def _build_region(
     members: Sequence[ArithmeticSequence],
     called: CalledShares,
     calls_of: dict[range, float],
-) -> tuple[float, float, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Samples, latency samples, and the blamed pairs with their weights."""
+) -> tuple[float, float | None, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Samples, latency samples (None when unknown), and the blamed pairs with their weights."""
     edges = subject.blame.edges
-    weight_of = np.zeros(subject.row_count)
+    weight_of = np.zeros(len(subject.rows))
     samples = latency = 0.0
     for sequence in members:
         weight_of[[*sequence.inlined, *sequence.call_block]] = 1.0
         if sequence.site is None or not sequence.callee:
             continue
         samples += float(called.all_samples[sequence.site])
-        latency += float(called.latency_samples[sequence.site])
+        if called.latency_samples is not None:
+            latency += float(called.latency_samples[sequence.site])
         whole = calls_of[sequence.callee]
         if whole > 0:
             weight_of[sequence.callee.start : sequence.callee.stop] += float(called.all_samples[sequence.site]) / whole
-    own = np.zeros(subject.row_count, dtype=np.bool_)
+    own = np.zeros(len(subject.rows), dtype=np.bool_)
     own[[row for sequence in members for row in (*sequence.inlined, *sequence.call_block)]] = True
     removable = find_removable(subject)
     is_own = own[edges.def_row] & removable
     samples += float(edges.all_samples[is_own].sum())
-    latency += float(edges.latency_samples[is_own].sum())
+    if edges.latency_samples is not None:
+        latency += float(edges.latency_samples[is_own].sum())
     weights = weight_of[edges.def_row]
     chosen = np.flatnonzero((weights > 0) & (edges.all_samples > 0) & removable)
-    return samples, latency, chosen, weights[chosen]
+    return samples, None if edges.latency_samples is None else latency, chosen, weights[chosen]
 
 
 def _note_routine(members: Sequence[ArithmeticSequence]) -> Callable[[int, int], str]:

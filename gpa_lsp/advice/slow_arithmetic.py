@@ -1,11 +1,11 @@
 """Arithmetic that is slow on an architecture: long until its result is there, or on a unit that takes few instructions per cycle."""
 
-from dataclasses import dataclass
 from enum import Enum
 
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.opcodes import ProducerGroup
 from gpa_lsp.arch.sections import Throughput
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.opcodes import Pipe, describe_mnemonic
 
 LONG_LATENCY_CYCLES = 10

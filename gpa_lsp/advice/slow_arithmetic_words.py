@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, Constancy
 from gpa_lsp.advice.arithmetic_words import describe_size, describe_slow_path, name_operations
 from gpa_lsp.advice.hint_words import begin_sentence, locate
-from gpa_lsp.advice.model import Scope
 from gpa_lsp.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
 from gpa_lsp.advice.source_words import describe_scope, quote, read_parts
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.dataflow.arithmetic.sequences import ArithmeticSequence, Constancy
+from gpa_lsp.rows.scopes import Scope
 
 _REMEDIES = {
     SlowKind.DOUBLE_PRECISION: "use float where its accuracy does, or a pair of floats where it nearly does",
@@ -109,7 +109,7 @@ def advise_slow(subject: Subject, row: int, slowness: Slowness) -> str:
 
 def describe_slow(subject: Subject, row: int, slowness: Slowness) -> str:
     """What is slow about them."""
-    mnemonic = subject.mnemonic(row)
+    mnemonic = subject.rows.mnemonic(row)
     where = ", in a loop" if subject.scopes.loop_of(row) >= 0 else ""
     what = f"{slowness.kind.value}{_name_types(mnemonic)} {locate(subject, row)} ({mnemonic}{where})"
     return f"The {what} is slow on this GPU: {slowness.words}."

@@ -5,18 +5,20 @@ the line does several such things, the words stay as general as the knowledge is
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 
-from gpa_lsp.advice.model import Scope, ScopeKind
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.locations import Frame
 from gpa_lsp.binary.opcodes import Access
-from gpa_lsp.locations import Frame
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 from gpa_lsp.sources.line_parts import LineParts, read_line_parts
 
 _MOST_NAMED = 3
 """Expressions named where a line has several candidates."""
 
 
+@lru_cache(maxsize=1024)
 def shorten_file(file: str) -> str:
     """The bare name of a file, whichever system wrote its path.
 
@@ -28,10 +30,18 @@ def shorten_file(file: str) -> str:
 
 def find_own_frame(subject: Subject, row: int) -> Frame | None:
     """The innermost frame of a row with a line; None without one."""
-    chain = subject.chain(row)
-    if chain is None:
-        return None
-    return next((frame for frame in chain if frame.line), None)
+    return subject.once(_list_own_frames)[row]
+
+
+def _list_own_frames(subject: Subject) -> list[Frame | None]:
+    """Of each row."""
+    found: list[Frame | None] = []
+    for function in subject.rows.functions:
+        chains = () if function.lines is None else function.lines.chains
+        # The last one is that of -1: no line.
+        frames = [*(next((frame for frame in chain if frame.line), None) for chain in chains), None]
+        found.extend(frames[index] for index in function.chain_index.tolist())
+    return found
 
 
 def read_parts(subject: Subject, row: int) -> LineParts | None:
@@ -46,7 +56,7 @@ def describe_line(subject: Subject, row: int) -> str:
     frame = find_own_frame(subject, row)
     if frame is not None:
         return f"line {frame.line} of {shorten_file(frame.file)}"
-    offset = int(subject.function_of(row).pc_offsets[subject.index_of(row)])
+    offset = int(subject.rows.function_of(row).pc_offsets[subject.rows.index_of(row)])
     return f"the instruction at {offset:#x}"
 
 
@@ -73,7 +83,7 @@ def describe_scope(subject: Subject, scope: Scope) -> str:
         ScopeKind.LINE: "the code",
     }[scope.kind]
     if scope.kind in (ScopeKind.LOOP, ScopeKind.CALL) and not where:
-        offset = int(subject.function_of(scope.row).pc_offsets[subject.index_of(scope.row)])
+        offset = int(subject.rows.function_of(scope.row).pc_offsets[subject.rows.index_of(scope.row)])
         where = f" at {offset:#x}"
     return "the kernel" if scope.kind is ScopeKind.KERNEL else f"{words}{where}"
 
@@ -89,7 +99,7 @@ def quote(expressions: Sequence[str]) -> str:
 
 
 def _name_deed(subject: Subject, row: int) -> str:
-    opcode = subject.opcode(row)
+    opcode = subject.rows.opcode(row)
     parts = read_parts(subject, row)
     loads, stores = (parts.loads, parts.stores) if parts else ((), ())
     if opcode.access in (Access.ATOMIC, Access.REDUCTION):

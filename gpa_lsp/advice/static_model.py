@@ -1,15 +1,15 @@
 """What is said of lines of a kernel that nobody has measured: :class:`StaticFinding`, and the facts that checks look at."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
-from gpa_lsp.advice.scopes import ScopeTree
 from gpa_lsp.advice.source_words import find_own_frame
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.static.model import KernelStatics
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import Frame, InlineChain
 from gpa_lsp.binary.compiled_limits import CompiledLimits
-from gpa_lsp.locations import Frame, InlineChain
+from gpa_lsp.rows.scopes import ScopeTree
 
 LOOP_WEIGHT = 10.0
 """How much more often code runs for each loop around it, where nobody counted: the compilers' customary guess. It only orders findings."""
@@ -95,7 +95,7 @@ class StaticFacts:
 
     def find_frame(self, row: int) -> Frame | None:
         """The innermost frame of a row in a source that is at hand, since nobody edits the compiler's own headers; else the innermost one."""
-        chain = self.subject.chain(row) or ()
+        chain = self.subject.rows.chain(row) or ()
         at_hand = (frame for frame in chain if frame.line and self.subject.read_source(frame.file) is not None)
         return next(at_hand, None) or find_own_frame(self.subject, row)
 
@@ -138,7 +138,7 @@ class StaticFacts:
             kernel=self.subject.kernel.mangled_name,
             file=None if frame is None else frame.file,
             line=None if frame is None else frame.line,
-            chain=None if anchor is None or place is not None else self.subject.chain(anchor),
+            chain=None if anchor is None or place is not None else self.subject.rows.chain(anchor),
             message=message,
             remedy=remedy,
             certainty=certainty,
@@ -148,9 +148,9 @@ class StaticFacts:
         )
 
     def _show(self, row: int) -> Evidence:
-        function = self.subject.function_of(row)
+        function = self.subject.rows.function_of(row)
         return Evidence(
             function=function.name,
-            pc_offset=int(function.pc_offsets[self.subject.index_of(row)]),
-            text=self.subject.text(row),
+            pc_offset=int(function.pc_offsets[self.subject.rows.index_of(row)]),
+            text=self.subject.rows.texts[row],
         )

@@ -2,20 +2,20 @@
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.instruction_caches import find_instruction_caches
-from gpa_lsp.advice.loop_counters import TurnCount, count_turns
-from gpa_lsp.advice.slack import SlackFinder, TurnSlack
 from gpa_lsp.advice.source_words import describe_scope
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.unrolling import Unrolling, find_unrolling
-from gpa_lsp.advice.walls import Hold
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.dataflow.loop_counters import TurnCount, count_turns
+from gpa_lsp.dataflow.reordering.slack import SlackFinder, TurnSlack
+from gpa_lsp.dataflow.reordering.walls import Hold
+from gpa_lsp.dataflow.unrolling import Unrolling, find_unrolling
 
 _FEWEST_ITERATIONS = 4.0
 """A loop that makes fewer is not worth copies. GPA does not look at turns; its largest over-estimate (bfs, 1.59 for 1.12) is of this optimizer."""
@@ -61,7 +61,10 @@ def plan_unrolling(subject: Subject, finder: SlackFinder, scope: int, edges: npt
         edges: indices of the blamed pairs within it.
     """
     where = describe_scope(subject, subject.scopes.scopes[scope])
-    unrolling, turns = find_unrolling(subject, scope), count_turns(subject, scope)
+    unrolling, turns = (
+        find_unrolling(subject.rows, scope),
+        count_turns(subject.rows, scope, subject.blame.issue_counts.counts),
+    )
     iterations = math.inf if turns is None or turns.is_least else turns.mean * unrolling.copies
     if iterations < _FEWEST_ITERATIONS:
         return f"{where} makes {iterations:.1f} iterations on average, too few to overlap"
@@ -70,7 +73,7 @@ def plan_unrolling(subject: Subject, finder: SlackFinder, scope: int, edges: npt
     if size * 2 > room:
         return f"{where} has {size:,} instructions already, and two copies would not fit the first instruction cache ({room:,})"
     kept, orders, dropped = _sort_out(subject, finder, edges)
-    latency = float(subject.blame.edges.latency_samples[kept].sum())
+    latency = float(subject.known_edge_latency_samples[kept].sum())
     is_small = latency < _LEAST_GAIN_RATIO * subject.total_samples
     if is_small and dropped:
         reason, samples = dropped.most_common(1)[0]
@@ -126,9 +129,13 @@ def _sort_out(
     kept: list[int] = []
     orders: Counter[int] = Counter()
     dropped: Counter[str] = Counter()
+    turns: dict[tuple[int, int], TurnSlack | None] = {}
     for edge in edges.tolist():
         samples = round(float(every.all_samples[edge]))
-        turn = finder.find_next_turn(int(every.def_row[edge]), int(every.use_row[edge]))
+        pair = int(every.def_row[edge]), int(every.use_row[edge])
+        if pair not in turns:
+            turns[pair] = finder.find_next_turn(*pair)
+        turn = turns[pair]
         is_reuse = every.category[edge] == BlameCategory.WRITE_AFTER_READ
         obstacle = _find_obstacle(turn, is_reuse=is_reuse)
         if obstacle is not None:

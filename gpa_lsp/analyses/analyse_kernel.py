@@ -5,14 +5,14 @@ from functools import cache
 
 import gpa_lsp.analyses.questions as catalogue
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.analyses.facts import KernelFacts, build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.analyses.roofline_model import KernelRoofline
+from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.basis.errors import Problem
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.errors import Problem, ProblemSeverity
-from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.registry import load_catalogue
+from gpa_lsp.rows.model import Kernel
 
 
 @cache
@@ -33,7 +33,7 @@ def analyse_kernel(kernel: Kernel, blame: KernelBlame | None, roofline: KernelRo
     Returns:
         One answer per analysis; one that fails becomes a problem, and the others go on.
     """
-    facts = build_facts(kernel, blame, roofline)
+    facts = KernelFacts(kernel, blame, roofline)
     problems: list[Problem] = []
     answers = [
         answer for answer in (_ask(analysis, facts, problems) for analysis in list_analyses().values()) if answer
@@ -45,13 +45,6 @@ def _ask(analysis: Analysis, facts: KernelFacts, problems: list[Problem]) -> Ans
     try:
         return analysis.answer(facts)
     except Exception as error:  # a broken analysis must not cost the others; tests raise it again
-        problems.append(
-            Problem(
-                severity=ProblemSeverity.ERROR,
-                message=f"the analysis {analysis.name} failed: {type(error).__name__}: {error}",
-                path=facts.kernel.profile_path,
-                kernel=facts.kernel.mangled_name,
-                remedy="this is a fault of gpa-lsp",
-            )
-        )
+        what, kernel = f"the analysis {analysis.name}", facts.kernel
+        problems.append(Problem.from_fault(what, error, path=kernel.profile_path, kernel=kernel.mangled_name))
         return None

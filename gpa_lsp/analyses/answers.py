@@ -4,10 +4,10 @@ An analysis answers one question about a kernel with an :class:`Answer`: a sente
 could not know. All numbers are in SI units; prefixes, percent and rounding belong to the renderers.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import MemoryLevel, OperationKind
 
 
 class Quantity(StrEnum):
@@ -173,7 +173,7 @@ class LineMark:
         share_ratio: of the kernel's total of this measure, 0..1; None where that has no meaning.
         text: a clause for people, e.g. ``4.0 times the sectors it needs``.
         file: as compiled; None for code without lines.
-        line: 1-based; None likewise.
+        line: 1-based; None for code without lines.
         function: mangled name of the section of the instruction with most of it.
         pc_offset: that instruction, bytes from the section's start.
     """

@@ -4,7 +4,7 @@ Everything is a column operation: a kernel of 100,000 instructions takes millise
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gpa_lsp.analyses.answers import MOST_MARKS, LineMark, Quantity
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 Column = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 """One number per instruction of the kernel."""
@@ -78,10 +79,22 @@ def index_lines(facts: KernelFacts, choice: FrameChoice = FrameChoice.INNERMOST)
 
     A row whose line the compiler left out (no chain, or line 0) belongs to its function.
     """
+    return facts.once(_index_innermost if choice is FrameChoice.INNERMOST else _index_outermost)
+
+
+def _index_innermost(facts: KernelFacts) -> LineIndex:
+    return _index(facts, 0)
+
+
+def _index_outermost(facts: KernelFacts) -> LineIndex:
+    return _index(facts, -1)
+
+
+def _index(facts: KernelFacts, position: int) -> LineIndex:
+    """The places of frames at a position of their chains."""
     numbers: dict[tuple[str | None, int | str], int] = {}
     functions: list[str] = []
     parts: list[npt.NDArray[np.int32]] = []
-    position = 0 if choice is FrameChoice.INNERMOST else -1
     for function in facts.kernel.functions:
         chains = () if function.lines is None else function.lines.chains
         nowhere = (None, function.name)
@@ -142,7 +155,7 @@ def mark_lines(
     marks = []
     for line in rank_lines(sums, min(most, MOST_MARKS)):
         row, place = int(heaviest[line]), index.places[line]
-        function = facts.function_of(row)
+        function = facts.rows.function_of(row)
         marks.append(
             LineMark(
                 measure=measure,
@@ -153,7 +166,7 @@ def mark_lines(
                 file=place.file,
                 line=place.line,
                 function=function.name,
-                pc_offset=int(function.pc_offsets[facts.index_of(row)]),
+                pc_offset=int(function.pc_offsets[facts.rows.index_of(row)]),
             )
         )
     return tuple(marks)
@@ -237,10 +250,10 @@ def count_waits(facts: KernelFacts, categories: tuple[int, ...] | None = None) -
         instruction itself, whatever their reason.
     """
     if facts.blame is None:
-        own: npt.NDArray[np.float64] = facts.all_samples.sum(axis=1).astype(np.float64)
+        own: npt.NDArray[np.float64] = facts.rows.all_samples.sum(axis=1).astype(np.float64)
         return own
     edges = facts.blame.edges
     chosen = np.ones(len(edges), dtype=np.bool_) if categories is None else np.isin(edges.category, categories)
-    rows = int(facts.first_rows[-1])
+    rows = len(facts.rows)
     waits = np.bincount(edges.def_row[chosen], weights=edges.all_samples[chosen], minlength=rows)
     return waits.astype(np.float64)

@@ -1,10 +1,11 @@
 """Everything the analyses produce for one kernel: :class:`KernelAnalyses`."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.roofline_model import KernelRoofline
-from gpa_lsp.errors import Problem
+from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
 """Where a kernel stands under its machine's roofs: :class:`KernelRoofline`. All numbers are in SI units."""
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.answers import Missing
-from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
 
 CLEARLY_NEARER = 1.1
 """Times the nearness of the nearest roof: a roof and the unit behind it are counted differently, and differ by a few percent."""
@@ -120,7 +119,7 @@ class Point:
         intensity: operations per byte of that level (x).
         achieved_ops_per_s: (y).
         attainable_ops_per_s: min(peak, bandwidth · intensity) (Starlight, Equation 1); None where a roof is unknown.
-        is_memory_side: left of the ridge point, where the bandwidth is the lower of the two; None likewise.
+        is_memory_side: left of the ridge point, where the bandwidth is the lower of the two; None where a roof is unknown.
     """
 
     kind: OperationKind

@@ -4,9 +4,10 @@ Both have ``.value``, so that a figure every table must know reads ``architectur
 that may be missing reads the same and is None where it is.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -5,10 +5,10 @@ A result of *variable* latency is guarded by a scoreboard instead; its rows here
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from gpa_lsp.arch.figures import Figure, Unknown
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 class LatencyClass(StrEnum):

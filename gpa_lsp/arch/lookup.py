@@ -11,7 +11,7 @@ from pathlib import Path
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.opcodes import OpcodeClasses
 from gpa_lsp.arch.read_table import parse_compute_capability, read_architecture, read_opcode_classes
-from gpa_lsp.errors import CatalogueError, UnknownArchitectureError
+from gpa_lsp.basis.errors import CatalogueError, UnknownArchitectureError
 
 TABLES = Path(__file__).parent / "tables"
 

@@ -1,7 +1,6 @@
 """What an architecture is: :class:`Architecture`, every number in it a :class:`~gpa_lsp.arch.figures.Figure`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gpa_lsp.arch.figures import Figure, Unknown
 from gpa_lsp.arch.hazards import (
@@ -27,6 +26,7 @@ from gpa_lsp.arch.sections import (
     StreamingMultiprocessor,
     Throughput,
 )
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ Source: NVIDIA's occupancy calculator (``cuda_occupancy.h``, CUDA 13.0), whose r
 compared with the limits and the occupancy curves that Nsight Compute prints into its reports.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
 from gpa_lsp.arch.model import Architecture
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 class OccupancyLimit(StrEnum):

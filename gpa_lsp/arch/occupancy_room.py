@@ -1,10 +1,9 @@
 """What is free before warps are lost: more registers per thread, more shared memory per block."""
 
-from dataclasses import dataclass
-
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
 from gpa_lsp.arch.occupancy_curves import OccupancyCurve, build_register_curve, build_shared_curve
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

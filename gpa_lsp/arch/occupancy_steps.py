@@ -5,7 +5,7 @@ changes change nothing; the steps here are the smallest that do.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from gpa_lsp.arch.model import Architecture
@@ -13,10 +13,12 @@ from gpa_lsp.arch.occupancy import (
     BlockShape,
     Occupancy,
     OccupancyLimit,
+    count_registers_per_warp,
     find_most_shared,
     find_occupancy,
     list_shared_ends,
 )
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ def find_next_steps(
     """
     now = find_occupancy(architecture, block, carveout_bytes)
     ask = partial(find_occupancy, architecture, carveout_bytes=carveout_bytes)
-    by_registers = _find_first(ask, now, _list_fewer_registers(block), OccupancyLimit.REGISTERS)
+    by_registers = _find_first(ask, now, _list_fewer_registers(architecture, block), OccupancyLimit.REGISTERS)
     less_shared = _list_less_shared(architecture, block, carveout_bytes)
     by_shared = _find_first(ask, now, less_shared, OccupancyLimit.SHARED_MEMORY)
     steps = [step for step in (by_registers, by_shared) if step is not None]
@@ -117,7 +119,7 @@ def list_register_steps(architecture: Architecture, block: BlockShape) -> tuple[
     steps: list[OccupancyStep] = []
     now = find_occupancy(architecture, block)
     gained = 0
-    for smaller in _list_fewer_registers(block):
+    for smaller in _list_fewer_registers(architecture, block):
         found = find_occupancy(architecture, smaller)
         if found.warps_per_sm - now.warps_per_sm > gained:
             gained = found.warps_per_sm - now.warps_per_sm
@@ -155,8 +157,14 @@ def _find_larger_carveout(architecture: Architecture, block: BlockShape, now: Oc
     return None
 
 
-def _list_fewer_registers(block: BlockShape) -> Iterator[BlockShape]:
-    return (replace(block, registers_per_thread=count) for count in range(block.registers_per_thread - 1, 0, -1))
+def _list_fewer_registers(architecture: Architecture, block: BlockShape) -> Iterator[BlockShape]:
+    """Fewer and fewer registers: of each amount that a warp can be given, the most that fit it."""
+    given = count_registers_per_warp(architecture, block.registers_per_thread)
+    for count in range(block.registers_per_thread - 1, 0, -1):
+        smaller = count_registers_per_warp(architecture, count)
+        if smaller < given:
+            given = smaller
+            yield replace(block, registers_per_thread=count)
 
 
 def _list_less_shared(
@@ -193,7 +201,7 @@ def _find_joint_step(
     shared = min(block.shared_bytes, find_most_shared(architecture, wanted, now.carveout_bytes))
     if shared < 0:
         return None
-    for smaller in _list_fewer_registers(replace(block, shared_bytes=shared)):
+    for smaller in _list_fewer_registers(architecture, replace(block, shared_bytes=shared)):
         found = ask(smaller)
         if found.blocks_per_sm >= wanted:
             gained = found.warps_per_sm - now.warps_per_sm

@@ -1,12 +1,12 @@
 """From a SASS mnemonic to its latency class and its group of producers, by the longest entry the mnemonic begins with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
 from gpa_lsp.arch.figures import Figure
 from gpa_lsp.arch.hazards import LatencyClass
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 Kind = TypeVar("Kind")
 

@@ -4,10 +4,9 @@ A value is written ``{ value = 64, documented = "guide" }``: the key beside ``va
 ``spread`` may follow. ``{ unknown = "why" }`` is no value. A row of a hazard matrix holds lower bounds in ``value`` and, where they differ,
 upper bounds in ``high``, one per entry of the matrix's ``readers``, ``"?"`` where the sources give none.
 
-The tables are part of this package, so what is wrong with one is a :class:`~gpa_lsp.errors.CatalogueError`.
+The tables are part of this package, so what is wrong with one is a :class:`~gpa_lsp.basis.errors.CatalogueError`.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import StrEnum
@@ -15,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin
+
+import tomli
 
 from gpa_lsp.arch.convert_value import (
     check_bounds,
@@ -42,7 +43,7 @@ from gpa_lsp.arch.sections import (
     StreamingMultiprocessor,
     Throughput,
 )
-from gpa_lsp.errors import CatalogueError
+from gpa_lsp.basis.errors import CatalogueError
 
 Section = TypeVar("Section")
 Plain = TypeVar("Plain")
@@ -259,8 +260,8 @@ class _Reader:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return tomli.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as error:
         raise CatalogueError(f"{path.name}: {error}") from error
 
 

@@ -4,10 +4,10 @@ A field typed ``Figure[...]`` is known in every table. A field typed ``... | Unk
 ``.why`` says for what reason. "Per sub-partition" is a quarter of an SM with its own scheduler.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from gpa_lsp.arch.figures import Figure, Unknown
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 MaybeNumber = Figure[float] | Unknown
 """A number that not every table knows."""

@@ -6,7 +6,7 @@ multiple of its own size; a reader that passes it stops with an error instead of
 
 from pathlib import Path
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
 
 DAMAGED = "the file is damaged: take a fresh copy or build it again"
 """The remedy for what only a truncated or altered file can contain."""
@@ -22,10 +22,10 @@ class Allowance:
 
     >>> allowance = Allowance(10, path=None, place="section .strtab")
     >>> allowance.spend(7)
-    >>> allowance.spend(7)
+    >>> allowance.spend(7)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    gpa_lsp.errors.InputError: section .strtab: the table expands to many times its own size; the file is damaged: take a fresh copy or build it again
+    gpa_lsp.basis.errors.InputError: section .strtab: the table expands to many times its own size; the file is damaged: take a fresh copy ...
     """
 
     __slots__ = ("_left", "_path", "_place")

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.allowance import DAMAGED
-from gpa_lsp.errors import InputError
 
 _LONGEST_NUMBER_BYTES = 10
 _CUT_OFF = "the line table ends in the middle of an entry"

@@ -2,10 +2,10 @@
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.elf import read_elf
 from gpa_lsp.binary.elf_attributes import Attribute, walk_records
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin

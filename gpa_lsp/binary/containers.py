@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.binary.allowance import Allowance
 from gpa_lsp.binary.cubin import CUDA_MACHINE, OLDEST_ARCHITECTURE, read_architecture, read_cubin
 from gpa_lsp.binary.cuobjdump import extract_images
@@ -11,7 +12,6 @@ from gpa_lsp.binary.elf import ELF_MAGIC, HEADER_BYTES, NO_BITS, measure_elf, re
 from gpa_lsp.binary.fatbin import FATBIN_MAGIC, EntryKind, FatbinEntry, read_fatbin_entries, unpack_entry
 from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.binary.model import Cubin
-from gpa_lsp.errors import InputError, UnsupportedInputError
 
 _LINKED_SECTION = ".nv_fatbin"
 _RELOCATABLE_SECTION = "__nv_relfatbin"

@@ -6,24 +6,25 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError, ToolError
 from gpa_lsp.binary.tool_location import require_tool
-from gpa_lsp.errors import InputError, ToolError
+from gpa_lsp.processes.time_limits import TimeLimits, run_limited
 
 TOOL = "cuobjdump"
-_LONGEST_RUN_S = 120.0
+_LONGEST_RUN = TimeLimits.for_work(120.0)
 _POLL_INTERVAL_S = 0.02
 _LOG_NAME = "output.log"
 _LOG_TAIL = 2000
 _NOTHING_FOUND = ("does not contain device code", "No device code")
 
 
-def extract_images(path: Path, *, limit_bytes: int, longest_run_s: float = _LONGEST_RUN_S) -> Iterator[bytes]:
+def extract_images(path: Path, *, limit_bytes: int, longest_run: TimeLimits = _LONGEST_RUN) -> Iterator[bytes]:
     """Let cuobjdump take all cubins out of a file.
 
     Args:
         path: the container.
         limit_bytes: how much all images together may take on the disk.
-        longest_run_s: seconds after which the tool is stopped.
+        longest_run: how long the tool may take.
 
     Yields:
         Each image, in the tool's order; nothing when there is none.
@@ -36,7 +37,7 @@ def extract_images(path: Path, *, limit_bytes: int, longest_run_s: float = _LONG
     tool = require_tool(TOOL, needed_for=f"taking the device code out of {path.name}")
     with tempfile.TemporaryDirectory(prefix="gpa-lsp-") as name:
         folder = Path(name)
-        _run(tool, path.resolve(), folder, limit_bytes=limit_bytes, longest_run_s=longest_run_s)
+        _run(tool, path.resolve(), folder, limit_bytes=limit_bytes, longest_run=longest_run)
         for image in sorted(folder.glob("*.cubin"), key=_order):
             yield image.read_bytes()
 
@@ -47,30 +48,30 @@ def _order(image: Path) -> tuple[int, str]:
     return (int(numbers[-1]) if numbers else 0, image.name)
 
 
-def _run(tool: Path, path: Path, folder: Path, *, limit_bytes: int, longest_run_s: float) -> None:
+def _run(tool: Path, path: Path, folder: Path, *, limit_bytes: int, longest_run: TimeLimits) -> None:
     log = folder / _LOG_NAME
-    deadline = time.monotonic() + longest_run_s
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [tool, "-xelf", "all", path], cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
-        )
-        try:
+        command = [str(tool), "-xelf", "all", str(path)]
+        with run_limited(
+            TOOL,
+            command,
+            longest_run,
+            folder=folder,
+            output=output,
+            errors=subprocess.STDOUT,
+            work=f"reading {path.name}",
+        ) as process:
             while process.poll() is None:
-                _check_progress(path, folder, limit_bytes=limit_bytes, deadline=deadline)
+                _check_size(path, folder, limit_bytes=limit_bytes)
                 time.sleep(_POLL_INTERVAL_S)
-        finally:
-            process.kill()
-            process.wait()
-    _check_progress(path, folder, limit_bytes=limit_bytes, deadline=float("inf"))
+    _check_size(path, folder, limit_bytes=limit_bytes)
     words = log.read_bytes()[-_LOG_TAIL:].decode("utf-8", errors="replace")
     if process.returncode != 0 and not any(phrase in words for phrase in _NOTHING_FOUND):
         raise ToolError(TOOL, f"could not read {path.name} (exit status {process.returncode})", output=words)
 
 
-def _check_progress(path: Path, folder: Path, *, limit_bytes: int, deadline: float) -> None:
+def _check_size(path: Path, folder: Path, *, limit_bytes: int) -> None:
     """What the tool writes is bounded by looking at it, because a small file can claim to unpack to any size."""
-    if time.monotonic() > deadline:
-        raise ToolError(TOOL, f"did not finish reading {path.name} in time")
     if sum(file.stat().st_size for file in folder.iterdir()) > limit_bytes:
         raise InputError(
             f"the device code unpacks to more than {limit_bytes} bytes",

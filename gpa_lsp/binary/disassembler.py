@@ -12,13 +12,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.disassembly_cache import DisassemblyCache, make_key, open_cache
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, Instructions
 from gpa_lsp.binary.nvdisasm import decode_words
 from gpa_lsp.binary.opcodes import describe_mnemonic, list_pc_target_opcodes
 from gpa_lsp.binary.sass import decode_instructions
 from gpa_lsp.binary.tool_location import require_tool
-from gpa_lsp.errors import InputError
 
 _WORTH_A_RUN_BYTES = 20_000 * INSTRUCTION_BYTES
 """Less than this does not repay starting another nvdisasm beside the first."""

@@ -10,16 +10,17 @@ Source: System V ABI, ELF-64 object file format; the CUDA particulars are in :mo
 """
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.allowance import DAMAGED
 from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.binary.string_table import StringTable
-from gpa_lsp.errors import InputError, UnsupportedInputError
 
 ELF_MAGIC = b"\x7fELF"
 ELF_64_LITTLE_ENDIAN = b"\x7fELF\x02\x01"

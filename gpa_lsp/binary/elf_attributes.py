@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.allowance import DAMAGED
-from gpa_lsp.errors import InputError
 
 
 class Attribute(IntEnum):

@@ -9,13 +9,13 @@ Source: blocks written by fatbinary of CUDA 13.0 in all its compression modes, c
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.allowance import DAMAGED
 from gpa_lsp.binary.file_bytes import FileBytes
-from gpa_lsp.errors import InputError, UnsupportedInputError
 
 FATBIN_MAGIC = struct.pack("<I", 0xBA55ED50)
 

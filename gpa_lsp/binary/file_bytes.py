@@ -4,7 +4,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
 
 _CHUNK_BYTES = 1 << 20
 

@@ -8,10 +8,10 @@ may have together is limited, because a program of a few bytes per row can link 
 from collections.abc import Callable
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.locations import Frame, InlineChain
 from gpa_lsp.binary.allowance import DAMAGED, Allowance
 from gpa_lsp.binary.line_program import LineRows
-from gpa_lsp.errors import InputError
-from gpa_lsp.locations import Frame, InlineChain
 
 _NOBODY = -1
 _FRAMES_PER_ROW = 64

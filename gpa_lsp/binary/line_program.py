@@ -11,9 +11,9 @@ Source: DWARF 2, section 6.2 (versions 3 and 4 add one field and some opcodes); 
 import struct
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.byte_reader import ByteReader
 from gpa_lsp.binary.line_units import LineUnit
 

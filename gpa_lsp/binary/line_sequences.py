@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.allowance import DAMAGED
 from gpa_lsp.binary.elf import ElfImage
 from gpa_lsp.binary.line_program import (
@@ -21,7 +22,6 @@ from gpa_lsp.binary.line_program import (
 )
 from gpa_lsp.binary.line_units import LineUnit, read_units
 from gpa_lsp.binary.model import Function
-from gpa_lsp.errors import InputError
 
 
 def find_sequences(elf: ElfImage, section: int, function: Function) -> Iterator[tuple[LineUnit, LineRows]]:

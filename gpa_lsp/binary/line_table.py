@@ -10,6 +10,7 @@ from functools import cache, partial
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.allowance import DAMAGED, Allowance
 from gpa_lsp.binary.cubin import LINE_SECTION
 from gpa_lsp.binary.elf import ElfImage, read_elf
@@ -19,7 +20,6 @@ from gpa_lsp.binary.line_units import LineUnit
 from gpa_lsp.binary.model import Cubin, Function, LineTable
 from gpa_lsp.binary.source_path import join_source_path
 from gpa_lsp.binary.string_table import StringTable
-from gpa_lsp.errors import InputError
 
 FileNamer = Callable[[LineUnit, int], str]
 """(unit, file number) → path."""

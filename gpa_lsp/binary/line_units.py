@@ -5,11 +5,12 @@ Source: DWARF 2, section 6.2.4; version 4 adds one field. NVIDIA appends a 32-bi
 """
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from gpa_lsp.basis.errors import UnsupportedInputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.byte_reader import ByteReader
-from gpa_lsp.errors import UnsupportedInputError
 
 _KNOWN_VERSIONS = (2, 3, 4)
 _FIRST_VERSION_WITH_BUNDLES = 4

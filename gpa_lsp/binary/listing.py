@@ -36,12 +36,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, ControlCodes, Instructions
 from gpa_lsp.binary.opcodes import describe_mnemonic
 from gpa_lsp.binary.operands import OperandKind, parse_operand
 from gpa_lsp.binary.sass import decode_instructions, split_operands
-from gpa_lsp.errors import InputError
 
 _COMMENT = re.compile(r"\s*(?:#|//).*")
 _LABEL = re.compile(r"[A-Za-z_.$][\w.$]*:")

@@ -5,14 +5,16 @@ column, because one function can have a hundred thousand of them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.locations import InlineChain
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain
 
 INSTRUCTION_BYTES = 16
 """Size of one instruction from compute capability 7.0 on."""
@@ -114,6 +116,11 @@ class ResourceLists:
     def of(self, index: int) -> tuple[int, ...]:
         """The resource numbers of instruction ``index``."""
         return tuple(self.numbers[self.starts[index] : self.starts[index + 1]].tolist())
+
+    def split(self) -> list[tuple[int, ...]]:
+        """The resource numbers of every instruction, for loops over many."""
+        starts, numbers = self.starts.tolist(), self.numbers.tolist()
+        return [tuple(numbers[first:last]) for first, last in pairwise(starts)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,3 +319,18 @@ class Cubin:
     indirect_calls: tuple[IndirectCalls, ...] = ()
     has_lines: bool
     has_ptx_lines: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStamp:
+    """A source file at the time of its compilation.
+
+    Attributes:
+        size_bytes: its length.
+        modified_unix_s: its modification time; None when not written.
+
+    Source: DWARF 2, section 6.2.4, the third and fourth field of a file entry.
+    """
+
+    size_bytes: int
+    modified_unix_s: int | None

@@ -9,14 +9,14 @@ import logging
 import re
 import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from gpa_lsp.basis.errors import ToolError, UnsupportedInputError
 from gpa_lsp.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.binary.opcodes import UNDECODED
-from gpa_lsp.errors import ToolError, UnsupportedInputError
+from gpa_lsp.processes.time_limits import TimeLimits, run_limited
 
 _LOG = logging.getLogger(__name__)
 _TOOL = "nvdisasm"
@@ -24,8 +24,9 @@ _OLDEST_NUMBER = 70
 _VOLTA_STAND_IN = 75
 _FIRST_WITH_VARIANTS = 90
 _START_SECONDS = 30.0
+"""Of processor time, for any run."""
 _SECONDS_PER_INSTRUCTION = 1 / 3_000
-"""A twentieth of the speed measured, so that a busy machine is not taken for a hanging tool."""
+"""Of processor time; a twentieth of the speed measured."""
 _LONGEST_LINE_BYTES = 1 << 16
 _TAIL_BYTES = 4096
 _ROW_START = b"        /*"
@@ -174,38 +175,20 @@ class _Run:
     def _execute(self, code: bytes, texts: list[str | None]) -> int:
         """Run the tool, put what it prints into ``texts``, and return its exit status."""
         self._image.write_bytes(code)
-        limit_seconds = _START_SECONDS + len(code) / INSTRUCTION_BYTES * _SECONDS_PER_INSTRUCTION
-        timed_out = threading.Event()
-        with self._errors.open("wb") as errors:
-            try:
-                process = subprocess.Popen(
-                    [str(self._tool), "-b", self._variant, str(self._image)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    cwd=self._image.parent,
-                )
-            except OSError as error:
-                raise ToolError(_TOOL, f"{self._tool} cannot be started: {error.strerror or error}") from error
-
-        def stop() -> None:
-            timed_out.set()
-            process.kill()
-
-        watchdog = threading.Timer(limit_seconds, stop)
-        watchdog.daemon = True
-        watchdog.start()
+        limits = TimeLimits.for_work(_START_SECONDS + len(code) / INSTRUCTION_BYTES * _SECONDS_PER_INSTRUCTION)
+        command = [str(self._tool), "-b", self._variant, str(self._image)]
         try:
-            with process:
+            with (
+                self._errors.open("wb") as errors,
+                run_limited(
+                    _TOOL, command, limits, folder=self._image.parent, output=subprocess.PIPE, errors=errors
+                ) as process,
+            ):
                 if process.stdout is not None:
                     _read_rows(process.stdout, texts)
-        finally:
-            watchdog.cancel()
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-        if timed_out.is_set():
-            raise ToolError(_TOOL, f"it did not end within {limit_seconds:.0f} s", output=self.read_error_tail())
+        except ToolError as error:
+            error.output = self.read_error_tail()
+            raise
         return process.returncode
 
 

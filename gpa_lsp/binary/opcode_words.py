@@ -1,13 +1,14 @@
 """What people are told about opcodes, read from ``opcode_words.toml`` beside the sentences of ``opcodes.toml``."""
 
 import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+import tomli
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.opcodes import Pipe, describe_mnemonic
 
 _TABLE = "opcode_words.toml"
@@ -114,4 +115,4 @@ def _vocabularies() -> Mapping[str, tuple[Mapping[str, str], ...]]:
 @cache
 def read_table() -> dict[str, Any]:
     """The table as it is written."""
-    return tomllib.loads(files(__package__).joinpath(_TABLE).read_text(encoding="utf-8"))
+    return tomli.loads(Path(__file__).with_name(_TABLE).read_text(encoding="utf-8"))

@@ -1,13 +1,15 @@
 """Facts about opcodes, read from ``opcodes.toml``: what each does, and how many registers each of its operands stands for."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+import tomli
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import Flow
 
 UNDECODED = "UNDECODED"
@@ -229,5 +231,5 @@ def _occur_in_order(wanted: Sequence[str], modifiers: Sequence[str]) -> bool:
 
 @cache
 def _read_table() -> dict[str, dict[str, Any]]:
-    text = files(__package__).joinpath(_TABLE).read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    text = Path(__file__).with_name(_TABLE).read_text(encoding="utf-8")
+    return tomli.loads(text)

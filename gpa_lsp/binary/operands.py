@@ -6,6 +6,7 @@ fact about the opcode (:mod:`gpa_lsp.binary.opcodes`).
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from gpa_lsp.binary.model import ResourceKind, encode_resource
@@ -117,6 +118,7 @@ class OperandTable(dict[str, Operand]):
         return operand
 
 
+@lru_cache(maxsize=8192)
 def parse_operand(token: str) -> Operand:
     """Find the registers in one operand.
 

@@ -5,12 +5,12 @@ translation unit, ``.nv_debug_ptx_txt.<number>``. ``.nv_debug_line_sass`` maps i
 file 0 stands for the section without a number.
 """
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.cubin import PTX_LINE_SECTION, PTX_TEXT_PREFIX
 from gpa_lsp.binary.elf import read_elf
 from gpa_lsp.binary.line_table import decode_rows, empty_line_table, find_function
 from gpa_lsp.binary.line_units import LineUnit
 from gpa_lsp.binary.model import Cubin, LineTable
-from gpa_lsp.errors import InputError
 
 
 def read_ptx_line_table(cubin: Cubin, function: str) -> LineTable:

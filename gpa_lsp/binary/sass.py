@@ -120,6 +120,15 @@ def instruction_at(instructions: Instructions, index: int) -> Instruction:
     )
 
 
+def read_operands(text: str) -> tuple[str, ...]:
+    """The operands of an instruction, as written.
+
+    >>> read_operands("@!P0 IADD3 R1, R2.reuse, 0x4, RZ"), read_operands("EXIT")
+    (('R1', 'R2.reuse', '0x4', 'RZ'), ())
+    """
+    return split_operands(_split_guard(text)[1].partition(" ")[2])
+
+
 def find_unknown_opcodes(instructions: Instructions) -> tuple[str, ...]:
     """The bare opcodes that the table does not know, in order of appearance; what they read and write is a guess."""
     opcodes = (describe_mnemonic(mnemonic) for mnemonic in instructions.mnemonics)

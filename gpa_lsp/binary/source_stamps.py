@@ -5,28 +5,12 @@ that was compiled without having a copy of it. NVRTC, Triton and Julia write zer
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gpa_lsp.binary.cubin import LINE_SECTION
 from gpa_lsp.binary.elf import read_elf
 from gpa_lsp.binary.line_units import read_units
-from gpa_lsp.binary.model import Cubin
+from gpa_lsp.binary.model import Cubin, SourceStamp
 from gpa_lsp.binary.source_path import join_source_path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceStamp:
-    """A source file at the time of its compilation.
-
-    Attributes:
-        size_bytes: its length.
-        modified_unix_s: its modification time; None when not written.
-
-    Source: DWARF 2, section 6.2.4, the third and fourth field of a file entry.
-    """
-
-    size_bytes: int
-    modified_unix_s: int | None
 
 
 def read_source_stamps(cubin: Cubin) -> Mapping[str, SourceStamp]:

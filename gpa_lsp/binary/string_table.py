@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.allowance import DAMAGED, Allowance
-from gpa_lsp.errors import InputError
 
 _LONGEST_STRING_BYTES = 1 << 16
 _REUSE_OF_STRINGS = 8

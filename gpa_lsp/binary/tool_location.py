@@ -4,14 +4,12 @@ The wheels do not put their programs on ``PATH``, and a toolkit found there may 
 most deliberate choice to the least: an environment variable, the wheels of the running interpreter, ``PATH``, the toolkit's usual folder.
 """
 
-import importlib.util
 import os
-import shutil
-import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gpa_lsp.errors import MissingToolError
+from gpa_lsp.basis.errors import MissingToolError
+from gpa_lsp.processes.search_paths import find_program, is_program, list_package_folders
 
 _PROGRAM_SUFFIX = ".exe" if os.name == "nt" else ""
 _TOOLKIT_VARIABLES = ("CUDA_PATH", "CUDA_HOME")
@@ -40,17 +38,8 @@ def find_tool(name: str) -> Path | None:
     override = os.environ.get(name_override(name))
     if override:
         chosen = Path(override).expanduser()
-        return chosen if _is_program(chosen) else None
-    for folder in _wheel_folders():
-        if _is_program(folder / (name + _PROGRAM_SUFFIX)):
-            return folder / (name + _PROGRAM_SUFFIX)
-    on_path = shutil.which(name, path=_list_absolute_folders())
-    if on_path is not None:
-        return Path(on_path)
-    for folder in _toolkit_folders():
-        if _is_program(folder / (name + _PROGRAM_SUFFIX)):
-            return folder / (name + _PROGRAM_SUFFIX)
-    return None
+        return chosen if is_program(chosen) else None
+    return _find_in(_wheel_folders(), name) or find_program(name) or _find_in(_toolkit_folders(), name)
 
 
 def require_tool(name: str, *, needed_for: str) -> Path:
@@ -74,29 +63,15 @@ def require_tool(name: str, *, needed_for: str) -> Path:
     raise MissingToolError(name, needed_for=needed_for, install=install)
 
 
-def _list_absolute_folders() -> str:
-    """``PATH`` without folders that depend on where we are: that is a workspace, which may hold a program of any name.
-
-    Windows looks in the current folder first of all, unless it is told not to.
-    """
-    os.environ.setdefault("NoDefaultCurrentDirectoryInExePath", "1")
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
-
-
-def _is_program(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+def _find_in(folders: Iterable[Path], name: str) -> Path | None:
+    programs = (folder / (name + _PROGRAM_SUFFIX) for folder in folders)
+    return next(filter(is_program, programs), None)
 
 
 def _wheel_folders() -> Iterator[Path]:
     """The ``bin`` folders of NVIDIA's wheels on the import path, newest CUDA first; ``nvidia`` is a namespace package and may be in several."""
-    roots: list[str] = []
-    spec = importlib.util.find_spec("nvidia")
-    if spec is not None and spec.submodule_search_locations is not None:
-        roots.extend(spec.submodule_search_locations)
-    roots.extend(str(Path(sysconfig.get_path(kind)) / "nvidia") for kind in ("platlib", "purelib"))
-    for root in dict.fromkeys(roots):
-        releases = (path for path in Path(root).glob("cu*/bin") if path.parent.name[2:].isdigit())
+    for root in list_package_folders("nvidia"):
+        releases = (path for path in root.glob("cu*/bin") if path.parent.name[2:].isdigit())
         yield from sorted(releases, key=lambda path: int(path.parent.name[2:]), reverse=True)
 
 

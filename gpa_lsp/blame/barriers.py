@@ -9,11 +9,11 @@ Source: blame measured on real reports, barrier model; "Dissecting and Modeling 
 """
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.sass import instruction_at
 from gpa_lsp.blame.view import FunctionView
 

@@ -1,11 +1,15 @@
 """From a joined kernel to its blame: every function by the chosen blamer, callers' shares, coverage, and the check that nothing was lost."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 import gpa_lsp.blame.blamers as catalogue
+from gpa_lsp.basis.catalogue import list_members, load_catalogue, load_member
+from gpa_lsp.basis.errors import GpaError, Problem, ProblemSeverity
+from gpa_lsp.blame import DEFAULT_BLAMER
 from gpa_lsp.blame.blamers import Blamer, DependencyGraph
 from gpa_lsp.blame.calls import carry_to_callers
 from gpa_lsp.blame.conservation import check_conservation
@@ -13,14 +17,10 @@ from gpa_lsp.blame.coverage import measure_coverage
 from gpa_lsp.blame.edge_list import drop_empty_edges, join_edges
 from gpa_lsp.blame.issue_counts import count_issues
 from gpa_lsp.blame.model import KernelBlame, Unattributed, UnattributedCause
-from gpa_lsp.blame.view import view_function
+from gpa_lsp.blame.view import read_latency, view_function
 from gpa_lsp.blame.wait_model import check_wait
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.errors import GpaError, Problem, ProblemSeverity
-from gpa_lsp.kernel.model import FunctionSamples, Kernel
-from gpa_lsp.registry import load_catalogue
-
-DEFAULT_BLAMER = "scoreboard"
+from gpa_lsp.rows.model import FunctionSamples, Kernel
 
 
 @cache
@@ -36,10 +36,10 @@ def find_blamer(name: str) -> Blamer:
     Raises:
         GpaError: there is none of that name; the message lists those there are.
     """
-    known = list_blamers()
+    known = list_members(catalogue)
     if name not in known:
         raise GpaError(f"no blamer is named {name!r}; there are {', '.join(known)}")
-    return known[name]
+    return load_member(catalogue, name, "BLAMER", Blamer)
 
 
 def blame_kernel(kernel: Kernel, blamer: str = DEFAULT_BLAMER) -> KernelBlame:
@@ -59,8 +59,7 @@ def blame_kernel(kernel: Kernel, blamer: str = DEFAULT_BLAMER) -> KernelBlame:
     losses = []
     graphs: list[tuple[DependencyGraph, int]] = []
     problems: list[Problem] = []
-    first_row = 0
-    for function in kernel.functions:
+    for function, first_row in zip(kernel.functions, kernel.rows.first_rows.tolist(), strict=False):
         size = len(function.pc_offsets)
         view = view_function(kernel, function, counts.counts[first_row : first_row + size])
         if view is None:
@@ -73,15 +72,16 @@ def blame_kernel(kernel: Kernel, blamer: str = DEFAULT_BLAMER) -> KernelBlame:
             graphs.append((found.dependencies, first_row))
             if budget.is_exhausted:
                 problems.append(_note_work_bound(kernel, function))
-        first_row += size
     joined = drop_empty_edges(join_edges(parts))
     edges, unattributed = carry_to_callers(kernel, joined, _join_unattributed(losses), counts)
+    if not kernel.is_split:
+        edges, unattributed = replace(edges, latency_samples=None), replace(unattributed, latency_samples=None)
     blame = KernelBlame(
         blamer=method.name,
         edges=edges,
         unattributed=unattributed,
         issue_counts=counts,
-        coverage=measure_coverage(kernel, edges, unattributed, graphs),
+        coverage=measure_coverage(kernel, edges, unattributed, graphs, counts.counts),
         wait_check=check_wait(kernel, counts),
         problems=tuple(problems),
     )
@@ -98,7 +98,7 @@ def _lose_all(function: FunctionSamples) -> Unattributed:
         reason=reasons.astype(np.int16),
         cause=np.full(len(rows), cause, dtype=np.uint8),
         all_samples=function.all_samples[rows, reasons].astype(np.float64),
-        latency_samples=function.latency_samples[rows, reasons].astype(np.float64),
+        latency_samples=read_latency(function)[rows, reasons].astype(np.float64),
     )
 
 

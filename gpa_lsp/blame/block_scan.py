@@ -5,9 +5,10 @@ path. Ages of setters from before the block are known only relative to its start
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.barriers import (
     CLASSES_BEHIND,
     CLASSES_RELEASED,

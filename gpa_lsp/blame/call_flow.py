@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from gpa_lsp.binary.model import Flow, Instructions
-from gpa_lsp.program.model import EdgeKind, FlowGraph
+from gpa_lsp.control_flow.model import EdgeKind, FlowGraph
 
 
 class CallFlow:

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from gpa_lsp.blame.barriers import SCOREBOARD_COUNT
 from gpa_lsp.blame.pending import Pending, find_pending
 from gpa_lsp.blame.view import view_function
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 
 MOST_SITES = 64
 """Calls of one function that are looked at: those that issue most often."""
@@ -49,7 +48,7 @@ class CallSites:
 
     def __init__(self, kernel: Kernel, counts: npt.NDArray[np.float64]) -> None:
         self._kernel, self._counts = kernel, counts
-        self.starts = list(accumulate((len(function.pc_offsets) for function in kernel.functions), initial=0))
+        self.starts = kernel.rows.first_rows.tolist()
         self.of: Mapping[int, Sequence[Site]] = self._find_sites()
         self._held: dict[int, Mapping[int, tuple[Pending, ...]]] = {}
 

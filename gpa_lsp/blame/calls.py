@@ -21,7 +21,7 @@ from gpa_lsp.blame.edge_list import Edge, build_edges
 from gpa_lsp.blame.model import BlameEdges, Dependency, IssueCounts, Unattributed, UnattributedCause
 from gpa_lsp.blame.operands import NO_RESOURCE
 from gpa_lsp.blame.pending import Pending
-from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.rows.model import FunctionSamples, Kernel
 
 MOST_CAUSES = 64
 """Causes that one stall is divided among: those with the largest shares."""
@@ -136,7 +136,8 @@ class _Carrier:
             if not causes:
                 continue
             moved.append(number)
-            samples = (float(columns.all_samples[number]), float(columns.latency_samples[number]))
+            latency = 0.0 if columns.latency_samples is None else float(columns.latency_samples[number])
+            samples = (float(columns.all_samples[number]), latency)
             self.made += [self._make_edge(callee, row, reason, cause, samples) for cause in causes]
             self._groups += 1 + max(cause.site for cause in causes)
         return moved

@@ -1,11 +1,11 @@
 """Causes found for one stall reason of a function, as columns, and the edges they become."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.categories import find_category
 from gpa_lsp.blame.edge_list import EDGE_DTYPES
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.errors import ConservationError
 from gpa_lsp.blame.model import BlameEdges, KernelBlame, Unattributed
-from gpa_lsp.errors import ConservationError
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 
 TOLERANCE = 1e-6
 """Shares are fractions, so sums are compared up to this part of the samples (of one sample, where there are fewer)."""
@@ -27,12 +27,9 @@ def check_conservation(kernel: Kernel, blame: KernelBlame) -> None:
             that is not there.
     """
     reasons = len(kernel.reasons)
-    rows = sum(len(function.pc_offsets) for function in kernel.functions)
-    _check_numbers(kernel, blame.edges, blame.unattributed, rows)
-    for kind in ("all_samples", "latency_samples"):
-        sampled = np.concatenate(
-            [np.zeros((0, reasons)), *(getattr(function, kind) for function in kernel.functions)]
-        ).ravel()
+    _check_numbers(kernel, blame.edges, blame.unattributed, len(kernel.rows))
+    for kind in ("all_samples",) if _is_unsplit(kernel, blame) else ("all_samples", "latency_samples"):
+        sampled = getattr(kernel.rows, kind).ravel()
         found = _sum_by_cell(blame.edges.use_row, blame.edges, kind, reasons, len(sampled))
         found += _sum_by_cell(blame.unattributed.row, blame.unattributed, kind, reasons, len(sampled))
         wrong = np.flatnonzero(~(np.abs(found - sampled) <= TOLERANCE * np.maximum(sampled, 1.0)))
@@ -42,6 +39,19 @@ def check_conservation(kernel: Kernel, blame: KernelBlame) -> None:
                 f"{kernel.mangled_name}: {sampled[wrong[0]]:.0f} {kind.replace('_', ' ')} of {kernel.reasons[reason]} at"
                 f" row {row} became {found[wrong[0]]:.6g}, and {len(wrong) - 1} other sums are wrong too"
             )
+
+
+def _is_unsplit(kernel: Kernel, blame: KernelBlame) -> bool:
+    """Whether latency samples are unknown; they are so everywhere, or nowhere.
+
+    Raises:
+        ConservationError: they are unknown in one place and counted in another.
+    """
+    unknown = [function.latency_samples is None for function in kernel.functions]
+    unknown += [blame.edges.latency_samples is None, blame.unattributed.latency_samples is None]
+    if any(unknown) and not all(unknown):
+        raise ConservationError(f"{kernel.mangled_name}: latency samples that nobody counted were blamed")
+    return any(unknown)
 
 
 def _sum_by_cell(
@@ -66,11 +76,12 @@ def _check_numbers(kernel: Kernel, edges: BlameEdges, unattributed: Unattributed
         if len(column) and (int(column.min()) < 0 or int(column.max()) >= limit):
             raise ConservationError(f"{kernel.mangled_name}: a {name} outside 0..{limit - 1}")
     for part in (edges, unattributed):
-        is_ordered = (part.latency_samples >= 0) & (
-            part.latency_samples <= part.all_samples + TOLERANCE * np.maximum(part.all_samples, 1.0)
-        )
+        latency = part.latency_samples
+        if latency is None:
+            continue
+        is_ordered = (latency >= 0) & (latency <= part.all_samples + TOLERANCE * np.maximum(part.all_samples, 1.0))
         if not is_ordered.all():
             first = int(np.flatnonzero(~is_ordered)[0])
             raise ConservationError(
-                f"{kernel.mangled_name}: {part.latency_samples[first]:.6g} latency samples of {part.all_samples[first]:.6g}"
+                f"{kernel.mangled_name}: {latency[first]:.6g} latency samples of {part.all_samples[first]:.6g}"
             )

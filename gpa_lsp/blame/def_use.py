@@ -10,12 +10,14 @@ Source: GPA section IV, "Virtual barrier registers" and Figure 3.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
+from itertools import chain, pairwise
 
 import numpy as np
 
-from gpa_lsp.binary.model import Instructions, ResourceKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.model import Instructions, ResourceKind, ResourceLists
 from gpa_lsp.binary.opcodes import Synchronisation, describe_mnemonic
 from gpa_lsp.binary.operands import OperandKind, parse_operand
 from gpa_lsp.binary.sass import instruction_at
@@ -73,6 +75,9 @@ class DefUse:
         condition: n conditions under which the instructions execute: twice the guard's number, plus one where it is negated;
             :data:`UNCONDITIONAL` without a guard.
         guarded: resources that some instruction defines under a condition.
+        near: n tuples parallel to ``uses``, the def in the same block that hides all others; -1 where none does. Of resources that are not in
+            ``guarded``.
+        has_neighbours: n, whether an instruction uses two resources with numbers one after the other, as the halves of a value have.
         operand_scoreboard: n numbers of the scoreboard that an instruction releases once it has read its operands; -1 where it has none, or
             uses the one of its result.
     """
@@ -83,6 +88,8 @@ class DefUse:
     guard: Sequence[int]
     condition: Sequence[int]
     guarded: frozenset[int]
+    near: Sequence[tuple[int, ...]]
+    has_neighbours: Sequence[bool]
     operand_scoreboard: Sequence[int]
 
 
@@ -102,6 +109,8 @@ def find_def_use(view: FunctionView) -> DefUse:
             for resource in used:
                 plain_uses.setdefault(resource, []).append(row)
     is_guarded = instructions.guard >= 0
+    guarded = frozenset(resource for resource, rows in definitions.items() if is_guarded[rows].any())
+    near, has_neighbours = _look_around(view, definitions, uses, guarded)
     read, written = (column.astype(np.int64) for column in (view.control.read_barrier, view.control.write_barrier))
     return DefUse(
         definitions=definitions,
@@ -109,7 +118,9 @@ def find_def_use(view: FunctionView) -> DefUse:
         uses=uses,
         guard=guard,
         condition=condition,
-        guarded=frozenset(resource for resource, rows in definitions.items() if is_guarded[rows].any()),
+        guarded=guarded,
+        near=near,
+        has_neighbours=has_neighbours,
         operand_scoreboard=np.where(
             (read < SCOREBOARD_COUNT) & (read != written), number_scoreboard(0) + read, -1
         ).tolist(),
@@ -141,20 +152,43 @@ def _group_writes(view: FunctionView) -> dict[int, list[int]]:
 
 def _list_uses(view: FunctionView) -> list[tuple[int, ...]]:
     instructions = view.instructions
-    starts, numbers = instructions.reads.starts.tolist(), instructions.reads.numbers.tolist()
     waits = [
         tuple(number_scoreboard(bit) for bit in range(SCOREBOARD_COUNT) if mask >> bit & 1)
         for mask in range(1 << SCOREBOARD_COUNT)
     ]
     masks = instructions.control.wait_mask.tolist()
-    uses = []
-    for row in range(len(instructions)):
-        mask = masks[row] | (_read_pending_mask(view, row) if view.opcode(row).name == _PENDING_WAIT else 0)
-        read = numbers[starts[row] : starts[row + 1]]
-        uses.append(
-            waits[mask] + tuple(resource for resource in read if resource >> 8 != ResourceKind.CONVERGENCE_BARRIER)
-        )
-    return uses
+    is_pending = np.array([opcode.name == _PENDING_WAIT for opcode in view.opcodes])[instructions.mnemonic_index]
+    for row in np.flatnonzero(is_pending).tolist():
+        masks[row] |= _read_pending_mask(view, row)
+    reads = instructions.reads
+    kept = reads.numbers >> 8 != ResourceKind.CONVERGENCE_BARRIER
+    starts = np.concatenate([[0], np.cumsum(kept)])[reads.starts]
+    read = ResourceLists(starts=starts.astype(np.int32), numbers=reads.numbers[kept]).split()
+    return [waits[mask] + numbers for mask, numbers in zip(masks, read, strict=True)]
+
+
+def _look_around(
+    view: FunctionView,
+    definitions: Mapping[int, Sequence[int]],
+    uses: Sequence[tuple[int, ...]],
+    guarded: Collection[int],
+) -> tuple[list[tuple[int, ...]], list[bool]]:
+    """``near`` and ``has_neighbours`` of :class:`DefUse`."""
+    count = len(uses)
+    starts = np.cumsum([0, *map(len, uses)])
+    rows = np.repeat(np.arange(count), np.diff(starts))
+    resources = np.fromiter(chain.from_iterable(uses), dtype=np.int64, count=int(starts[-1]))
+    # Defs and uses on one axis, resource by resource; before all of them stands a def of nothing.
+    keys = [np.array([-count])]
+    keys += [np.array(definitions[one]) + one * count for one in sorted(definitions) if one not in guarded]
+    defs = np.concatenate(keys)
+    last = defs[np.searchsorted(defs, resources * count + rows) - 1] - resources * count
+    is_near = last >= view.graph.first_instruction[view.graph.block_of_instruction][rows]
+    found = np.where(is_near, last, -1).tolist()
+    follows = np.diff(resources, prepend=-1) == 1
+    follows[starts[:-1][np.diff(starts) > 0]] = False
+    has_neighbours = np.bincount(rows[follows], minlength=count) > 0
+    return [tuple(found[first:end]) for first, end in pairwise(starts.tolist())], has_neighbours.tolist()
 
 
 def _read_pending_mask(view: FunctionView, row: int) -> int:

@@ -1,10 +1,10 @@
 """Collecting edges one by one, or by columns, and turning them into :class:`~gpa_lsp.blame.model.BlameEdges`."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, Unattributed, UnattributedCause
 
@@ -24,9 +24,16 @@ EDGE_DTYPES: dict[str, type] = {
 }
 """The columns of :class:`~gpa_lsp.blame.model.BlameEdges`, in their order."""
 
+_LOST_DTYPES: dict[str, type] = {
+    "row": _INT,
+    "reason": _SHORT,
+    "cause": _BYTE,
+    "all_samples": _FLOAT,
+    "latency_samples": _FLOAT,
+}
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+
+class Edge(NamedTuple):
     """One blamed pair; the fields of :class:`~gpa_lsp.blame.model.BlameEdges`, in their order.
 
     Within a :class:`FunctionBlame` rows are instruction numbers of the function, and groups count from 0 in the function.
@@ -45,8 +52,7 @@ class Edge:
     distance_instructions: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(NamedTuple):
     """Samples of one row and reason that nobody is blamed for."""
 
     row: int
@@ -58,12 +64,9 @@ class Lost:
 
 def build_edges(edges: Iterable[Edge]) -> BlameEdges:
     """The columns of some edges, sorted by use, reason and def."""
-    ordered = sorted(edges, key=lambda edge: (edge.use_row, edge.reason, edge.def_row, edge.group))
-    columns: dict[str, Any] = {
-        name: np.fromiter((getattr(edge, name) for edge in ordered), dtype=dtype, count=len(ordered))
-        for name, dtype in EDGE_DTYPES.items()
-    }
-    return BlameEdges(**columns)
+    columns = _split(EDGE_DTYPES, edges)
+    order = np.lexsort([columns[name] for name in ("group", "def_row", "reason", "use_row")])
+    return BlameEdges(**{name: column[order] for name, column in columns.items()})
 
 
 def join_edges(parts: Iterable[tuple[BlameEdges, int]]) -> BlameEdges:
@@ -93,12 +96,12 @@ def drop_empty_edges(edges: BlameEdges) -> BlameEdges:
 
 def build_unattributed(lost: Iterable[Lost]) -> Unattributed:
     """The columns of some samples without a cause, sorted by row and reason."""
-    ordered = sorted(lost, key=lambda one: (one.row, one.reason, one.cause))
-    count = len(ordered)
-    return Unattributed(
-        row=np.fromiter((one.row for one in ordered), dtype=np.int32, count=count),
-        reason=np.fromiter((one.reason for one in ordered), dtype=np.int16, count=count),
-        cause=np.fromiter((one.cause for one in ordered), dtype=np.uint8, count=count),
-        all_samples=np.fromiter((one.all_samples for one in ordered), dtype=np.float64, count=count),
-        latency_samples=np.fromiter((one.latency_samples for one in ordered), dtype=np.float64, count=count),
-    )
+    columns = _split(_LOST_DTYPES, lost)
+    order = np.lexsort([columns[name] for name in ("cause", "reason", "row")])
+    return Unattributed(**{name: column[order] for name, column in columns.items()})
+
+
+def _split(dtypes: Mapping[str, type], rows: Iterable[tuple[Any, ...]]) -> dict[str, npt.NDArray[Any]]:
+    """The columns of some tuples."""
+    columns = zip(*rows, strict=True)
+    return {name: np.array(next(columns, ()), dtype=dtype) for name, dtype in dtypes.items()}

@@ -5,11 +5,11 @@ which never leaves this room: the blamer gives up on the instruction it was look
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.program.model import FlowGraph
+from gpa_lsp.control_flow.model import FlowGraph
 
 Node = TypeVar("Node")
 
@@ -83,71 +83,44 @@ def find_components(
         successors: asked once per node.
         is_done: nodes that are not entered. It may be filled on the way with the nodes of components already handed out.
 
-    Source: R. Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1 (1972), 146-160, with the recursion unrolled.
+    Source: H. N. Gabow, "Path-based depth-first search for strong and biconnected components", Inf. Process. Lett. 74 (2000), 107-114, with
+    the recursion unrolled.
 
     >>> graph = {"a": "b", "b": "cd", "c": "b", "d": ""}
     >>> [sorted(component) for component in find_components("a", graph.__getitem__)]
     [['d'], ['b', 'c'], ['a']]
     """
-    walk = _Walk[Node](is_done)
+    numbers: dict[Node, int] = {}  # in the order in which nodes are met; -1 once their component is handed out
+    members: list[Node] = []  # of components that are not complete
+    starts: list[int] = []  # numbers of the nodes that may be the first of a component
+    walk: list[tuple[Node, Iterator[Node]]] = []  # from the root to the current node, with successors not looked at yet
+
+    def enter(node: Node) -> None:
+        starts.append(len(numbers))
+        numbers[node] = len(numbers)
+        members.append(node)
+        walk.append((node, iter(successors(node))))
+
     for root in roots:
-        if not walk.is_known(root):
-            walk.enter(root, successors(root))
-        while walk.stack:
-            node, rest = walk.stack[-1]
-            found = next((one for one in rest if walk.is_new(node, one)), None)
-            if found is not None:
-                walk.enter(found, successors(found))
-                continue
-            component = walk.leave()
-            if component:
-                yield component
-
-
-class _Walk(Generic[Node]):
-    """A depth-first walk on its way.
-
-    Attributes:
-        stack: the nodes from the root to the current one, each with its successors not looked at yet.
-    """
-
-    __slots__ = ("_closed", "_is_done", "_lowest", "_met", "_open", "stack")
-
-    def __init__(self, is_done: Container[Node]) -> None:
-        self.stack: list[tuple[Node, Iterator[Node]]] = []
-        self._is_done = is_done
-        self._met: dict[Node, int] = {}
-        self._lowest: dict[Node, int] = {}
-        self._open: list[Node] = []
-        self._closed: set[Node] = set()
-
-    def is_known(self, node: Node) -> bool:
-        """Whether a node is not to be entered (again)."""
-        return node in self._met or node in self._is_done
-
-    def is_new(self, node: Node, successor: Node) -> bool:
-        """Whether a successor of a node is to be entered; if it is on the stack's component, the node's reach is noted."""
-        if successor not in self._met:
-            return successor not in self._is_done
-        if successor not in self._closed:
-            self._lowest[node] = min(self._lowest[node], self._met[successor])
-        return False
-
-    def enter(self, node: Node, successors: Iterable[Node]) -> None:
-        """Go on with a node."""
-        self._met[node] = self._lowest[node] = len(self._met)
-        self._open.append(node)
-        self.stack.append((node, iter(successors)))
-
-    def leave(self) -> list[Node]:
-        """Go back from the current node; its component, where it is the first node of one, or nothing."""
-        node, _ = self.stack.pop()
-        if self._lowest[node] < self._met[node]:
-            above = self.stack[-1][0]
-            self._lowest[above] = min(self._lowest[above], self._lowest[node])
-            return []
-        component: list[Node] = []
-        while not component or component[-1] != node:
-            component.append(self._open.pop())
-        self._closed.update(component)
-        return component
+        if root not in numbers and root not in is_done:
+            enter(root)
+        while walk:
+            node, rest = walk[-1]
+            for one in rest:
+                number = numbers.get(one)
+                if number is None:
+                    if one not in is_done:
+                        enter(one)
+                        break
+                elif number >= 0:
+                    while starts[-1] > number:
+                        starts.pop()
+            else:
+                walk.pop()
+                if starts[-1] == numbers[node]:
+                    starts.pop()
+                    component: list[Node] = []
+                    while not component or component[-1] != node:
+                        component.append(members.pop())
+                        numbers[component[-1]] = -1
+                    yield component

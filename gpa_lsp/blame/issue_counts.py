@@ -1,12 +1,11 @@
 """How often each instruction issued, in samples: from executions where they agree with the samples, else from the samples."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.model import IssueCounts
-from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.rows.model import FunctionSamples, Kernel
 
 LARGEST_CHI_SQUARE_PER_ROW = 10.0
 """Up to here executions are taken for exact. Counts that agree give about 1.
@@ -77,24 +76,20 @@ def _refuse(kernel: Kernel, rows: _Rows, chi_square: float | None) -> str | None
 
 
 def _gather(kernel: Kernel) -> _Rows:
-    column = kernel.reasons.index("selected") if "selected" in kernel.reasons else None
-    selected, executions, is_typical, block = (
-        [np.zeros(0)],
-        [np.zeros(0)],
-        [np.zeros(0, np.bool_)],
-        [np.zeros(0, np.int64)],
-    )
+    column = kernel.rows.reason_index("selected")
+    executions, is_typical, block = [np.zeros(0)], [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
     first_block = 0
     for function in kernel.functions:
         count = len(function.pc_offsets)
-        selected.append(np.zeros(count) if column is None else function.all_samples[:, column].astype(np.float64))
         executions.append(_read_executions(function))
         is_typical.append(_find_typical(function))
         own = np.arange(count) if function.graph is None else function.graph.block_of_instruction
         block.append(own.astype(np.int64) + first_block)
         first_block += count
     return _Rows(
-        selected=np.concatenate(selected),
+        selected=np.zeros(len(kernel.rows))
+        if column is None
+        else kernel.rows.all_samples[:, column].astype(np.float64),
         executions=np.concatenate(executions),
         is_typical=np.concatenate(is_typical),
         block=np.concatenate(block),

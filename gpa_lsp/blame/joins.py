@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from gpa_lsp.blame.graph_search import BlockLists
-from gpa_lsp.program.model import FlowGraph
+from gpa_lsp.control_flow.model import FlowGraph
 
 MOST_FRONTIER_STEPS_PER_BLOCK = 64
 """Longest total way up the dominator tree, per block of the function. Deep nests of loops need the square of their depth; for them every

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from gpa_lsp.blame.graph_search import BlockLists, charge, find_components
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.program.model import FlowGraph
+from gpa_lsp.control_flow.model import FlowGraph
 
 _NO_LOOP = -1
 _STEPS_PER_PART = 3

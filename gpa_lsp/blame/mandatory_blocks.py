@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from gpa_lsp.blame.graph_search import STEPS_PER_BLOCK, BlockLists, charge, find_components
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.program.model import FlowGraph
+from gpa_lsp.control_flow.model import FlowGraph
 
 
 class MandatoryBlocks:

@@ -7,13 +7,14 @@ Conservation: for every row and reason, samples on edges (those to itself includ
 there, all samples and latency samples alike. :func:`gpa_lsp.blame.conservation.check_conservation` says so.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.errors import Problem
+from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 class BlameCategory(IntEnum):
@@ -124,7 +125,7 @@ class BlameEdges:
         group: int32[e]. Edges with the same number are causes that the use waits for *together* (behind one scoreboard): their shares are a
             convention, not a measurement. Numbers are unique within the kernel.
         all_samples: float64[e].
-        latency_samples: float64[e], of these, without issue.
+        latency_samples: float64[e], of these, without issue; None when the profile does not tell them from the others.
         distance_cycles: int32[e], sum of encoded stall counts on the shortest path from the def's issue to the use's; 0 for itself, -1 unknown.
         distance_instructions: int32[e], instructions on that path from after the def up to and including the use; 0 for itself, -1 unknown.
     """
@@ -137,7 +138,7 @@ class BlameEdges:
     resource: npt.NDArray[np.int16]
     group: npt.NDArray[np.int32]
     all_samples: npt.NDArray[np.float64]
-    latency_samples: npt.NDArray[np.float64]
+    latency_samples: npt.NDArray[np.float64] | None
     distance_cycles: npt.NDArray[np.int32]
     distance_instructions: npt.NDArray[np.int32]
 
@@ -159,14 +160,14 @@ class Unattributed:
         reason: int16[u] into the kernel's reasons.
         cause: uint8[u] of :class:`UnattributedCause`.
         all_samples: float64[u].
-        latency_samples: float64[u].
+        latency_samples: float64[u]; None likewise.
     """
 
     row: npt.NDArray[np.int32]
     reason: npt.NDArray[np.int16]
     cause: npt.NDArray[np.uint8]
     all_samples: npt.NDArray[np.float64]
-    latency_samples: npt.NDArray[np.float64]
+    latency_samples: npt.NDArray[np.float64] | None
 
     def __len__(self) -> int:
         return len(self.row)
@@ -198,7 +199,8 @@ class SingleDependencyCoverage:
         after_ratio: after this blamer's pruning. A node (a sampled instruction or a def of one) is single when at most one of its sources is
             a memory instruction other than shared memory and at most one is anything else.
         nodes: nodes of the graph.
-        group_ratio: share of long-scoreboard, short-scoreboard and wait samples that have exactly one group or producer.
+        group_ratio: share of long-scoreboard, short-scoreboard and wait samples that have exactly one group or producer; of a wait for several,
+            the least share that can.
         group_samples: those samples.
         explained_ratio: share of long- and short-scoreboard samples with a cause.
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gpa_lsp.blame.causes import Causes, cause_themselves
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.program.model import FlowGraph
+from gpa_lsp.control_flow.model import FlowGraph
 
 MOST_CANDIDATES = 4
 """Instructions that are kept for one place: the nearest ones, each on a way of its own."""

@@ -5,12 +5,12 @@ going through them (:mod:`~gpa_lsp.blame.block_scan`), between blocks by letting
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.barriers import Barriers, Setter, list_classes, read_barriers
 from gpa_lsp.blame.block_scan import BlockScan, Wait, scan_block
 from gpa_lsp.blame.call_flow import CallFlow

@@ -11,16 +11,17 @@ through is found by sending an empty bundle through it.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.barriers import Setter, find_scoreboard, list_classes
 from gpa_lsp.blame.block_scan import BlockScan
 from gpa_lsp.blame.call_flow import CallFlow
 from gpa_lsp.blame.distances import Distance, Distances
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.program.model import FlowGraph
+from gpa_lsp.control_flow.model import FlowGraph
 
 MOST_BUNDLES = 64
 """Bundles of one release class and age that a block takes at most, the nearest ones."""

@@ -3,7 +3,7 @@
 Source: GPA section IV, "Prune cold edges", rules 1 to 3, and Figure 5 for what kinds of stalls an opcode can cause.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
@@ -165,10 +165,16 @@ class Pruner:
         Raises:
             OutOfWorkError: the budget is spent.
         """
+        for resource in edge.by_result:  # what dominators decide is known at once
+            if self._is_separated(edge, resource):
+                return None
         distance = self._paths.find(edge.def_row, edge.use_row, self.find_latency(edge))
         if distance is None:
             return None
-        kept = self.prune_dominated(edge)
+        for resource in edge.by_result:
+            if self._is_unavoidable(edge, resource):
+                return None
+        kept = self._drop_waits(edge)
         return None if kept is None else (kept, distance)
 
     def find_latency(self, edge: DependencyEdge) -> float:
@@ -202,6 +208,12 @@ class Pruner:
         """
         if any(self.is_used_on_every_path(edge, resource) for resource in edge.by_result):
             return None
+        return self._drop_waits(edge)
+
+    def _drop_waits(self, edge: DependencyEdge) -> DependencyEdge | None:
+        """An edge without the operands whose reading another instruction on every path would have waited for."""
+        if not edge.by_operands:
+            return edge
         waits = tuple(one for one in edge.by_operands if not self.is_used_on_every_path(edge, one))
         if not edge.by_result and not waits:
             return None
@@ -215,6 +227,22 @@ class Pruner:
         Raises:
             OutOfWorkError: the budget is spent.
         """
+        return self._is_separated(edge, resource) or self._is_unavoidable(edge, resource)
+
+    def _is_unavoidable(self, edge: DependencyEdge, resource: int) -> bool:
+        """The same, where :meth:`_is_separated` says no."""
+        blocks, def_row, use_row = self._blocks, edge.def_row, edge.use_row
+        source, target = blocks.block_of[def_row], blocks.block_of[use_row]
+        if (source == target and def_row < use_row) or resource not in self._def_use.plain_uses:
+            return False
+        if self._paths.find(def_row, use_row) is None:
+            return False
+        using = self._list_using_blocks(resource)
+        between = self._paths.find_blocks_between(def_row, use_row)
+        return not using.isdisjoint(between) and self._mandatory.has_any(source, target, between, using)
+
+    def _is_separated(self, edge: DependencyEdge, resource: int) -> bool:
+        """The same, as far as the blocks of def and use and the dominators show it."""
         users = self._def_use.plain_uses.get(resource)
         if users is None:
             return False
@@ -224,13 +252,7 @@ class Pruner:
             return _has_any(users, def_row + 1, use_row)
         if _has_any(users, def_row + 1, blocks.last[source] + 1) or _has_any(users, blocks.first[target], use_row):
             return True
-        using = self._list_using_blocks(resource)
-        if self._mandatory.is_separated(source, target, resource, using):
-            return True
-        if self._paths.find(def_row, use_row) is None:
-            return False
-        between = self._paths.find_blocks_between(def_row, use_row)
-        return not using.isdisjoint(between) and self._mandatory.has_any(source, target, between, using)
+        return self._mandatory.is_separated(source, target, resource, self._list_using_blocks(resource))
 
     def _list_using_blocks(self, resource: int) -> frozenset[int]:
         """The blocks in which an instruction without a guard uses a resource."""
@@ -243,4 +265,5 @@ class Pruner:
 
 def _has_any(rows: Sequence[int], start: int, end: int) -> bool:
     """Whether ascending ``rows`` has one in ``start..end - 1``."""
-    return bisect_left(rows, start) < bisect_right(rows, end - 1)
+    place = bisect_left(rows, start)
+    return place < len(rows) and rows[place] < end

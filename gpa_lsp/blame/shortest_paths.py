@@ -1,12 +1,14 @@
 """Shortest paths between instructions, in instructions and in encoded cycles: how close a use can follow its def."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.graph_search import STEPS_PER_BLOCK, BlockLists, charge
 from gpa_lsp.blame.work import WorkBudget
 
@@ -132,3 +134,47 @@ class ShortestPaths:
         for successor in self._blocks.successors[block]:
             if successor not in search.settled:
                 heappush(search.heap, (instructions, cycles, successor, block))
+
+
+class DominatorDistances:
+    """How far blocks of one function are from the blocks that dominate them: every way to a block leads past all of them, one after the other.
+
+    Args:
+        blocks: of the function.
+        dominator: immediate dominator of each block; -1 for entries.
+        paths: of the function.
+    """
+
+    __slots__ = ("_blocks", "_depth", "_dominator", "_paths")
+
+    def __init__(self, blocks: BlockLists, dominator: Sequence[int], paths: ShortestPaths) -> None:
+        self._blocks = blocks
+        self._dominator = dominator
+        self._paths = paths
+        self._depth = {-1: 0}
+
+    def measure(self, block: int, above: int) -> int:
+        """Instructions on the shortest way from the end of a dominator to the end of a block; 0 for the block itself.
+
+        Raises:
+            OutOfWorkError: the budget is spent.
+        """
+        return self._find_depth(block) - self._find_depth(above)
+
+    def _find_depth(self, block: int) -> int:
+        """Instructions on the shortest way through all dominators of a block, up to its end."""
+        passed = []
+        while block not in self._depth:
+            passed.append(block)
+            block = self._dominator[block]
+        for one in reversed(passed):
+            self._depth[one] = self._depth[block] + self._find_gap(block, one) + self._blocks.count_instructions(one)
+            block = one
+        return self._depth[block]
+
+    def _find_gap(self, dominator: int, block: int) -> int:
+        """Instructions on the shortest way between a block and its immediate dominator."""
+        if dominator < 0 or self._blocks.predecessors[block] == [dominator]:
+            return 0
+        found = self._paths.find(self._blocks.last[dominator], self._blocks.first[block])
+        return 0 if found is None else found.instructions - 1

@@ -23,12 +23,16 @@ from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.blame.def_use import UNCONDITIONAL, DefUse
 from gpa_lsp.blame.graph_search import STEPS_PER_BLOCK, STEPS_PER_EDGE, BlockLists, charge, find_components
 from gpa_lsp.blame.joins import Joins
+from gpa_lsp.blame.shortest_paths import DominatorDistances, ShortestPaths
 from gpa_lsp.blame.work import WorkBudget
 
 MOST_SOURCES = 16
 """Defs of one resource that are remembered above a block."""
 
 _PREDICATES = (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
+_STEPS_TO_PASS = 4
+"""What passing a block costs in which there is nothing to look at."""
+
 _CROWD = -1
 """Stands in a set of defs for those beyond :data:`MOST_SOURCES`."""
 
@@ -76,27 +80,43 @@ class Slicer:
         blocks: of the function.
         joins: of the function.
         def_use: of the function.
+        paths: shortest paths of the function.
         find_reach: (use, resource) → how many instructions before a use a def of the resource may lie and still matter.
         budget: pays for the searches.
     """
 
-    __slots__ = ("_above", "_blocks", "_budget", "_def_use", "_find_reach", "_joins", "_places", "_writes_predicates")
+    __slots__ = (
+        "_above",
+        "_blocks",
+        "_budget",
+        "_def_use",
+        "_distances",
+        "_find_reach",
+        "_joins",
+        "_places",
+        "_ways_up",
+        "_writes_predicates",
+    )
 
     def __init__(
         self,
         blocks: BlockLists,
         joins: Joins,
         def_use: DefUse,
+        *,
+        paths: ShortestPaths,
         find_reach: Callable[[int, int], float],
         budget: WorkBudget,
     ) -> None:
         self._blocks = blocks
         self._joins = joins
         self._def_use = def_use
+        self._distances = DominatorDistances(blocks, joins.dominator, paths)
         self._find_reach = find_reach
         self._budget = budget
         self._above: dict[int, dict[_Node, frozenset[int]]] = {}
         self._places: dict[int, _Places] = {}
+        self._ways_up: dict[int, dict[int, list[tuple[int, int, int]]]] = {}
         self._writes_predicates = [False] * len(blocks.first)
         for resource, rows in def_use.definitions.items():
             if resource >> 8 in _PREDICATES:
@@ -111,7 +131,10 @@ class Slicer:
         """
         guard, condition = self._def_use.guard[row], self._def_use.condition[row]
         sources: dict[int, tuple[int, ...]] = {}
-        for resource in self._def_use.uses[row]:
+        for resource, near in zip(self._def_use.uses[row], self._def_use.near[row], strict=True):
+            if near >= 0:
+                sources[near] = (*sources.get(near, ()), resource)
+                continue
             asked = UNCONDITIONAL if resource == guard else condition
             found = self.find_definitions(row, resource, asked)
             if len(found) > 1:  # one def each is paid for by the size of the function
@@ -139,7 +162,8 @@ class Slicer:
             place = bisect_left(definitions, row) - 1
             if place >= 0 and definitions[place] >= self._blocks.first[node.block]:
                 return definitions[place : place + 1]
-            found = self._find_above(resource, node._replace(condition=UNCONDITIONAL))
+            node = node._replace(condition=UNCONDITIONAL)  # whichever it is, the first def covers it
+            found = self._find_above(resource, node)
         else:
             local, left = self._scan(resource, row, node)
             found = frozenset(local) if left is None else self._find_above(resource, left).union(local)
@@ -238,25 +262,58 @@ class Slicer:
         """The defs within reach of an instruction, nearest blocks first."""
         reach = self._find_reach(row, resource)
         blocks = self._blocks
+        last_def, writes_predicates = self._find_places(resource).last_def, self._writes_predicates
         found: set[int] = set()
-        seen: set[_Node] = set()
-        heap: list[tuple[int, int, int, _Node]] = [(0, 0, row, start)]  # distance of the end, tie-break, end, node
+        seen: set[int | tuple[int, int, frozenset[int]]] = set()
+        heap = [(0, row, *start)]  # instructions passed, the end of what is to be looked at, and the node
         while heap:
-            passed, _, end, node = heappop(heap)
-            if node in seen or passed >= reach:
+            passed, end, block, condition, covered = heappop(heap)
+            is_plain = condition == UNCONDITIONAL and not covered
+            key = block if is_plain else (block, condition, covered)
+            if key in seen:
                 continue
             if passed:
-                seen.add(node)
-            first = blocks.first[node.block]
-            charge(self._budget, STEPS_PER_BLOCK)
-            local, above = self._scan(resource, end, node, end - (reach - passed))
-            found.update(local)
-            if above is None:
+                seen.add(key)
+            if passed >= reach:
+                break
+            if block in last_def or (writes_predicates[block] and not is_plain):
+                charge(self._budget, STEPS_PER_BLOCK)
+                local, left = self._scan(resource, end, _Node(block, condition, covered), end - (reach - passed))
+                found.update(local)
+                if left is None:
+                    continue
+                _, condition, covered = left
+            else:
+                charge(self._budget, _STEPS_TO_PASS)
+            passed += end - blocks.first[block]
+            if passed >= reach:
                 continue
-            for one in blocks.predecessors[above.block]:
-                item = (passed + end - first, len(seen) + len(heap), blocks.last[one] + 1, above._replace(block=one))
-                heappush(heap, item)
+            if condition == UNCONDITIONAL and not covered:
+                for above, above_end, skipped in self._list_ways_up(resource, block):
+                    heappush(heap, (passed + skipped, above_end, above, condition, covered))
+            else:
+                for one in blocks.predecessors[block]:
+                    heappush(heap, (passed, blocks.last[one] + 1, one, condition, covered))
         return frozenset(found)
+
+    def _list_ways_up(self, resource: int, block: int) -> list[tuple[int, int, int]]:
+        """Where a search that asks for all cases goes on from the start of a block: the next blocks in which defs are or can meet.
+
+        Returns:
+            Each of them, its end, and how many instructions lie between; no def is on any way there, so the shortest counts.
+        """
+        ways = self._ways_up.setdefault(resource, {})
+        if block not in ways:
+            before = self._blocks.predecessors[block]
+            charge(self._budget, STEPS_PER_BLOCK + len(before))
+            stops = self._find_places(resource).stops
+            found = [(one, self._joins.find_nearest(resource, one, stops)) for one in before]
+            ways[block] = [
+                (above, self._blocks.last[above] + 1, self._distances.measure(one, above))
+                for one, above in found
+                if above >= 0
+            ]
+        return ways[block]
 
     def _scan(self, resource: int, end: int, node: _Node, floor: float | None = None) -> tuple[list[int], _Node | None]:
         """The defs in a block before instruction ``end``, and what is left to find above the block; None when all is covered.

@@ -1,6 +1,6 @@
 """The producer inside the stall-count window: whose latency forced the stall count of the instruction before a waiting one."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.binary.model import ResourceKind, encode_resource
 from gpa_lsp.blame.operands import RegisterUses
 from gpa_lsp.blame.required_latency import LONGEST_STALL_CYCLES, RequiredLatencies
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.program.model import EdgeKind
+from gpa_lsp.control_flow.model import EdgeKind
 
 _WITHOUT_LATENCY = encode_resource(ResourceKind.CONVERGENCE_BARRIER, 0)
 """Resources from here on are not waited for by time."""

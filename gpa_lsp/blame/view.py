@@ -1,17 +1,18 @@
 """What a blamer sees of one function: its instructions, control codes and samples, with the facts of each opcode looked up once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.sections import ScoreboardKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import ControlCodes, Instructions
 from gpa_lsp.binary.opcodes import Opcode, describe_mnemonic
-from gpa_lsp.kernel.model import FunctionSamples, Kernel
-from gpa_lsp.program.model import FlowGraph
+from gpa_lsp.control_flow.model import FlowGraph
+from gpa_lsp.rows.model import FunctionSamples, Kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +27,12 @@ class FunctionView:
         architecture: its table; None when unknown: then no candidate is excluded by what a reason can mean.
         reasons: the k stall reasons.
         all_samples: int64[n, k].
-        latency_samples: int64[n, k].
+        latency_samples: int64[n, k]; zeros where they are unknown, which the kernel's blame then says.
         issue_counts: float64[n], see :class:`~gpa_lsp.blame.model.IssueCounts`.
         opcodes: facts of each distinct mnemonic (parallel to ``instructions.mnemonics``).
         scoreboards: under which reason a wait for the result of each distinct mnemonic counts; None when not known.
         stall_cycles: int64[n], the encoded stall count, at least 1: what an instruction adds to an encoded distance.
-        counters: name of :mod:`gpa_lsp.kernel.counters` → int64[n], -1 where an instruction has no value; those not collected are missing.
+        counters: name of :mod:`gpa_lsp.rows.counters` → int64[n], -1 where an instruction has no value; those not collected are missing.
     """
 
     name: str
@@ -69,6 +70,11 @@ class FunctionView:
         return self.reasons.index(reason) if reason in self.reasons else None
 
 
+def read_latency(function: FunctionSamples) -> npt.NDArray[np.int64]:
+    """int64[n, k], a function's latency samples; zeros where the profile does not tell them from the others."""
+    return np.zeros_like(function.all_samples) if function.latency_samples is None else function.latency_samples
+
+
 def view_function(
     kernel: Kernel, function: FunctionSamples, issue_counts: npt.NDArray[np.float64]
 ) -> FunctionView | None:
@@ -94,7 +100,7 @@ def view_function(
         architecture=architecture,
         reasons=kernel.reasons,
         all_samples=function.all_samples,
-        latency_samples=function.latency_samples,
+        latency_samples=read_latency(function),
         issue_counts=issue_counts,
         opcodes=tuple(describe_mnemonic(mnemonic) for mnemonic in instructions.mnemonics),
         scoreboards=tuple(scoreboards),

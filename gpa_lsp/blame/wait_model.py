@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.blame.model import IssueCounts, WaitCheck
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 
 REASON = "wait"
 _LEAST_ROWS = 3
@@ -34,11 +34,9 @@ def check_wait(kernel: Kernel, issue_counts: IssueCounts) -> WaitCheck | None:
     reason = kernel.reasons.index(REASON)
     measured: list[_Floats] = []
     predicted: list[_Floats] = []
-    first_row = 0
-    for function in kernel.functions:
+    for function, first_row in zip(kernel.functions, kernel.rows.first_rows.tolist(), strict=False):
         count = len(function.pc_offsets)
         counts = issue_counts.counts[first_row : first_row + count]
-        first_row += count
         if function.instructions is None or function.control is None or count == 0:
             continue
         samples = function.all_samples[1:, reason].astype(np.float64)

@@ -11,12 +11,12 @@ samples, at most six instructions behind it in .9995; ``branch_resolving`` right
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import Flow
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode, Synchronisation
 from gpa_lsp.binary.operands import OperandKind, OperandTable

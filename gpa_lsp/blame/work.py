@@ -1,6 +1,6 @@
 """The work bound of one function: graph searches spend from it, so that no input makes them run without end."""
 
-from dataclasses import dataclass
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 WORK_PER_INSTRUCTION = 400
 """Steps a function may cost per instruction; real kernels stay below 40."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
 from gpa_lsp.render.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
 from gpa_lsp.render.numbers import (
     format_bytes,
@@ -15,7 +15,7 @@ from gpa_lsp.render.numbers import (
 )
 
 if TYPE_CHECKING:
-    from gpa_lsp.calibration.calibrate import Calibration
+    from gpa_lsp.device.calibration.calibrate import Calibration
 
 _COLUMNS = (
     Column(title="roof", align=Align.LEFT),

@@ -6,14 +6,15 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from gpa_lsp.basis.errors import Problem
 from gpa_lsp.cli.inputs import load_report, locate_sources
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import Problem
 from gpa_lsp.history.model import KernelHistory
+from gpa_lsp.history.recording import describe_surroundings
 from gpa_lsp.history.remember import remember_kernels
 from gpa_lsp.history.store import History
-from gpa_lsp.lsp.measuring import find_files, measure_kernel
-from gpa_lsp.lsp.remembering import describe_surroundings
+from gpa_lsp.report.kernel_lines import find_causes
+from gpa_lsp.report.measured_files import find_files, read_measured_ns
 from gpa_lsp.report.model import KernelReport, Report
 
 
@@ -63,7 +64,14 @@ def _record(
     described = [
         (
             kernel,
-            describe_surroundings(measure_kernel(kernel, modified_ns), files, roots=roots, read_ns=read_ns),
+            describe_surroundings(
+                kernel,
+                files,
+                find_causes(kernel),
+                measured_ns=read_measured_ns(kernel, modified_ns),
+                read_ns=read_ns,
+                roots=roots,
+            ),
         )
         for kernel in kernels
     ]

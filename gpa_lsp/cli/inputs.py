@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpa_lsp.basis.errors import GpaError, InputError, Problem, ProblemSeverity
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import GpaError, InputError, Problem, ProblemSeverity
 from gpa_lsp.report.names import is_named, shorten_name
 
 if TYPE_CHECKING:
@@ -117,6 +117,15 @@ def name_places(arguments: argparse.Namespace) -> "PlaceNames":
     return PlaceNames(locate_sources(arguments), _read_folder())
 
 
+def add_expand_argument(parser: argparse.ArgumentParser) -> None:
+    """``--expand``, of the commands that write JSON."""
+    parser.add_argument(
+        "--expand",
+        action="store_true",
+        help="json: write files, functions and inline chains in place, wherever they are named (default: once, in tables that the rest points into)",
+    )
+
+
 def choose_exit_code(report: "Report") -> int:
     """2 when an input, or a kernel in one, could not be used, although the others were; else 0."""
     bad = any(problem.severity is ProblemSeverity.ERROR for problem in report.problems)
@@ -139,14 +148,14 @@ def _read_folder() -> Path:
 
 def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal, options: dict[str, Any]) -> "Report":
     from gpa_lsp.report.model import Report
-    from gpa_lsp.report.store import is_saved_report
+    from gpa_lsp.report_file.schema import is_saved_report
 
     paths: Sequence[Path] = arguments.paths
     saved = [path for path in paths if path.is_file() and is_saved_report(path)]
     profiles = [path for path in paths if path not in saved]
     reports = [_read_saved(path, kernel) for path in saved]
     if profiles:
-        from gpa_lsp.machine.kept_roofs import KeptRoofs
+        from gpa_lsp.device.kept_roofs import KeptRoofs
         from gpa_lsp.pipeline import analyse  # saved reports need neither readers nor disassembler
 
         means: dict[str, Any] = {
@@ -164,7 +173,7 @@ def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal,
 
 def _read_saved(path: Path, kernel: str | None) -> "Report":
     from gpa_lsp.report.model import Report
-    from gpa_lsp.report.store import read_report
+    from gpa_lsp.report_file.store import read_report
 
     try:
         report = read_report(path)

@@ -4,22 +4,27 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
 from gpa_lsp import __version__
+from gpa_lsp.basis.entry_points import OutsidePackage, list_outside_packages
+from gpa_lsp.basis.errors import MissingToolError
+from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.disassembly_cache import open_cache
 from gpa_lsp.binary.tool_location import find_tool, name_override
 from gpa_lsp.collect.ncu_location import find_ncu
 from gpa_lsp.compiler.nvcc_location import HOST_COMPILERS
-from gpa_lsp.errors import MissingToolError
+from gpa_lsp.device.roofs_file import find_roofs_folder
 from gpa_lsp.history.location import find_database
-from gpa_lsp.machine.roofs_file import find_roofs_folder
+from gpa_lsp.processes.python_children import isolate_code
+from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.render.charts.javascript import open_scripts
+from gpa_lsp.report_file.kept_reports import open_kept_reports
 
 _TIMEOUT_S = 10
 _HOST_ADDS = "compiling sources with host code, by nvcc"
@@ -31,6 +36,7 @@ _LIBRARIES = (
     ("lsprotocol", "the language server"),
     ("protobuf", "reading Nsight Compute reports"),
     ("platformdirs", "finding the cache folder"),
+    ("tomli", "our own tables, and described launches"),
     ("rich", "colours and progress bars"),
     ("zstandard", "compressed Nsight Compute reports (.ncu-repz)"),
     ("pycxxfilt", "readable names of C++ functions"),
@@ -42,6 +48,18 @@ _LIBRARIES = (
     ("tree-sitter-fortran", "the same for Fortran"),
     ("tree-sitter-julia", "the same for Julia"),
 )
+
+NVIDIA_PACKAGES = (
+    "nvidia-cuda-nvdisasm",
+    "nvidia-cuda-cuobjdump",
+    "nvidia-cuda-nvrtc",
+    "nvidia-cuda-runtime",
+    "nvidia-cuda-cccl",
+    "nvidia-cuda-nvcc",
+)
+"""What we or our extras install that is not free software."""
+
+_NVIDIA_LICENCE = "https://docs.nvidia.com/cuda/eula/"
 
 _DRIVER_PROBE = """
 import ctypes
@@ -92,7 +110,8 @@ def inspect_installation() -> tuple[Component, ...]:
     """Look at everything, in the order it is worth reading. Nothing found missing is an error."""
     return (
         _found("gpa-lsp", __version__, "itself"),
-        _found("Python", f"{platform.python_version()} on {platform.platform()}, {sys.executable}", "everything"),
+        _inspect_licences(),
+        _inspect_python(),
         *(_inspect_library(name, adds) for name, adds in _LIBRARIES),
         _inspect_tool("nvdisasm", "instruction texts, def-use and control flow", "pip install nvidia-cuda-nvdisasm"),
         _inspect_tool("cuobjdump", "device code in compressed fat binaries", "pip install nvidia-cuda-cuobjdump"),
@@ -109,6 +128,7 @@ def inspect_installation() -> tuple[Component, ...]:
         _inspect_host_compiler(),
         _inspect_package("pyarrow", "keeping traces in files (gpa-lsp trace)", "traces"),
         _inspect_package("distributed", "exploring on a Dask cluster (gpa-lsp explore --scheduler)", "dask"),
+        *map(_inspect_outside_package, list_outside_packages()),
         _inspect_driver(),
         _inspect_architectures(),
         _inspect_roofs(),
@@ -119,6 +139,28 @@ def inspect_installation() -> tuple[Component, ...]:
 
 def _found(name: str, detail: str, adds: str) -> Component:
     return Component(name=name, state=State.FOUND, detail=detail, adds=adds, install="")
+
+
+def _inspect_licences() -> Component:
+    """Whoever uses what pip installed along has accepted its terms, and should have read of them."""
+    present = [package for package in NVIDIA_PACKAGES if _is_installed(package)]
+    detail = "Apache-2.0"
+    if present:
+        detail += f"; under NVIDIA's own licence ({_NVIDIA_LICENCE}): {', '.join(present)}"
+    return _found("licence", detail, "using it")
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _inspect_python() -> Component:
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"  # platform.platform() runs the uname of the search path
+    return _found("Python", f"{platform.python_version()} on {system}, {sys.executable}", "everything")
 
 
 def _inspect_library(name: str, adds: str) -> Component:
@@ -138,6 +180,24 @@ def _inspect_package(name: str, adds: str, extra: str = "cuda") -> Component:
     return Component(
         name=name, state=part.state, detail=part.detail, adds=adds, install=f"pip install 'gpa-lsp[{extra}]'"
     )
+
+
+def _inspect_outside_package(package: OutsidePackage) -> Component:
+    """A package of others that adds to our catalogues."""
+    added = [
+        f"{group.removeprefix('gpa_lsp.')}: {', '.join(sorted(points))}" for group, points in package.members.items()
+    ]
+    adds = "; ".join(added)
+    for points in package.members.values():
+        for point in points.values():
+            try:
+                point.load()
+            except Exception as error:  # the code of others may fail in any way
+                detail = f"{package.version}; {point.value} cannot be imported: {error}"
+                return Component(
+                    name=package.name, state=State.BROKEN, detail=detail, adds=adds, install="ask its authors"
+                )
+    return _found(package.name, f"{package.version}, adds {adds}", adds)
 
 
 def _inspect_ncu() -> Component:
@@ -169,12 +229,12 @@ def _inspect_tool(name: str, adds: str, install: str, found: Path | None = None)
 def _inspect_host_compiler() -> Component:
     """What nvcc needs beside itself: the first that is found of those it is looked for with."""
     for name in HOST_COMPILERS:
-        path = shutil.which(name)
+        path = find_program(name)
         if path is not None:
             return (
-                _inspect_tool(name, _HOST_ADDS, _HOST_INSTALL, Path(path))
+                _inspect_tool(name, _HOST_ADDS, _HOST_INSTALL, path)
                 if os.name != "nt"
-                else _found(name, path, _HOST_ADDS)
+                else _found(name, str(path), _HOST_ADDS)
             )
     return Component(
         name=HOST_COMPILERS[0], state=State.MISSING, detail="not installed", adds=_HOST_ADDS, install=_HOST_INSTALL
@@ -184,10 +244,12 @@ def _inspect_host_compiler() -> Component:
 def _inspect_driver() -> Component:
     name, adds = "NVIDIA driver", "running kernels and measuring them on this machine"
     library = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
+    # In a process of its own: a broken driver may hang or crash whoever loads it.
+    child = isolate_code(_DRIVER_PROBE.format(library=library))
     try:
-        # In a process of its own: a broken driver may hang or crash whoever loads it.
         done = subprocess.run(
-            [sys.executable, "-c", _DRIVER_PROBE.format(library=library)],
+            child.words,
+            env=child.environment,
             capture_output=True,
             text=True,
             errors="replace",
@@ -218,24 +280,24 @@ def _inspect_roofs() -> Component:
     return _found("measured roofs", detail, "rooflines under what a GPU was measured to reach")
 
 
+def list_kept() -> Mapping[str, KeptFiles]:
+    """Everything in the user's cache that can be made again; reports measured from an editor lie in the same folder, but cannot."""
+    return {
+        "analysed reports": open_kept_reports(),
+        "disassembled functions": open_cache().files,
+        "scripts of charts": open_scripts(),
+    }
+
+
 def _inspect_cache() -> Component:
-    folder = open_cache().folder
-    files = list(_list_files(folder))
-    size_mib = sum(size for _, size in files) / (1 << 20)
-    detail = f"{folder}, {len(files):,} files, {size_mib:,.1f} MiB" if files else f"{folder}, empty"
-    return _found("cache of disassemblies", detail, "answers without disassembling again")
+    found = {name: files.measure() for name, files in list_kept().items()}
+    parts = [f"{count:,} {name}" for name, (count, _) in found.items() if count]
+    size_mib = sum(size_bytes for _, size_bytes in found.values()) / (1 << 20)
+    detail = f"{', '.join(parts)}, {size_mib:,.1f} MiB (gpa-lsp cache --clear)" if parts else "empty"
+    return _found("cache", f"{find_cache_folder()}, {detail}", "answers at once about what was analysed before")
 
 
 def _inspect_history() -> Component:
     path = find_database()
     detail = f"{path}, {path.stat().st_size / (1 << 20):,.1f} MiB" if path.is_file() else f"{path}, not made yet"
     return _found("history of measurements", detail, "what changed since the last run and since a baseline")
-
-
-def _list_files(folder: Path) -> Iterator[tuple[Path, int]]:
-    for path in folder.rglob("*") if folder.is_dir() else ():
-        try:
-            if path.is_file():
-                yield path, path.stat().st_size
-        except OSError:
-            continue  # removed by another process meanwhile

@@ -8,11 +8,11 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import InputError, ProblemSeverity
 
 if TYPE_CHECKING:
     from gpa_lsp.emulator.model import TraceSink
@@ -82,9 +82,9 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
 
 def make_settings(arguments: argparse.Namespace, *, is_paper: bool = False) -> "PredictionSettings":
     """The settings of a command line."""
-    from gpa_lsp.analyses.volumes.model import VolumeMode  # brings numpy, which --help does without
     from gpa_lsp.emulator.model import Budget
     from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
+    from gpa_lsp.volumes.model import VolumeMode  # brings numpy, which --help does without
 
     budget = Budget(
         seconds=arguments.seconds, memory_bytes=arguments.memory, trace_bytes=max(1 << 20, arguments.memory // 4)

@@ -4,6 +4,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class ProgressBar:
             self._start_bar()
         assert self._bar is not None
         assert self._task is not None
-        self._bar.update(self._task, description=what, completed=done, total=total or None)
+        self._bar.update(self._task, description=make_visible(what), completed=done, total=total or None)
 
     def _start_bar(self) -> None:
         from rich.console import Console  # only when there is a bar to draw

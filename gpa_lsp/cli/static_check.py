@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.errors import GpaError, InputError, ProblemSeverity
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, name_places
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import GpaError, InputError, ProblemSeverity
 
 if TYPE_CHECKING:
     from gpa_lsp.advice.static_model import StaticFinding

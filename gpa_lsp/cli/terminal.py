@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TextIO
 
+from gpa_lsp.basis.visible_text import make_lines_visible, make_visible
 from gpa_lsp.render.layout import Line, Style, read_plain
 
 _RICH_STYLES = {
@@ -43,13 +44,6 @@ _ASCII = str.maketrans(
     }
 )
 """For terminals that know no more."""
-
-_UNSAFE = {
-    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-    for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-    if chr(code) not in "\t\n"
-}
-"""Characters that steer a terminal or turn the direction of writing. Names of kernels and files come from strangers' profiles."""
 
 _PROBE = "█▏│·×±µ–−…→"
 
@@ -112,7 +106,7 @@ class Terminal:
         """Print styled lines on standard output."""
         fit = str if _can_encode(self.out) else _to_ascii
         if not self.has_colour:
-            self.out.writelines(fit(make_visible(read_plain(line))) + "\n" for line in lines)
+            self.out.writelines(fit(read_plain(line)) + "\n" for line in lines)
             return
         codes = _find_codes(self.out)
         for line in lines:
@@ -123,22 +117,19 @@ class Terminal:
             self.out.write("".join(spans).rstrip(" ") + "\n")
 
     def write_text(self, text: str) -> None:
-        """Print plain text on standard output."""
+        """Print plain text of any number of lines on standard output."""
+        self.out.write(make_lines_visible(text))
+
+    def write_page(self, text: str) -> None:
+        """Print HTML on standard output: in UTF-8, as the page says of itself, whatever the locale."""
+        if hasattr(self.out, "reconfigure"):
+            self.out.reconfigure(encoding="utf-8", errors="backslashreplace")
         self.out.write(text)
 
     def complain(self, text: str) -> None:
         """Print one line on standard error."""
         self.err.write(f"{make_visible(text)}\n")
         self.err.flush()
-
-
-def make_visible(text: str) -> str:
-    r"""A text without power over the terminal: control characters and marks of writing direction are written out.
-
-    >>> make_visible("k\x1b[2Jernel")
-    'k\\x1b[2Jernel'
-    """
-    return text if text.isprintable() else text.translate(_UNSAFE)
 
 
 def _open_nowhere() -> TextIO:

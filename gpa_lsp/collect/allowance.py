@@ -12,12 +12,12 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.collect.variables import Command
-from gpa_lsp.errors import InputError
 
 logger = logging.getLogger(__name__)
 

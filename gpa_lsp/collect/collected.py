@@ -1,11 +1,13 @@
 """What the recipe asks Nsight Compute for, and what of it is read: the table ``recipe.toml``."""
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
+
+import tomli
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 Version = tuple[int, int]
 """Year and number of a release of Nsight Compute."""
@@ -123,4 +125,4 @@ def _read_pair(text: str) -> tuple[int, int]:
 
 @cache
 def _read_file() -> Mapping[str, Any]:
-    return tomllib.loads((files("gpa_lsp.collect") / "recipe.toml").read_text(encoding="utf-8"))
+    return tomli.loads(Path(__file__).with_name("recipe.toml").read_text(encoding="utf-8"))

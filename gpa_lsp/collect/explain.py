@@ -1,15 +1,18 @@
 """Why a command failed and what to do about it, looked up in ``explanations.toml``."""
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from gpa_lsp.collect.model import CommandResult, Ending, Explanation, Phase
+import tomli
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.collect.model import CommandResult, Explanation, Phase
 from gpa_lsp.collect.signals import name_signal
+from gpa_lsp.processes.watched_command import Ending
 
 _SHELL_SIGNALS = 128
 """Shells, and programs that start others, add it to the number of the signal that ended a command."""
@@ -145,4 +148,4 @@ def _read_signals() -> Mapping[str, str]:
 
 @cache
 def _read_file() -> Mapping[str, Any]:
-    return tomllib.loads((files("gpa_lsp.collect") / "explanations.toml").read_text(encoding="utf-8"))
+    return tomli.loads(Path(__file__).with_name("explanations.toml").read_text(encoding="utf-8"))

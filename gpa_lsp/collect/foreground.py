@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TextIO
 
-from gpa_lsp.collect.model import CommandResult, Ending
+from gpa_lsp.collect.model import CommandResult
 from gpa_lsp.collect.output_lines import OutputLines
+from gpa_lsp.processes.watched_command import Ending
 
 _PATIENCE_S = 5.0
 """For a command that was interrupted along with us to end by itself."""

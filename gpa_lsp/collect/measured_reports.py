@@ -10,13 +10,11 @@ import os
 import time
 from pathlib import Path
 
+from gpa_lsp.basis.kept_files import find_cache_folder
 from gpa_lsp.collect.model import REPORT_SUFFIX
 
 KEPT_REPORTS = 3
 """Of each workspace: the last one is shown, those before it are for whoever wants to compare."""
-
-FOLDER_VARIABLE = "GPA_LSP_CACHE_DIR"
-"""The same as for the cache of disassemblies."""
 
 _ABANDONED_S = 24 * 3600.0
 """Half-written reports that nobody can be writing any more."""
@@ -24,7 +22,7 @@ _ABANDONED_S = 24 * 3600.0
 
 def find_measured_folder(workspace: Path) -> Path:
     """The folder with the complete reports of a workspace; it may not exist yet. Worth watching for profiles."""
-    return _find_root() / "measured" / _name_workspace(workspace)
+    return find_cache_folder() / "measured" / _name_workspace(workspace)
 
 
 def choose_output(workspace: Path) -> Path:
@@ -33,7 +31,7 @@ def choose_output(workspace: Path) -> Path:
     Raises:
         OSError: the cache cannot be written.
     """
-    folder = _find_root() / "measuring" / _name_workspace(workspace)
+    folder = find_cache_folder() / "measuring" / _name_workspace(workspace)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _remove_abandoned(folder)
     now_s = time.time()
@@ -76,15 +74,6 @@ def discard_output(output: Path) -> None:
     for path in output.parent.glob(f"{output.name}*"):
         with contextlib.suppress(OSError):
             path.unlink()
-
-
-def _find_root() -> Path:
-    chosen = os.environ.get(FOLDER_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser()
-    from platformdirs import user_cache_path  # only where it is needed: it costs start-up time
-
-    return user_cache_path("gpa-lsp", appauthor=False)
 
 
 def _name_workspace(workspace: Path) -> str:

@@ -2,9 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.processes.watched_command import Ending
 
 PATIENCE_S = 600.0
 """How long a command may take unless the user says otherwise."""
@@ -18,19 +21,6 @@ class Phase(Enum):
 
     BUILD = "build"
     PROFILE = "profile"
-
-
-class Ending(Enum):
-    """How a command came to its end."""
-
-    ENDED = "ended"
-    """By itself, well or badly."""
-    NOT_STARTED = "not started"
-    """The program is not there, or cannot be executed."""
-    TIMED_OUT = "timed out"
-    CANCELLED = "cancelled"
-    LOST = "lost"
-    """The process that watches over it died; what was left of the command was killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

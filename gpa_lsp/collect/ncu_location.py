@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpa_lsp.basis.errors import MissingToolError
 from gpa_lsp.binary.tool_location import find_tool, name_override
-from gpa_lsp.errors import MissingToolError
 
 _PATTERNS = (
     ("/", "usr/local/cuda-*/bin/ncu"),

@@ -4,9 +4,11 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpa_lsp.collect.model import CommandResult, Ending, Phase, RunResult
+from gpa_lsp.basis.visible_text import make_visible
+from gpa_lsp.collect.model import CommandResult, Phase, RunResult
 from gpa_lsp.collect.signals import name_signal
 from gpa_lsp.collect.variables import Command
+from gpa_lsp.processes.watched_command import Ending
 
 LONGEST_QUESTION = 2_000
 """A question with a longer command is not asked: nobody would read to the end of it, where the harm may be."""
@@ -18,9 +20,7 @@ def show_command(command: Command) -> str:
     >>> show_command(("ncu", "-o", "${output}", "./my app", "\\u202etxt"))
     "ncu -o '${output}' './my app' '\\\\u202etxt'"
     """
-    return "".join(
-        character if character.isprintable() else ascii(character)[1:-1] for character in shlex.join(command)
-    )
+    return make_visible(shlex.join(command))
 
 
 def ask_to_run(workspace: Path, build: Command | None, profile: Command) -> str | None:

@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from gpa_lsp.collect.command_run import CommandRun, TakeLines, start_command
+from gpa_lsp.collect.command_run import CommandRun, TakeLines
 from gpa_lsp.collect.explain import explain, says_nothing_measured
 from gpa_lsp.collect.measured_reports import discard_output, find_written
-from gpa_lsp.collect.model import CommandResult, Ending, Explanation, Measurement, Phase, RunResult
+from gpa_lsp.collect.model import CommandResult, Explanation, Measurement, Phase, RunResult
 from gpa_lsp.collect.variables import Command
+from gpa_lsp.processes.watched_command import Ending
 
 TellPhase = Callable[[Phase], None]
 
@@ -60,14 +61,14 @@ class MeasurementRun:
             return CommandResult(ending=Ending.CANCELLED, status=None, signal=None, duration_s=0.0, tail=())
         self._tell_phase(phase)
         measurement = self._measurement
-        self._current = await start_command(
+        self._current = CommandRun(
             command,
             folder=measurement.folder,
             timeout_s=measurement.timeout_s,
             take_lines=self._take_lines,
             environment=measurement.environment,
         )
-        if self._is_cancelled:  # while it was being started
+        if self._is_cancelled:  # by whoever was told of the phase
             self._current.cancel()
         return await self._current.wait()
 

@@ -10,10 +10,10 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from gpa_lsp.errors import GpaError
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 Command = tuple[str, ...]
 """Program and arguments."""

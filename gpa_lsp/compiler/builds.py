@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.containers import find_cubins
 from gpa_lsp.binary.model import Cubin
 from gpa_lsp.compiler.built_ptx import read_built_ptx
 from gpa_lsp.compiler.embedded_ptx import read_embedded_ptx
 from gpa_lsp.compiler.model import CompiledUnit, CompilerKind
 from gpa_lsp.compiler.ptx_files import is_ptx_file, read_ptx_file
-from gpa_lsp.errors import InputError, UnsupportedInputError
 
 _ENTRY = re.compile(r"^[ \t]*+(?:\.(?:visible|weak|extern)\s+)*\.entry\s+([\w$.]+)", re.MULTILINE)
 _TARGET = re.compile(r"^[ \t]*+\.target\s+sm_(\d{2,3})", re.MULTILINE)

@@ -4,15 +4,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError, ToolError
 from gpa_lsp.binary.allowance import Allowance
 from gpa_lsp.binary.containers import Container, recognise_container
 from gpa_lsp.binary.elf import NO_BITS, read_elf
 from gpa_lsp.binary.fatbin import EntryKind, FatbinEntry, read_fatbin_entries, unpack_entry
 from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.binary.tool_location import require_tool
-from gpa_lsp.compiler.compiler_run import RunLimits, run_compiler
-from gpa_lsp.compiler.leash import TEMPORARY
-from gpa_lsp.errors import InputError, ToolError
+from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 _TOOL = "cuobjdump"
@@ -73,7 +72,7 @@ def _extract(path: Path, limit_bytes: int) -> Iterator[str]:
         folder = Path(name)
         command = [str(tool), "-xptx", "all", str(path.resolve())]
         limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_LIMIT_BYTES, largest_file_bytes=limit_bytes)
-        is_well, output = run_compiler(_TOOL, command, folder=folder, environment={}, limits=limits)
+        is_well, output = run_command(_TOOL, command, folder=folder, environment={}, limits=limits)
         if not is_well and not any(phrase in output for phrase in _NOTHING_FOUND):
             raise ToolError(_TOOL, f"could not read {path.name}", output=output[-2000:])
         files = sorted(folder.glob("*.ptx"))

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _OPERATORS = frozenset({"&&", "||", ";", "|", "&", "(", ")", "{", "}"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)

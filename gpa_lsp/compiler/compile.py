@@ -1,25 +1,60 @@
 """A source → PTX, cubin and messages: which flags, which compiler, what is left out."""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from gpa_lsp.basis.errors import MissingToolError, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.compiler.device_part import HOST_LEFT_OUT, compile_device_part
 from gpa_lsp.compiler.host_code import find_host_code
 from gpa_lsp.compiler.included_files import find_included_files
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missing_header
-from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
+from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags, CompilerMessage
 from gpa_lsp.compiler.nvcc import compile_with_nvcc
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL, NvccInstallation, find_nvcc
 from gpa_lsp.compiler.nvrtc_processes import identify_nvrtc, list_nvrtc_architectures
-from gpa_lsp.compiler.placeless_messages import explain_placeless
 from gpa_lsp.compiler.project import search_flags
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompilerChoice, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
 from gpa_lsp.compiler.unit_cache import UNITS, make_key
-from gpa_lsp.errors import MissingToolError, ProblemSeverity, UnsupportedInputError
+
+_ABORTED = re.compile(r"Ptx assembly aborted due to errors")
+_REMEDIES = (
+    (re.compile(r"\(line \d+ of the PTX\)"), "correct the asm statement that this is of"),
+    (re.compile(r"Unresolved extern"), "define it in this source or in what it includes: nothing is linked to it"),
+    (
+        re.compile(r"too much shared data"),
+        "declare less, or take the array as dynamic shared memory (extern __shared__)",
+    ),
+    (re.compile(r"uses too much|too much global"), "declare less of it"),
+    (re.compile(r"architecture|compute_\d|sm_\d"), "choose another architecture, or another release of CUDA"),
+    (re.compile(r"expected a"), "the source ends before it: look for what is not closed"),
+)
+_REMEDY = "no line is named: compile the source by itself to see more"
+
+
+def explain_placeless(unit: CompiledUnit) -> CompiledUnit:
+    """The unit with its source as the place of each message that has none, and a remedy behind each error among them.
+
+    That assembling was given up is left out where something says why.
+    """
+    if all(one.path is not None for one in unit.messages):
+        return unit
+    others = any(one.severity is ProblemSeverity.ERROR and not _ABORTED.match(one.text) for one in unit.messages)
+    kept = (one for one in unit.messages if not (others and _ABORTED.match(one.text)))
+    return replace(unit, messages=tuple(_explain(one, unit) for one in kept))
+
+
+def _explain(message: CompilerMessage, unit: CompiledUnit) -> CompilerMessage:
+    if message.path is not None:
+        return message
+    if message.severity is not ProblemSeverity.ERROR:
+        return replace(message, path=unit.source)
+    remedy = next((remedy for pattern, remedy in _REMEDIES if pattern.search(message.text)), _REMEDY)
+    return replace(message, path=unit.source, text=f"{message.text}; {remedy}")
 
 
 def compile_source(

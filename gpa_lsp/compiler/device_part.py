@@ -6,9 +6,11 @@ types with members of the C++ library, host code in the project's headers, heade
 """
 
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.host_code import HostCode, blank_out, find_host_code, find_removable
 from gpa_lsp.compiler.host_libraries import replace_host_libraries
 from gpa_lsp.compiler.job import CompileJob
@@ -16,7 +18,6 @@ from gpa_lsp.compiler.launches import Instantiations, find_instantiations
 from gpa_lsp.compiler.missing_headers import find_missing_header
 from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.compiler.nvrtc import NAME_MAP, DeviceText, compile_with_nvrtc
-from gpa_lsp.errors import ProblemSeverity
 
 HOST_LEFT_OUT = "host code was left out"
 _MOST_ROUNDS = 6

@@ -6,19 +6,25 @@ from the image's line tables: a PTX line gets the place of the first instruction
 Approximation: PTX that became no instruction has the place of what is in front of it.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.binary.cubin import PTX_TEXT_PREFIX
 from gpa_lsp.binary.elf import read_elf
 from gpa_lsp.binary.line_table import read_line_table
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin
 from gpa_lsp.binary.ptx_lines import read_ptx_line_table, read_ptx_text
-from gpa_lsp.locations import InlineChain
 
 _STRINGS = ".section"
 _STRING_LABEL = "$L__info_string"
+_UNREAD = re.compile(r'"(?:[^"\\]|\\.)*"|//.*')
+"""Strings and comments, which may hold anything."""
+_DEBUG = re.compile(r"\s*,\s*debug\b")
+_ENDINGS = (";", "{", "}", ":")
+"""Of statements, blocks and labels."""
 _ESCAPED = {'"': '\\"', "\\": "\\\\"}
 
 
@@ -57,14 +63,16 @@ def _restore(lines: tuple[str, ...], places: Mapping[int, InlineChain]) -> str |
     functions: dict[str, int] = {}
     written: list[str] = []
     before: InlineChain | None = None
+    of_statements = _move_to_statements(lines, places)
     for number, line in enumerate(lines, 1):
         if line.startswith(_STRINGS):  # of debugging information, whose content was not kept
             break
-        chain = places.get(number)
+        chain = of_statements.get(number)
         if chain is not None and chain != before:
             written += _write_locations(chain, files, functions)
         before = chain if chain is not None else None if line.startswith("}") else before
-        written.append(line)
+        # Without its debugging information, which was not kept, assemblers refuse a text that says it has some.
+        written.append(_DEBUG.sub("", line) if line.startswith(".target") else line)
     if not any(line.startswith(".version") for line in written):
         return None
     written += [f'\t.file\t{number} "{_escape(file)}"' for file, number in files.items()]
@@ -75,6 +83,32 @@ def _restore(lines: tuple[str, ...], places: Mapping[int, InlineChain]) -> str |
             written.append(f".b8 {','.join(map(str, (*name.encode(), 0)))}")
         written.append("\t}")
     return "\n".join(written) + "\n"
+
+
+def _move_to_statements(lines: Sequence[str], places: Mapping[int, InlineChain]) -> dict[int, InlineChain]:
+    """Each place at the line where the statement it is in begins: nowhere else does PTX allow a ``.loc``.
+
+    What is in a function's head goes to the first line of its body. Of several places in one statement the first is kept.
+    """
+    moved: dict[int, InlineChain] = {}
+    heading: list[int] = []  # lines outside of functions that have a place
+    begin, depth = 0, 0  # the line where the statement begins that has not ended; 0 between statements
+    for number, line in enumerate(lines, 1):
+        code = _UNREAD.sub("", line).strip()
+        is_inside = depth > 0
+        depth += code.count("{") - code.count("}")
+        if not is_inside:
+            heading += [number] if number in places else []
+            if depth > 0 and heading:
+                moved[number + 1] = places[heading[0]]
+            if code.endswith(_ENDINGS):
+                heading = []
+            continue
+        if number in places:
+            moved.setdefault(begin or number, places[number])
+        if code:
+            begin = 0 if code.endswith(_ENDINGS) else begin or number
+    return moved
 
 
 def _write_locations(chain: InlineChain, files: dict[str, int], functions: dict[str, int]) -> list[str]:

@@ -7,9 +7,10 @@ and of plain C++ compilers are understood as far as the options mean the same.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.architectures import read_architectures
 from gpa_lsp.compiler.model import CompilerFlags
 from gpa_lsp.compiler.words import expand_response_files

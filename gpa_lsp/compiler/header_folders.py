@@ -1,13 +1,12 @@
 """Where CUDA's own headers are: those of the wheels beside NVRTC, else of an installed toolkit."""
 
-import importlib.util
 import os
-import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.processes.search_paths import list_package_folders
 
 _MARK = "cuda_fp16.h"
 _LIBRARIES = "cccl"
@@ -29,7 +28,7 @@ def find_cuda_headers() -> tuple[Path, ...]:
 
 
 def _list_candidates() -> Iterator[list[Path]]:
-    for root in _wheel_roots():
+    for root in list_package_folders("nvidia"):
         releases = (path for path in root.glob("cu*/include") if path.parent.name[2:].isdigit())
         for folder in sorted(releases, key=lambda path: int(path.parent.name[2:]), reverse=True):
             yield [folder]
@@ -41,12 +40,3 @@ def _list_candidates() -> Iterator[list[Path]]:
     if compiler is not None:
         yield [compiler.resolve().parent.parent / "include"]
     yield [_TOOLKIT_FOLDER / "include"]
-
-
-def _wheel_roots() -> Iterator[Path]:
-    roots: list[str] = []
-    spec = importlib.util.find_spec("nvidia")
-    if spec is not None and spec.submodule_search_locations is not None:
-        roots.extend(spec.submodule_search_locations)
-    roots.extend(str(Path(sysconfig.get_path(kind)) / "nvidia") for kind in ("platlib", "purelib"))
-    yield from (Path(root) for root in dict.fromkeys(roots))

@@ -9,9 +9,10 @@ or in a header that was given; of others the name decides.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes
 from gpa_lsp.sources.trees import SourceTree, list_ancestors, read_text, read_tree
 

@@ -5,12 +5,12 @@ Conditions are not evaluated, so a header counts although it may be skipped; wha
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.model import CompilerFlags
-from gpa_lsp.errors import InputError
 
 _INCLUDE = re.compile(
     rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"([^"\n]{1,1000})"|<([^>\n]{1,1000})>|([^\s"<][^\n]{0,200}))',

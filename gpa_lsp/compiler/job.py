@@ -1,9 +1,10 @@
 """One source on its way to a compiler: :class:`CompileJob`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.architectures import name_target
 from gpa_lsp.compiler.included_files import IncludedFiles
 from gpa_lsp.compiler.model import CompilerFlags

@@ -8,9 +8,9 @@ not guessed, and said.
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.argument_types import find_argument_type
 from gpa_lsp.compiler.template_matching import match_parameters, read_template_parameters
 from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.compiler.message_places import find_column, read_contexts
 from gpa_lsp.compiler.model import CompilerMessage
-from gpa_lsp.errors import ProblemSeverity
 
 MOST_MESSAGES = 200
 LONGEST_TEXT = 2000

@@ -1,10 +1,10 @@
 """What compiling gives: :class:`CompiledUnit`."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 class CompilerKind(StrEnum):

@@ -6,16 +6,15 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from gpa_lsp.basis.errors import ProblemSeverity, ToolError, UnsupportedInputError
 from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
-from gpa_lsp.compiler.compiler_run import RunLimits, run_compiler
 from gpa_lsp.compiler.job import CompileJob
-from gpa_lsp.compiler.leash import TEMPORARY
 from gpa_lsp.compiler.messages import parse_messages
 from gpa_lsp.compiler.model import CompiledUnit, CompilerKind, CompilerMessage
 from gpa_lsp.compiler.nvcc_command import NvccCommand, prepare_command
 from gpa_lsp.compiler.nvcc_location import TOOL, NvccInstallation, build_environment
 from gpa_lsp.compiler.source_text import find_text_line
-from gpa_lsp.errors import ProblemSeverity, ToolError, UnsupportedInputError
+from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
 _LARGEST_RESULT_BYTES = 512 << 20
 _VERSION = re.compile(r"Cuda compilation tools, release (\d+\.\d+)")
@@ -38,7 +37,7 @@ def compile_with_nvcc(job: CompileJob, installation: NvccInstallation) -> Compil
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         command = prepare_command(job, installation.program, folder)
-        is_well, output = run_compiler(
+        is_well, output = run_command(
             TOOL,
             command.words,
             folder=folder,

@@ -10,12 +10,12 @@ Source: nvcc 13.0 and 13.5 ran ``touch`` from ``-DX='$(touch …)'`` and from ba
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.source_text import name_in_include, write_shadow
-from gpa_lsp.errors import ToolError
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_./+=:@~-]*")
 _PLAIN_PATH = re.compile(r"[\w./+=:@~ \\()-]+" if os.name == "nt" else r"[\w./+=:@~ -]+")

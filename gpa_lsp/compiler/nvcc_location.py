@@ -1,13 +1,13 @@
 """nvcc and the host compiler that it needs: those of the machine, never those of the workspace."""
 
 import os
-import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.project_folder import find_project_folder
+from gpa_lsp.processes.search_paths import find_program, keep_absolute
 
 TOOL = "nvcc"
 INSTALL = "pip install nvidia-cuda-nvcc nvidia-cuda-cccl, or install the CUDA toolkit, and a host compiler (g++)"
@@ -56,10 +56,10 @@ def find_nvcc(source: Path, workspace: Path | None = None) -> NvccInstallation |
     program = find_tool(TOOL)
     if program is None or not _is_allowed(program, barred):
         return None
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    allowed = [folder for folder in folders if Path(folder).is_absolute() and _is_allowed(Path(folder), barred)]
+    folders = keep_absolute(os.environ.get("PATH", os.defpath)).split(os.pathsep)
+    allowed = [folder for folder in folders if _is_allowed(Path(folder), barred)]
     search_path = os.pathsep.join(allowed)
-    if not os.environ.get(_HOST_VARIABLE) and not any(shutil.which(one, path=search_path) for one in HOST_COMPILERS):
+    if not os.environ.get(_HOST_VARIABLE) and not any(find_program(one, search_path) for one in HOST_COMPILERS):
         return None
     return NvccInstallation(program=program, search_path=search_path)
 

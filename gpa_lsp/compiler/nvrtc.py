@@ -3,19 +3,19 @@
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpa_lsp.basis.errors import ProblemSeverity, UnsupportedInputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
 from gpa_lsp.compiler.device_headers import read_device_headers
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.messages import parse_messages
 from gpa_lsp.compiler.model import CompiledUnit, CompilerKind, CompilerMessage
-from gpa_lsp.compiler.nvrtc_frames import NvrtcAnswer, NvrtcJob
 from gpa_lsp.compiler.nvrtc_processes import PROCESSES
+from gpa_lsp.compiler.nvrtc_worker import NvrtcAnswer, NvrtcJob
 from gpa_lsp.compiler.source_text import find_text_line
-from gpa_lsp.errors import ProblemSeverity, UnsupportedInputError
 
 _KNOWN_SWITCHES = ("--use_fast_math", "-maxrregcount", "--fmad", "--ftz", "--prec-div", "--prec-sqrt", "--restrict",
                    "--extra-device-vectorization", "-Xptxas", "-rdc", "--extensible-whole-program")  # fmt: skip

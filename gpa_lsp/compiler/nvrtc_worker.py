@@ -1,76 +1,83 @@
-"""The process that holds NVRTC: ``python -P -m gpa_lsp.compiler.nvrtc_worker MEMORY_LIMIT_BYTES``.
+"""What a worker that holds NVRTC does: :class:`NvrtcJob` in, :class:`NvrtcAnswer` out.
 
 NVRTC runs in a process of its own because what it compiles is whatever stands in an editor: templates without end fill the memory or never
 come back, and a compiler that crashes takes its process along. The process stays between compilations, since loading the library takes ten
-times as long as a small kernel; it ends when its standard input does, when a compilation overruns its time, and when nobody has asked for
-anything for a while.
+times as long as a small kernel.
 """
 
-import contextlib
 import os
-import signal
-import sys
-import threading
 import time
-from typing import IO, Any
+from functools import cache
+from typing import Any
 
-from gpa_lsp.compiler.nvrtc_frames import NvrtcAnswer, NvrtcGreeting, NvrtcJob, read_frame, write_frame
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.processes.worker import Tell, Work
 
-_IDLE_LIMIT_S = 900.0
-"""A process that waits holds about 100 MB."""
-
-_ALARM_DELAY_S = 2.0
-"""The one that asked ends us when the time is up; the alarm is for when it is gone."""
+GREET = "greet"
+"""The job that asks what NVRTC there is."""
 
 
-def main(memory_limit_bytes: int) -> int:
-    """Greet, then answer until nobody asks any more."""
-    answers, questions = _take_the_pipes()
-    _limit_memory(memory_limit_bytes)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvrtcJob:
+    """One compilation.
+
+    Attributes:
+        source: the text; no NUL in it.
+        name: the file the line table names.
+        options: as for ``nvrtcCompileProgram``.
+        headers: (name in the ``#include``, text) of headers that are on no disk.
+        expressions: kernel templates to instantiate, e.g. ``scale<float>``.
+        limit_s: seconds it may take.
+    """
+
+    source: bytes
+    name: str
+    options: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...] = ()
+    expressions: tuple[str, ...] = ()
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvrtcAnswer:
+    """What NVRTC made of it.
+
+    Attributes:
+        error: name of its error, e.g. ``NVRTC_ERROR_COMPILATION``; None when all went well.
+        log: its own words and the assembler's.
+        ptx: the PTX; None when there is none.
+        cubin: the image; None when there is none.
+        seconds: wall time.
+    """
+
+    error: str | None
+    log: str
+    ptx: bytes | None
+    cubin: bytes | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvrtcGreeting:
+    """What NVRTC there is: the answer to :data:`GREET`.
+
+    Attributes:
+        version: of NVRTC; None when it cannot be loaded.
+        architectures: numbers it compiles for, ascending, e.g. 75, 80.
+        reason: why it cannot be loaded; empty when it can.
+    """
+
+    version: tuple[int, int] | None
+    architectures: tuple[int, ...] = ()
+    reason: str = ""
+
+
+def _do(job: object, tell: Tell) -> object:
     nvrtc, greeting = _load()
-    write_frame(answers, greeting)
-    if nvrtc is None:
-        return 0
-    while True:
-        idle = threading.Timer(_IDLE_LIMIT_S, os._exit, (0,))
-        idle.daemon = True
-        idle.start()
-        job = read_frame(questions)
-        idle.cancel()
-        if not isinstance(job, NvrtcJob):
-            return 0
-        _set_alarm(job.limit_s + _ALARM_DELAY_S)
-        answer = _compile(nvrtc, job)
-        _set_alarm(0.0)
-        write_frame(answers, answer)
+    return _compile(nvrtc, job) if isinstance(job, NvrtcJob) else greeting
 
 
-def _take_the_pipes() -> tuple[IO[bytes], IO[bytes]]:
-    """Standard output and input for our own frames; what the library prints goes to nobody."""
-    answers = os.fdopen(os.dup(1), "wb")
-    questions = os.fdopen(os.dup(0), "rb")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nothing, descriptor)
-    return answers, questions
-
-
-def _limit_memory(limit_bytes: int) -> None:
-    try:
-        import resource  # not on Windows
-    except ImportError:
-        return
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def _set_alarm(seconds: float) -> None:
-    """The system ends this process when the time is up, also in the middle of the library; 0 takes it back."""
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
+@cache
 def _load() -> tuple[Any, NvrtcGreeting]:
     try:
         from cuda.bindings import nvrtc  # an optional dependency
@@ -127,5 +134,4 @@ def _read(nvrtc: Any, program: Any, what: str) -> bytes | None:
     return content if what == "CUBIN" else content.rstrip(b"\0")
 
 
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+WORK = Work(do=_do, prepare=_load)

@@ -4,13 +4,16 @@ import logging
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from threading import Lock
 
 import gpa_lsp.compiler.commands as catalogue
+from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.command_lines import find_compile_commands
 from gpa_lsp.compiler.commands import CommandSource, CompileCommand
 from gpa_lsp.compiler.flags import build_flags
@@ -18,8 +21,6 @@ from gpa_lsp.compiler.model import CompilerFlags
 from gpa_lsp.compiler.project_folder import list_folders_around
 from gpa_lsp.compiler.related_sources import choose_related
 from gpa_lsp.compiler.words import split_words
-from gpa_lsp.errors import InputError
-from gpa_lsp.registry import load_catalogue
 
 logger = logging.getLogger(__name__)
 

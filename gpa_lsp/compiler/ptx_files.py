@@ -7,14 +7,13 @@ import re
 import tempfile
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError, ToolError, UnsupportedInputError
 from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
-from gpa_lsp.compiler.compiler_run import RunLimits, run_compiler
-from gpa_lsp.compiler.leash import TEMPORARY
 from gpa_lsp.compiler.model import AssemblerReport, CompiledUnit, CompilerKind
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS
-from gpa_lsp.errors import InputError, ToolError, UnsupportedInputError
+from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
 _TOOL = "ptxas"
 _HEAD_BYTES = 64 << 10
@@ -107,7 +106,7 @@ def _assemble(path: Path, architecture: str) -> _Assembled:
             largest_file_bytes=_LARGEST_IMAGE_BYTES,
         )
         try:
-            is_well, output = run_compiler(_TOOL, command, folder=folder, environment={}, limits=limits)
+            is_well, output = run_command(_TOOL, command, folder=folder, environment={}, limits=limits)
         except ToolError as error:
             return None, (), (f"{error}: {_NO_IMAGE}",)
         if not is_well or not image.is_file():

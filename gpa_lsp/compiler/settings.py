@@ -1,8 +1,9 @@
 """How a source is compiled, apart from its own flags."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 class CompilerChoice(StrEnum):

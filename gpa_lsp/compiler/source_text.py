@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
 
 LARGEST_SOURCE_BYTES = 64 << 20
 _LOCAL_INCLUDE = re.compile(rb'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]{1,1000})"', re.MULTILINE)

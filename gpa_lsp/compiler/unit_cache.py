@@ -10,10 +10,10 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.included_files import IncludedFiles
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.model import CompiledUnit

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
 
 LONGEST_COMMAND = 1 << 20
 MOST_WORDS = 20_000

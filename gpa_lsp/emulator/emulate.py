@@ -8,17 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.engine.batches import Runner
-from gpa_lsp.emulator.engine.counting import count_executions
 from gpa_lsp.emulator.engine.faults import FaultLog
-from gpa_lsp.emulator.engine.geometry import Batch
+from gpa_lsp.emulator.engine.fragments import Batch
 from gpa_lsp.emulator.engine.launching import build_machine, collect_arrays, list_buffers
-from gpa_lsp.emulator.engine.limits import check_launch
 from gpa_lsp.emulator.engine.machine import Machine, lay_out_shared
 from gpa_lsp.emulator.engine.meter import BudgetReached, Meter
 from gpa_lsp.emulator.engine.tracing import Tracer
 from gpa_lsp.emulator.find_kernel import find_kernel
-from gpa_lsp.emulator.inputs.build import build_inputs
-from gpa_lsp.emulator.launch import LaunchDescription
 from gpa_lsp.emulator.model import (
     Budget,
     Counts,
@@ -28,12 +24,77 @@ from gpa_lsp.emulator.model import (
     TraceSettings,
     TraceSink,
 )
-from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule
-from gpa_lsp.emulator.ptx.reachable import list_reachable
-from gpa_lsp.emulator.ptx.static import list_static_instructions
 from gpa_lsp.emulator.sampling import Blocks, choose_blocks
+from gpa_lsp.emulator.static_instructions import list_static_instructions
 from gpa_lsp.emulator.trace import Buffer, StaticInstruction, Trace
 from gpa_lsp.emulator.trace_pieces import join_pieces
+from gpa_lsp.launches.build import build_inputs
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.ptx.model import PtxFunction, PtxModule
+from gpa_lsp.ptx.reachable import list_reachable
+
+_MOST_THREADS = 1024
+_LARGEST_BLOCK = (1024, 1024, 64)
+_LARGEST_GRID = (2**31 - 1, 65535, 65535)
+_MOST_SHARED_BYTES = 227 << 10
+_MOST_PARAMETER_BYTES = 32764
+
+
+def check_launch(kernel: PtxFunction, launch: LaunchDescription, static_shared_bytes: int) -> str | None:
+    """What is wrong with a launch, one sentence; None when nothing is.
+
+    The limits are those of the largest GPUs of compute capabilities 7.0 to 12.0, for any of which PTX may be compiled.
+
+    Source: CUDA C++ Programming Guide, technical specifications per compute capability.
+    """
+    for name, extent, largest in (("block", launch.block, _LARGEST_BLOCK), ("grid", launch.grid, _LARGEST_GRID)):
+        for axis, size, most in zip("xyz", extent, largest, strict=True):
+            if not 1 <= size <= most:
+                return f"the {name} has {size:,} in {axis}; it must be 1 to {most:,}"
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    if threads > _MOST_THREADS:
+        return f"the block has {threads:,} threads; {_MOST_THREADS:,} are the most"
+    if kernel.max_threads is not None and threads > kernel.max_threads:
+        return f"the block has {threads:,} threads; the kernel was compiled for at most {kernel.max_threads:,}"
+    required = kernel.required_threads
+    if required is not None and tuple(launch.block) != tuple(required):
+        return f"the block is {_cross(launch.block)}; the kernel was compiled for {_cross(required)} only"
+    shared = static_shared_bytes + launch.shared_bytes
+    if launch.shared_bytes < 0 or shared > _MOST_SHARED_BYTES:
+        return f"the block needs {shared:,} bytes of shared memory; {_MOST_SHARED_BYTES:,} are the most"
+    parameters = sum(one.size_bytes for one in kernel.parameters)
+    if parameters > _MOST_PARAMETER_BYTES:
+        return f"the kernel has {parameters:,} bytes of parameters; {_MOST_PARAMETER_BYTES:,} are the most"
+    return None
+
+
+def _cross(extent: tuple[int, ...]) -> str:
+    return " x ".join(str(size) for size in extent)
+
+
+def count_executions(count: int, machine: Machine | None) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Executions by warps and by lanes, int64[n] each.
+
+    Segments are counted as a whole; instructions with a guard count the lanes for which it held.
+
+    Args:
+        count: static instructions.
+        machine: what ran; None when nothing did.
+    """
+    warps = np.zeros(count, np.int64)
+    lanes = np.zeros(count, np.int64)
+    if machine is None:
+        return warps, lanes
+    for function in machine.bound_functions:
+        source = machine.module.functions[function.name]
+        first = machine.first_statics[function.name]
+        for segment in function.segments:
+            for static in segment.instructions:
+                warps[static] = segment.warp_executions
+                has_guard = source.instructions[static - first].guard is not None
+                lanes[static] = machine.guarded[static] if has_guard else segment.lane_executions
+    return warps, lanes
+
 
 _SINK_BYTES_PER_S = 32 << 20
 """Trace that a sink deals with: taking and analysing a batch of loads, atomics or branches goes at 25 to 90 MB/s on a busy core."""

@@ -1,9 +1,8 @@
 """Which kernel of a module somebody means: :func:`find_kernel`."""
 
-from pycxxfilt import demangle
-
-from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.binary.linkage_names import demangle
+from gpa_lsp.ptx.model import PtxFunction, PtxModule
 
 
 def find_kernel(module: PtxModule, name: str) -> PtxFunction:
@@ -15,7 +14,7 @@ def find_kernel(module: PtxModule, name: str) -> PtxFunction:
     entries = {entry.name: entry for entry in module.entries}
     if name in entries:
         return entries[name]
-    readable = {mangled: read_name(mangled) for mangled in entries}
+    readable = {mangled: demangle(mangled) for mangled in entries}
     for simplify in (_squeeze, _without_arguments, bare_name):
         found = [mangled for mangled, text in readable.items() if simplify(text) == simplify(name)]
         if len(found) == 1:
@@ -29,14 +28,6 @@ def find_kernel(module: PtxModule, name: str) -> PtxFunction:
             )
     listed = ", ".join(sorted(readable.values())[:20]) or "none"
     raise InputError(f"no kernel {name}", path=module.name, remedy=f"its kernels are: {listed}")
-
-
-def read_name(mangled: str) -> str:
-    """The readable form of a mangled name; the name itself where it is none."""
-    try:
-        return str(demangle(mangled))
-    except Exception:
-        return mangled
 
 
 def _squeeze(name: str) -> str:

@@ -1,14 +1,15 @@
 """What emulating gives: :class:`Emulation`; and what bounds it: :class:`Budget`, :class:`Sampling`."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.emulator.trace import StaticInstruction, Trace
-from gpa_lsp.locations import InlineChain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,13 @@
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.emulator.model import Sampling, SamplingKind
-from gpa_lsp.errors import InputError
 
 _MOST_SPREAD = 1 << 24
-_MOST_BLOCKS = 1 << 32
-"""Blocks that have a number in a trace; those beyond are never come to."""
+MOST_BLOCKS = 1 << 32
+"""Blocks that have a number in a trace, the first of a grid; those beyond are never executed."""
+
 Blocks = range | npt.NDArray[np.uint32]
 """Linear indexes, ascending. A range where they are the first ones: grids may have more blocks than memory holds numbers."""
 
@@ -22,12 +23,15 @@ def choose_blocks(block_count: int, sampling: Sampling) -> Blocks:
     >>> choose_blocks(100, Sampling(kind=SamplingKind.SPREAD, count=3)).tolist()
     [0, 50, 99]
     """
-    block_count = min(block_count, _MOST_BLOCKS)
+    whole_count, block_count = block_count, min(block_count, MOST_BLOCKS)
     if sampling.kind is SamplingKind.CHOSEN:
         found = np.unique(np.array(sampling.blocks, np.int64))
         if len(found) and not 0 <= found[0] <= found[-1] < block_count:
             wrong = found[-1] if found[0] >= 0 else found[0]
-            raise InputError(f"block {wrong} of a grid of {block_count}", remedy=f"choose 0 to {block_count - 1}")
+            which = "" if whole_count == block_count else f", whose first {block_count} can be executed"
+            raise InputError(
+                f"block {wrong} of a grid of {whole_count}{which}", remedy=f"choose 0 to {block_count - 1}"
+            )
         return found.astype(np.uint32)
     if sampling.kind is SamplingKind.ALL:
         return range(block_count)

@@ -5,15 +5,16 @@ always in program order, rows of one block in the order in which its warps ran b
 independent.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.emulator.ptx.model import Space
-from gpa_lsp.locations import InlineChain
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.ptx.model import Space
 
 TRACE_FORMAT = "gpa-lsp/trace/1"
 """Name of the format, written into every saved trace; the dtypes below are part of it."""
@@ -125,7 +126,7 @@ class Accesses:
         execution: uint32[n], how often this warp had executed this instruction before, with any lanes.
         lane_mask: uint32[n], lanes that accessed (predicated-off lanes are not in it); never 0.
         bytes: uint8[n], bytes per lane.
-        space: uint8[n], :class:`~gpa_lsp.emulator.ptx.model.Space`, never GENERIC: resolved by the addresses. An access whose lanes went to
+        space: uint8[n], :class:`~gpa_lsp.ptx.model.Space`, never GENERIC: resolved by the addresses. An access whose lanes went to
             several spaces is several rows.
         first_address: uint64[n], index of the row's first address in ``addresses``; the others follow, by ascending lane.
         addresses: uint64[m], of each active lane's first byte. Global and constant: virtual addresses, see :class:`Buffer`. Shared: bytes from

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from gpa_lsp.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.history.location import is_shared_between_machines, prepare_file
 from gpa_lsp.history.schema import SCHEMA_VERSION, check_version, prepare_schema, read_version
 

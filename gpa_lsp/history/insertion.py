@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gpa_lsp.history import queries
 from gpa_lsp.history.model import Measurement, Recording, RememberedFile
-from gpa_lsp.history.rows import make_storable_time, pack_text, write_facts, write_lines
+from gpa_lsp.history.rows import DamagedRowError, make_storable_time, pack_text, write_facts, write_lines
 from gpa_lsp.report.families import find_family
 
 
@@ -65,7 +65,10 @@ def add_recording(connection: sqlite3.Connection, recording: Recording, now_ns: 
 def _replace_details(
     connection: sqlite3.Connection, run_id: int, recording: Recording, facts: str, lines: bytes
 ) -> None:
-    old = {file.compiled_path: file for file in queries.list_files(connection, run_id)}
+    try:
+        old = {file.compiled_path: file for file in queries.list_files(connection, run_id)}
+    except DamagedRowError:
+        old = {}  # the rows are written again
     files = [_keep_text(file, old.get(file.compiled_path)) for file in recording.content.files]
     connection.execute("DELETE FROM run_file WHERE run_id = ?", (run_id,))
     _add_files(connection, run_id, files)

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
 
 FOLDER_VARIABLE = "GPA_LSP_DATA_DIR"
 FILE_NAME = "history.db"

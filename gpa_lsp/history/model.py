@@ -4,8 +4,8 @@ These objects cross the pipe from the server's worker process and are there befo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.report.changes import LaunchTimes, PartChange, TimeChange, Verdict
 
 Place = tuple[str, int]
@@ -35,23 +35,24 @@ class RememberedLaunch:
     """How the longest launch was configured.
 
     Attributes:
-        grid: blocks in x, y, z.
-        block: threads in x, y, z.
+        grid: blocks in x, y, z; None when unknown.
+        block: threads in x, y, z; None when unknown.
         registers_per_thread: None when unknown.
         shared_static_bytes: per block; None when unknown.
         shared_dynamic_bytes: per block; None when unknown.
     """
 
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
     registers_per_thread: int | None
     shared_static_bytes: int | None
     shared_dynamic_bytes: int | None
 
     def is_like(self, other: "RememberedLaunch") -> bool:
-        """The caller asked for the same; registers and static shared memory are the compiler's."""
-        mine = (self.grid, self.block, self.shared_dynamic_bytes)
-        return mine == (other.grid, other.block, other.shared_dynamic_bytes)
+        """The caller asked for the same, as far as both are known; registers and static shared memory are the compiler's."""
+        pairs = ((self.grid, other.grid), (self.block, other.block))
+        is_alike = all(mine == theirs or None in (mine, theirs) for mine, theirs in pairs)
+        return is_alike and self.shared_dynamic_bytes == other.shared_dynamic_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +84,8 @@ class Measurement:
         duration_ns: mean over launches; None when unknown.
         times: per launch.
         total_samples: over all launches.
-        latency_samples: of these, those without issue.
-        by_reason: stall reason → all samples and those without issue, most samples first.
+        latency_samples: of these, those without issue; None when unknown.
+        by_reason: stall reason → all samples and those without issue (None when unknown), most samples first.
         executed_instructions: warp instructions per launch; None where not counted.
         code_digest: of instructions, control codes and launch: equal digests are the same code launched the same way. None where the
             instructions are unknown.
@@ -100,8 +101,8 @@ class Measurement:
     duration_ns: float | None
     times: LaunchTimes
     total_samples: int
-    latency_samples: int
-    by_reason: Mapping[str, tuple[int, int]]
+    latency_samples: int | None
+    by_reason: Mapping[str, tuple[int, int | None]]
     executed_instructions: float | None
     code_digest: str | None
     advice: tuple[RememberedAdvice, ...]
@@ -154,7 +155,7 @@ class RememberedLine:
         file: as compiled.
         line: 1-based.
         samples: with this line anywhere in their inline chain.
-        latency_samples: of these, without issue.
+        latency_samples: of these, without issue; None when unknown.
         called_samples: estimate for functions called from here, not contained in ``samples``.
         caused_samples: stalls that would go if this line were free, wherever they were taken; None where nobody was blamed.
         reason: most frequent reason among ``samples``; empty without samples.
@@ -163,7 +164,7 @@ class RememberedLine:
     file: str
     line: int
     samples: int
-    latency_samples: int
+    latency_samples: int | None
     called_samples: float
     caused_samples: float | None
     reason: str

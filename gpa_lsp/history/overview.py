@@ -1,7 +1,6 @@
 """The runs of each kernel as a list, with what changed from one to the next."""
 
-from dataclasses import dataclass
-
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.history.comparing import judge_runs
 from gpa_lsp.history.model import KernelKey, Run, RunFilter
 from gpa_lsp.history.store import History

@@ -5,10 +5,11 @@ import os
 import sqlite3
 from collections.abc import Sequence
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.history.model import KernelKey, RememberedFile, RememberedLines, Run, RunFilter
 from gpa_lsp.history.rows import (
     DamagedRowError,
+    check_columns,
     read_capability,
     read_lines,
     read_measurement,
@@ -29,6 +30,12 @@ _SELECT = (
     "SELECT run.id, run.recorded_ns, run.measured_ns, run.profile, run.session, run.facts, kernel.mangled_name, kernel.home,"
     " kernel.device, kernel.capability, kernel.baseline_id IS run.id FROM run JOIN kernel ON kernel.id = run.kernel_id"
 )
+
+
+_RUN_COLUMNS = (int, int, int, str | None, str, str, str, str, str, str, int)
+"""The kinds of what that selects."""
+
+_FILE_COLUMNS = (str, str | None, bytes | None, int)
 
 
 def bind_key(key: KernelKey) -> tuple[str, str, str, str]:
@@ -69,7 +76,7 @@ def find_other_device(connection: sqlite3.Connection, run: Run) -> str | None:
         " ORDER BY run.measured_ns DESC, run.id DESC LIMIT 1",
         (key.mangled_name, key.home, key.device, run.measurement.measured_ns),
     ).fetchone()
-    return None if found is None else str(found[0])
+    return found[0] if found is not None and isinstance(found[0], str) else None
 
 
 def find_baseline(connection: sqlite3.Connection, key: KernelKey) -> Run | None:
@@ -105,9 +112,10 @@ def list_runs(connection: sqlite3.Connection, wanted: RunFilter) -> tuple[Run, .
 
 def read_content(connection: sqlite3.Connection, run_id: int) -> RememberedLines:
     """The lines and files of a run; none where it is gone or its row is damaged."""
-    files = list_files(connection, run_id)
     row = connection.execute("SELECT lines FROM run WHERE id = ?", (run_id,)).fetchone()
+    files: tuple[RememberedFile, ...] = ()
     try:
+        files = list_files(connection, run_id)
         lines, is_whole = read_lines(row[0], [file.compiled_path for file in files]) if row else ((), False)
     except DamagedRowError as error:
         _LOG.warning("the lines of run %d are damaged: %s", run_id, error)
@@ -116,12 +124,18 @@ def read_content(connection: sqlite3.Connection, run_id: int) -> RememberedLines
 
 
 def list_files(connection: sqlite3.Connection, run_id: int) -> tuple[RememberedFile, ...]:
-    """The files of a run, in the order its lines count them."""
+    """The files of a run, in the order its lines count them.
+
+    Raises:
+        DamagedRowError: the row of one of them is damaged.
+    """
     rows = connection.execute(
         "SELECT compiled_path, local_path, packed, read_ns FROM run_file LEFT JOIN source ON source.id = source_id"
         " WHERE run_id = ? ORDER BY position",
         (run_id,),
-    )
+    ).fetchall()
+    for row in rows:
+        check_columns(row, _FILE_COLUMNS)
     return tuple(
         RememberedFile(
             compiled_path=compiled_path,
@@ -181,6 +195,7 @@ def select_runs(connection: sqlite3.Connection, condition: str, values: Sequence
 def _read_run(row: tuple[int, int, int, str | None, str, str, str, str, str, str, int]) -> Run | None:
     run_id, recorded_ns, measured_ns, profile, session, facts, mangled_name, home, device, capability, is_baseline = row
     try:
+        check_columns(row, _RUN_COLUMNS)
         key = KernelKey(
             mangled_name=mangled_name, home=home, device=device, compute_capability=read_capability(capability)
         )

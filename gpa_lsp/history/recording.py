@@ -3,11 +3,11 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.history.model import (
     DEFAULT_LIMITS,
     HistoryLimits,
@@ -23,6 +23,8 @@ from gpa_lsp.history.model import (
 )
 from gpa_lsp.history.rows import make_storable, make_storable_time
 from gpa_lsp.report.compare import count_executed, digest_code, measure_times
+from gpa_lsp.report.kernel_lines import LineCauses, find_body
+from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.model import KernelReport, ReasonCounts
 from gpa_lsp.report.source_paths import parse_compiled_path
 
@@ -30,26 +32,6 @@ _MOST_ADVICE = 5
 _MOST_REASONS = 64
 _MOST_SOURCES_BYTES = 8 << 20
 """Source texts of one measurement, together."""
-
-
-class SourceFile(Protocol):
-    """A source file of a profile as it was found on this machine."""
-
-    @property
-    def compiled_path(self) -> str:
-        """As the compiler wrote it."""
-
-    @property
-    def local_path(self) -> str:
-        """The file here, links resolved."""
-
-    @property
-    def lines(self) -> tuple[str, ...] | None:
-        """The text that was measured; None when it could not be read."""
-
-    @property
-    def is_verified(self) -> bool:
-        """The lines are those that were measured, as far as anyone can tell."""
 
 
 def is_measured(kernel: KernelReport) -> bool:
@@ -72,10 +54,40 @@ class Surroundings:
 
     measured_ns: int
     read_ns: int
-    files: Mapping[str, SourceFile]
+    files: Mapping[str, MeasuredFile]
     body: str | None
     roots: tuple[Path, ...] = ()
     caused_samples: Mapping[Place, float] | None = None
+
+
+def describe_surroundings(
+    kernel: KernelReport,
+    files: Iterable[MeasuredFile],
+    causes: Mapping[Place, LineCauses],
+    *,
+    measured_ns: int,
+    read_ns: int,
+    roots: Sequence[Path],
+) -> Surroundings:
+    """Where and when a kernel was read.
+
+    Args:
+        kernel: with its instructions.
+        files: of its profile, as found on this machine.
+        causes: of its lines; empty where nothing was blamed.
+        measured_ns: when it was measured, since 1970.
+        read_ns: when the files were read.
+        roots: texts of files below these are kept.
+    """
+    body = find_body(kernel)
+    return Surroundings(
+        measured_ns=measured_ns,
+        read_ns=read_ns,
+        files={file.compiled_path: file for file in files},
+        body=None if body is None else body[0],
+        roots=tuple(Path(os.path.realpath(root)) for root in roots),
+        caused_samples={place: one.caused_samples for place, one in causes.items()} or None,
+    )
 
 
 def build_recording(
@@ -196,7 +208,13 @@ def _choose_lines(
     for (file, line), caused in (caused_samples or {}).items():
         if caused > 0 and (file, line) not in found:
             found[(file, line)] = RememberedLine(
-                file=file, line=line, samples=0, latency_samples=0, called_samples=0.0, caused_samples=caused, reason=""
+                file=file,
+                line=line,
+                samples=0,
+                latency_samples=None if kernel.latency_samples is None else 0,
+                called_samples=0.0,
+                caused_samples=caused,
+                reason="",
             )
     ranked = sorted(
         found.values(), key=lambda line: (-max(line.cost_samples, line.caused_samples or 0.0), line.file, line.line)

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from gpa_lsp.errors import GpaError, Problem, ProblemSeverity
+from gpa_lsp.basis.errors import GpaError, Problem, ProblemSeverity
 from gpa_lsp.history.model import KernelHistory, Run, RunChange
 
 if TYPE_CHECKING:  # a Python without SQLite must do without memory, not without everything else

@@ -4,10 +4,11 @@ import hashlib
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from types import UnionType
+from typing import Any, TypeVar
 
-from gpa_lsp.figures import Spread
+from gpa_lsp.basis.figures import Spread
 from gpa_lsp.history.model import (
     KernelKey,
     Measurement,
@@ -25,8 +26,30 @@ _LATEST_NS = (1 << 63) - 1
 _LINE_COLUMNS = 7
 
 
+_Value = TypeVar("_Value")
+
+
 class DamagedRowError(ValueError):
     """A row that is not what was written."""
+
+
+_DAMAGES = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+"""What reading something else ends with."""
+
+
+def check_columns(values: Sequence[object], kinds: Sequence[type | UnionType]) -> None:
+    """Whether the values of a row are of the kinds its columns are declared with, which SQLite itself does not insist on.
+
+    Args:
+        values: of the row.
+        kinds: of the columns.
+
+    Raises:
+        DamagedRowError: one is not.
+    """
+    for place, (value, kind) in enumerate(zip(values, kinds, strict=True)):
+        if not isinstance(value, kind):
+            raise DamagedRowError(f"column {place} holds {type(value).__name__}")
 
 
 def make_storable(text: str) -> str:
@@ -125,7 +148,7 @@ def read_measurement(key: KernelKey, columns: tuple[int, str | None, str], text:
     """
     measured_ns, profile, session = columns
     try:
-        facts = json.loads(text)
+        facts = json.loads(text, parse_constant=_refuse_constant)
         grid, block, registers, shared_static_bytes, shared_dynamic_bytes = facts["launch"]
         return Measurement(
             key=key,
@@ -134,22 +157,25 @@ def read_measurement(key: KernelKey, columns: tuple[int, str | None, str], text:
             profile=profile,
             session=session,
             launch=RememberedLaunch(
-                grid=_read_dim3(grid),
-                block=_read_dim3(block),
-                registers_per_thread=registers,
-                shared_static_bytes=shared_static_bytes,
-                shared_dynamic_bytes=shared_dynamic_bytes,
+                grid=_read_optional(_read_dim3, grid),
+                block=_read_optional(_read_dim3, block),
+                registers_per_thread=_read_optional(int, registers),
+                shared_static_bytes=_read_optional(int, shared_static_bytes),
+                shared_dynamic_bytes=_read_optional(int, shared_dynamic_bytes),
             ),
-            duration_ns=facts["duration_ns"],
+            duration_ns=_read_optional(_read_number, facts["duration_ns"]),
             times=LaunchTimes(cycles=_read_spread(facts["cycles"]), ns=_read_spread(facts["ns"])),
             total_samples=int(facts["total_samples"]),
-            latency_samples=int(facts["latency_samples"]),
-            by_reason={str(reason): (int(every), int(quiet)) for reason, (every, quiet) in facts["by_reason"].items()},
-            executed_instructions=facts["executed_instructions"],
-            code_digest=facts["code_digest"],
+            latency_samples=_read_optional(int, facts["latency_samples"]),
+            by_reason={
+                str(reason): (int(every), _read_optional(int, quiet))
+                for reason, (every, quiet) in facts["by_reason"].items()
+            },
+            executed_instructions=_read_optional(_read_number, facts["executed_instructions"]),
+            code_digest=_read_optional(str, facts["code_digest"]),
             advice=tuple(_read_advice(piece) for piece in facts["advice"]),
         )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except _DAMAGES as error:
         raise DamagedRowError(str(error)) from error
 
 
@@ -177,7 +203,7 @@ def read_lines(packed: bytes, files: Sequence[str]) -> tuple[tuple[RememberedLin
         DamagedRowError: it is something else.
     """
     try:
-        document = json.loads(unpack_text(packed))
+        document = json.loads(unpack_text(packed), parse_constant=_refuse_constant)
         rows: list[Any] = document["lines"]
         if any(len(row) != _LINE_COLUMNS or row[0] < 0 for row in rows):
             raise DamagedRowError("a line has other columns")
@@ -186,18 +212,18 @@ def read_lines(packed: bytes, files: Sequence[str]) -> tuple[tuple[RememberedLin
                 file=files[file],
                 line=int(line),
                 samples=int(samples),
-                latency_samples=int(latency_samples),
-                called_samples=float(called_samples),
-                caused_samples=None if caused_samples is None else float(caused_samples),
+                latency_samples=_read_optional(int, latency_samples),
+                called_samples=_read_number(called_samples),
+                caused_samples=_read_optional(_read_number, caused_samples),
                 reason=str(reason),
             )
             for file, line, samples, latency_samples, called_samples, caused_samples, reason in rows
         )
         return lines, bool(document["is_whole"])
-    except (TypeError, KeyError, IndexError) as error:
+    except DamagedRowError:
+        raise
+    except _DAMAGES as error:
         raise DamagedRowError(str(error)) from error
-    except ValueError as error:
-        raise error if isinstance(error, DamagedRowError) else DamagedRowError(str(error)) from error
 
 
 def _keep_finite(value: float | None) -> float | None:
@@ -216,11 +242,26 @@ def _read_spread(values: Any) -> Spread | None:
     count, mean, minimum, maximum, deviation = values
     return Spread(
         count=int(count),
-        mean=float(mean),
-        minimum=float(minimum),
-        maximum=float(maximum),
-        standard_deviation=None if deviation is None else float(deviation),
+        mean=_read_number(mean),
+        minimum=_read_optional(_read_number, minimum),
+        maximum=_read_optional(_read_number, maximum),
+        standard_deviation=_read_optional(_read_number, deviation),
     )
+
+
+def _read_optional(read: Callable[[Any], _Value], value: Any) -> _Value | None:
+    return None if value is None else read(value)
+
+
+def _read_number(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise DamagedRowError(f"{value} is no number that is written")
+    return number
+
+
+def _refuse_constant(word: str) -> float:
+    raise DamagedRowError(f"{word} is never written")
 
 
 def _read_dim3(values: Any) -> tuple[int, int, int]:
@@ -231,5 +272,5 @@ def _read_dim3(values: Any) -> tuple[int, int, int]:
 def _read_advice(values: Any) -> RememberedAdvice:
     optimizer, title, speedup = values
     return RememberedAdvice(
-        optimizer=str(optimizer), title=str(title), speedup=math.inf if speedup is None else float(speedup)
+        optimizer=str(optimizer), title=str(title), speedup=math.inf if speedup is None else _read_number(speedup)
     )

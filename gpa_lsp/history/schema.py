@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpa_lsp.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 
 APPLICATION_ID = 0x67706168
 """``gpah``: the database is ours. Source: SQLite, "Pragma statements", application_id."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from gpa_lsp.errors import InputError, Problem
+from gpa_lsp.basis.errors import InputError, Problem
 from gpa_lsp.history import queries
 from gpa_lsp.history.bounds import remove_orphans, trim
 from gpa_lsp.history.database import Database
@@ -33,7 +33,7 @@ from gpa_lsp.report.line_map import split_lines
 class History:
     """The history in one database file. For one thread; any number of processes may have it open.
 
-    Every method raises :class:`~gpa_lsp.errors.InputError` where the file cannot be read or written any more. A damaged file is replaced by a
+    Every method raises :class:`~gpa_lsp.basis.errors.InputError` where the file cannot be read or written any more. A damaged file is replaced by a
     new one and kept under another name; :attr:`problems` then says so.
 
     Args:

@@ -1,1 +1,1 @@
-"""SERVE the editor: only ``server.py`` speaks pygls; the features answer from immutable snapshots."""
+"""SERVE the editor: only ``wire.py`` and ``uris.py`` speak pygls; the features answer from immutable snapshots."""

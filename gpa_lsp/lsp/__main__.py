@@ -2,7 +2,9 @@
 
 import sys
 
-from gpa_lsp.lsp.start import serve
-
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        del sys.path[0]  # the folder somebody is in: of what lies there, nothing that is imported from here on
+    from gpa_lsp.lsp.start import serve
+
     sys.exit(serve())

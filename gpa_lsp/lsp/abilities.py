@@ -1,7 +1,8 @@
 """What a client says it can do beyond the protocol, see ``editors/PROTOCOL.md``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,85 +1,88 @@
-"""The server's end of the worker process: start it, hear it out, and be rid of it at once when the work is not wanted any more."""
+"""The server's end of the processes that read profiles: as many as are worth it, each with one profile at a time."""
 
-import asyncio
-import contextlib
 import os
-import pickle
-import signal
-import sys
-from collections.abc import AsyncGenerator
+from collections.abc import Callable
 
-from gpa_lsp.errors import ToolError
-from gpa_lsp.lsp.worker_messages import FRAME_HEADER, Job, Message, pack
+from gpa_lsp.lsp.profile_messages import ProfileEnd, ProfileFailed, ProfileJob, ProfileMessage, ProfileRead
+from gpa_lsp.processes.async_worker import AsyncWorker
+from gpa_lsp.processes.supervision import Patience, WorkerKind
+from gpa_lsp.processes.worker import read_own_bytes
 
-SILENCE_LIMIT_S = 600.0
-"""A worker that says nothing for this long is taken to hang."""
+_MOST_PROCESSES = 4
+"""More would take memory and cores from what the person at the keyboard does beside."""
 
-_MAX_FRAME_BYTES = 1 << 28
+_SILENCE_LIMIT_S = 600.0
+"""A profile of which nothing is heard for so long hangs, although its process is alive."""
+
+_IDLE_S = 30.0
+"""Long enough to stay from one measurement of a series to the next; then the memory goes back to the system."""
+
+_MOST_IDLE_BYTES = 160 << 20
+"""Of a process' own memory after a profile, beside what it shares with others. One that had to read a huge profile does not give all of it back."""
+
+_MOST_BYTES = 400 << 20
+"""For this server and the processes together. The more profiles it holds, the fewer processes read others beside it; two at least."""
+
+_COMMON_BYTES = 88 << 20
+"""What a process takes with the disassemblers it starts."""
 
 
-async def analyse_profiles(job: Job) -> AsyncGenerator[Message, None]:
-    """Read profiles in a process of its own.
+class ProfileReaders:
+    """Processes that are started when there is something to read and that nobody else is free for, and that go away when there is nothing more.
 
-    Closing this generator, or cancelling the task that runs it, kills the process and the tools it started.
-
-    Yields:
-        The worker's messages, in order.
-
-    Raises:
-        ToolError: the process died, or hangs, before it was done.
+    Args:
+        most: at work at one time; None for as many as this process may use cores, four at most. Where memory is short it is fewer.
+        patience: when a process is given up.
     """
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",  # the workspace must not be able to put modules of its own in our way
-        "-m",
-        "gpa_lsp.lsp.worker",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        await _send_job(process, job)
-        while (message := await _read_message(process)) is not None:
-            yield message
-        status = await process.wait()
-        if status != 0:
-            raise ToolError("analysis process", f"ended with status {status} before it was done")
-    finally:
-        await _end(process)
+
+    def __init__(self, most: int | None = None, *, patience: Patience | None = None) -> None:
+        self._most = most or max(1, min(_MOST_PROCESSES, _count_cores()))
+        self._kind = WorkerKind(
+            module="gpa_lsp.lsp.profile_reader",
+            title="analysis process",
+            idle_s=_IDLE_S,
+            most_own_bytes=_MOST_IDLE_BYTES,
+            patience=patience or Patience(),
+        )
+        self._free: list[AsyncWorker] = []
+        self._all: list[AsyncWorker] = []
+
+    @property
+    def most(self) -> int:
+        """How many may be at work now."""
+        room = (_MOST_BYTES - read_own_bytes()) // _COMMON_BYTES
+        return min(self._most, max(2, room))
+
+    async def read(self, job: ProfileJob, take: Callable[[ProfileMessage], None]) -> ProfileEnd:
+        """Read a profile. Cancelling the task that waits for it kills the process that reads it, and no other one.
+
+        Args:
+            job: which one, and how.
+            take: told what is in it, in order.
+
+        Raises:
+            ToolError: the process died, or hangs.
+        """
+        if not self._free:
+            self._free = [AsyncWorker(self._kind)]
+            self._all += self._free
+        process = self._free.pop()  # the one that was used last: it is warm, and the others get their time to go away
+        try:
+            end = await process.do(job, limit_s=_SILENCE_LIMIT_S, tell=take, is_per_message=True)
+        finally:
+            self._free.append(process)
+        if sum(one.process_id is not None for one in self._all) > self.most:
+            await process.leave()
+        assert isinstance(end, ProfileRead | ProfileFailed)
+        return end
+
+    async def leave(self) -> None:
+        """End all processes."""
+        for process in self._all:
+            await process.leave()
 
 
-async def _send_job(process: asyncio.subprocess.Process, job: Job) -> None:
-    assert process.stdin is not None
-    process.stdin.write(pack(job))
-    await process.stdin.drain()  # stdin stays open: its end tells the worker that we are gone
-
-
-async def _read_message(process: asyncio.subprocess.Process) -> Message | None:
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(SILENCE_LIMIT_S):
-            header = await process.stdout.readexactly(FRAME_HEADER.size)
-            (length,) = FRAME_HEADER.unpack(header)
-            if length > _MAX_FRAME_BYTES:
-                raise ToolError("analysis process", f"sent a message of {length} bytes")
-            body = await process.stdout.readexactly(length)
-    except asyncio.IncompleteReadError:
-        return None
-    except TimeoutError:
-        raise ToolError("analysis process", f"was silent for {SILENCE_LIMIT_S:.0f} s and was ended") from None
-    message: Message = pickle.loads(body)
-    return message
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        if os.name == "posix":
-            _kill_group(process.pid)
-        else:
-            process.kill()
-    await process.wait()
-
-
-def _kill_group(process_id: int) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it may end by itself in this moment
-        os.killpg(process_id, signal.SIGKILL)
+def _count_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

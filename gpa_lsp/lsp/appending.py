@@ -6,7 +6,7 @@ from urllib.parse import quote
 from lsprotocol import types
 
 from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.positions import Positions, UnitCounter
+from gpa_lsp.lsp.lines.positions import Positions, UnitCounter
 from gpa_lsp.report.line_map import split_lines
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.figures import format_whole_percent
-from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.lsp.lines.causes import CauseLine, RemedyAnchor
 from gpa_lsp.lsp.stall_table import draw_table
+from gpa_lsp.render.markdown_text import begin_paragraph
 from gpa_lsp.render.numbers import format_count, format_percent, format_speedup
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def describe_causes(cause: CauseLine, name_place: NamePlace) -> str:
         parts.append(_draw_pairs(title, cause.causes.waiters, name_place, kernel.total_samples))
     if cause.causes.own_stalls and parts:
         own = ", ".join(f"{format_count(round(count))} {reason}" for reason, count in cause.causes.own_stalls.items())
-        parts.append(f"its own matter: {own}")
+        parts.append(make_one_line(f"its own matter: {own}"))
     if blame.unattributed_samples > 0.5:
         parts.append(f"{format_count(round(blame.unattributed_samples))} samples have no known cause")
     parts.extend(describe_remedy(advice) for advice in cause.remedies[:_MOST_REMEDIES])
@@ -91,8 +93,8 @@ def describe_remedy(advice: "Advice") -> str:
         describe_speedup,
     )  # needs numpy, which the answer to initialize must not wait for
 
-    text = f"**{label_advice(advice)}** ({describe_speedup(advice.speedup)}). {advice.hint}"
-    caveats = "".join(f"\n- {caveat}" for caveat in advice.caveats)
+    text = make_one_line(f"**{label_advice(advice)}** ({describe_speedup(advice.speedup)}). {advice.hint}")
+    caveats = "".join(f"\n- {begin_paragraph(caveat)}" for caveat in advice.caveats)
     return text + (f"\n{caveats}" if caveats else "")
 
 

@@ -1,10 +1,10 @@
 """The other ends of a line's stalls: every place it waits for, or that waits for it, once, whatever the reasons are. Pure functions."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.identity_cache import IdentityCache
-from gpa_lsp.lsp.places import Place
+from gpa_lsp.lsp.lines.places import Place
 from gpa_lsp.render.numbers import format_count
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize

@@ -10,9 +10,11 @@ import os
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from gpa_lsp.basis.file_stamps import Stamp, read_stamp
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.globs import compile_globs, split_glob
 
 PASSED_OVER = frozenset(
@@ -26,21 +28,6 @@ MAX_FOLDERS = 20_000
 
 _RACY_NS = 2_000_000_000
 """A folder listed within this time after its last change is listed again: file systems stamp times as coarsely as that (FAT 2 s, NFS 1 s)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
-    """What a file looked like: two equal stamps mean the same content.
-
-    Attributes:
-        size_bytes: length.
-        modified_ns: modification time since 1970.
-        inode: tells a file from another one renamed into its place.
-    """
-
-    size_bytes: int
-    modified_ns: int
-    inode: int
 
 
 @dataclass(slots=True)
@@ -147,19 +134,3 @@ def _leads_out(entry: "os.DirEntry[str]", root: _Root) -> bool:
     if not entry.is_symlink():
         return False
     return not os.path.realpath(entry.path).startswith(os.path.join(root.real_path, ""))  # noqa: PTH118
-
-
-def read_stamp(path: str | Path) -> Stamp | None:
-    """A file's stamp; None when it is gone or no regular file (a pipe would block its reader for ever)."""
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    if status.st_mode & 0o170000 != 0o100000:
-        return None
-    return make_stamp(status)
-
-
-def make_stamp(status: os.stat_result) -> Stamp:
-    """The stamp in a file's status."""
-    return Stamp(size_bytes=status.st_size, modified_ns=status.st_mtime_ns, inode=status.st_ino)

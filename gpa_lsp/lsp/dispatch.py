@@ -5,11 +5,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from lsprotocol import types
-
 from gpa_lsp.lsp.commands import Command, Desk
 from gpa_lsp.lsp.features import Feature, RequestFeature, SessionFeature
-from gpa_lsp.lsp.safe_markdown import defuse
+from gpa_lsp.lsp.outgoing import make_shown
 from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.wire import PyglsServer
 
@@ -20,13 +18,11 @@ class Dispatcher:
     """Calls features and commands. One that fails takes no other with it.
 
     Args:
-        desk: the session.
-        warn: tells the user.
+        find_desk: the session, once there is one.
     """
 
-    def __init__(self, desk: Desk, warn: Callable[[str], None]) -> None:
-        self._desk = desk
-        self._warn = warn
+    def __init__(self, find_desk: Callable[[], Desk]) -> None:
+        self._find_desk = find_desk
         self._broken: set[str] = set()
 
     def register(self, pygls: PyglsServer, features: Mapping[str, Feature], commands: Iterable[Command]) -> None:
@@ -41,38 +37,44 @@ class Dispatcher:
             if isinstance(feature, RequestFeature):
                 pygls.feature(feature.method, feature.options)(self._make_handler(name, feature))
             elif isinstance(feature, SessionFeature):
-                pygls.feature(feature.method, feature.options)(self._make_session_handler(name, feature))
+                pygls.feature(feature.method)(self._make_session_handler(name, feature))
         for command in commands:
             pygls.command(command.name)(self._make_command(command))
 
-    def _make_handler(self, name: str, feature: RequestFeature) -> Callable[[Any], Any]:
+    def _make_handler(self, name: str, feature: RequestFeature[Any, Any]) -> Callable[[Any], Any]:
         """What answers the requests of a feature of documents."""
 
         def answer(params: Any) -> Any:
-            uri = params.text_document.uri
+            desk, uri = self._find_desk(), params.text_document.uri
             if is_sass_uri(uri):
-                sass_view = self._desk.sass.view(uri) if feature.answer_sass is not None else None
+                sass_view = desk.sass.view(uri) if feature.answer_sass is not None else None
                 return feature.answer_sass(sass_view, params) if sass_view and feature.answer_sass else None
-            if feature.answer is None or not feature.serves_source(self._desk.settings, self._desk.abilities):
+            if feature.answer is None or not feature.serves_source(desk.settings, desk.abilities):
                 return None
-            view = self._desk.view(uri)
+            view = desk.view(uri)
             return feature.answer(view, params) if view is not None else None
 
-        return lambda params: self.guard(name, lambda: _make_safe(answer(params)), None)
+        return lambda params: self.guard(name, lambda: make_shown(answer(params)), None)
 
-    def _make_session_handler(self, name: str, feature: SessionFeature) -> Callable[[Any], Any]:
+    def _make_session_handler(self, name: str, feature: SessionFeature[Any, Any]) -> Callable[[Any], Any]:
         """What answers the requests of a feature of the session."""
-        return lambda params: self.guard(name, lambda: feature.answer(self._desk, params), None)
+
+        async def finish(result: Any) -> Any:
+            return make_shown(await result)
+
+        def answer(params: Any) -> Any:
+            result = feature.answer(self._find_desk(), params)
+            return finish(result) if inspect.isawaitable(result) else make_shown(result)
+
+        return lambda params: self.guard(name, lambda: answer(params), None)
 
     def _make_command(self, command: Command) -> Callable[..., Any]:
         """What runs a command."""
 
         async def run(*arguments: Any) -> Any:
-            result = self.guard(command.name, lambda: command.run(self._desk, arguments), None)
-            if not inspect.isawaitable(result):
-                return result
+            result = self.guard(command.name, lambda: command.run(self._find_desk(), arguments), None)
             try:
-                return await result
+                return make_shown(await result if inspect.isawaitable(result) else result)
             except Exception:
                 return self._tell_broken(command.name)
 
@@ -91,11 +93,4 @@ class Dispatcher:
         logger.exception("%s failed", name)
         if name not in self._broken:
             self._broken.add(name)
-            self._warn(f"{name} failed; see the log of the language server")
-
-
-def _make_safe(result: Any) -> Any:
-    """Whatever a hover quotes is text to the editor."""
-    if isinstance(result, types.Hover) and isinstance(result.contents, types.MarkupContent):
-        result.contents.value = defuse(result.contents.value)
-    return result
+            self._find_desk().warn(f"{name} failed; see the log of the language server")

@@ -1,24 +1,25 @@
 """One open document with the measurements that belong to its lines as they are now. Features answer from it and from nothing else."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.anchors import choose_anchor, find_definitions
-from gpa_lsp.lsp.cause_lines import CauseLine, RemedyAnchor, make_cause_line, place_remedies
-from gpa_lsp.lsp.discovery import Stamp
-from gpa_lsp.lsp.line_finder import LineFinder
-from gpa_lsp.lsp.line_index import CauseEntry, HotEntry, MeasuredText, index_lines
-from gpa_lsp.lsp.placed_lines import PlacedLines
-from gpa_lsp.lsp.places import PlaceFinder
-from gpa_lsp.lsp.positions import Positions, UnitCounter
+from gpa_lsp.lsp.lines.anchors import choose_anchor, find_definitions
+from gpa_lsp.lsp.lines.causes import CauseLine, RemedyAnchor, make_cause_line, place_remedies
+from gpa_lsp.lsp.lines.finder import LineFinder
+from gpa_lsp.lsp.lines.index import CauseEntry, HotEntry, MeasuredText, index_lines
+from gpa_lsp.lsp.lines.placed import PlacedLines
+from gpa_lsp.lsp.lines.places import PlaceFinder
+from gpa_lsp.lsp.lines.positions import Positions, UnitCounter
+from gpa_lsp.lsp.lines.stale import find_stale_lines
 from gpa_lsp.lsp.predicted_view import PlacedPredictions, PredictedState, place_predictions
-from gpa_lsp.lsp.session import MeasuredFile, Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.stale_lines import find_stale_lines
+from gpa_lsp.lsp.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.lsp.static_view import PlacedStatics, StaticState, place_statics
 from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.measured_files import MeasuredFile
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import LineRow
@@ -132,62 +133,82 @@ class DocumentView:
         return tuple(sorted(above, key=lambda found: (-found[1].share_ratio, found[0])))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What there is to say and how, whatever document it is said of.
+
+    Attributes:
+        snapshot: what was measured.
+        settings: the options.
+        abilities: what the client wants to be sent.
+        units: counts columns for it.
+        places: finds measured places.
+    """
+
+    snapshot: Snapshot
+    settings: Settings
+    abilities: Abilities
+    units: UnitCounter
+    places: PlaceFinder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenDocument:
+    """A document as its client has it, and what is known of it alone.
+
+    Attributes:
+        uri: as the client writes it.
+        local_path: its file, links resolved.
+        text: as the editor holds it now.
+        saved: what it held when it was like the file on disk, see :class:`LineFinder`.
+        statics: what its code says; None when it was not compiled.
+        predicted: what was emulated of it; None when it was not.
+    """
+
+    uri: str
+    local_path: str
+    text: str
+    saved: Mapping[Stamp | None, str]
+    statics: StaticState | None = None
+    predicted: PredictedState | None = None
+
+
 def build_view(
-    snapshot: Snapshot,
-    *,
-    uri: str,
-    local_path: str,
-    text: str,
-    saved: Mapping[Stamp | None, str],
-    units: UnitCounter,
-    settings: Settings,
-    abilities: Abilities,
-    places: PlaceFinder,
-    texts: Sequence[MeasuredText] | None = None,
-    state: StaticState | None = None,
-    predicted: PredictedState | None = None,
+    document: OpenDocument, known: Knowledge, texts: Sequence[MeasuredText] | None = None
 ) -> DocumentView | None:
     """The view of a document; None when no profile mentions it and nothing is known of its code.
 
     Args:
-        snapshot: what is known.
-        uri: as the client writes it.
-        local_path: the document's file, links resolved.
-        text: as the editor holds it now.
-        saved: what it held when it was like the file on disk, see :class:`LineFinder`.
-        units: counts columns for the client.
-        settings: the options.
-        abilities: what the client wants to be sent.
-        places: finds measured places.
+        document: as it is now.
+        known: what there is to say.
         texts: the index of the snapshot's lines in that file; None to make it.
-        state: what its code says; None when it was not compiled.
-        predicted: what was emulated of it; None when it was not.
     """
-    kernels = snapshot.by_file.get(local_path, ())
-    if not kernels and state is None and predicted is None:
+    local_path, settings, statics, predicted = document.local_path, known.settings, document.statics, document.predicted
+    kernels = known.snapshot.by_file.get(local_path, ())
+    if not kernels and statics is None and predicted is None:
         return None
-    lines = split_lines(text)
-    finder = LineFinder(lines, saved=saved, shows_unverified=settings.shows_unverified_lines)
+    lines = split_lines(document.text)
+    finder = LineFinder(lines, saved=document.saved, shows_unverified=settings.shows_unverified_lines)
     texts = index_lines(kernels, local_path) if texts is None else texts
     hot_lines = PlacedLines(texts, lambda text: text.hot, finder, _make_hot_line)
     cause_lines = PlacedLines(texts, lambda text: text.causes, finder, make_cause_line)
     return DocumentView(
-        uri=uri,
+        uri=document.uri,
         local_path=local_path,
-        text=text,
-        positions=Positions(lines=lines, units=units),
+        text=document.text,
+        positions=Positions(lines=lines, units=known.units),
         hot_lines=hot_lines,
         cause_lines=cause_lines,
-        anchors=_place_anchors(kernels, local_path, text, finder, settings),
+        anchors=_place_anchors(kernels, local_path, document.text, finder),
         remedies=place_remedies(kernels, local_path, finder),
         stale=find_stale_lines(texts, finder, lines=lines, settings=settings, measured=(hot_lines, cause_lines)),
         finder=finder,
         settings=settings,
-        abilities=abilities,
-        places=places,
-        snapshot=snapshot,
-        statics=None if state is None else place_statics(state, text, finder, _list_measured(kernels)),
-        predicted=None if predicted is None else place_predictions(predicted, local_path, text, finder),
+        abilities=known.abilities,
+        places=known.places,
+        snapshot=known.snapshot,
+        statics=None if statics is None else place_statics(statics, document.text, finder, _list_measured(kernels)),
+        predicted=None if predicted is None else place_predictions(predicted, local_path, document.text, finder),
     )
 
 
@@ -202,7 +223,7 @@ def _make_hot_line(entry: HotEntry, is_edited: bool) -> HotLine:
 
 
 def _place_anchors(
-    kernels: Sequence[VisibleKernel], local_path: str, text: str, finder: LineFinder, settings: Settings
+    kernels: Sequence[VisibleKernel], local_path: str, text: str, finder: LineFinder
 ) -> tuple[KernelAnchor, ...]:
     definitions = find_definitions(text)
     anchors: list[KernelAnchor] = []

@@ -4,23 +4,25 @@ import logging
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
+from gpa_lsp.basis.file_stamps import Stamp, read_stamp
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.discovery import Stamp, read_stamp
-from gpa_lsp.lsp.document_view import DocumentView, build_view
+from gpa_lsp.lsp.document_view import DocumentView, Knowledge, OpenDocument, build_view
 from gpa_lsp.lsp.features import PushFeature
-from gpa_lsp.lsp.line_index import MeasuredText, index_lines
-from gpa_lsp.lsp.places import PlaceFinder
-from gpa_lsp.lsp.positions import UnitCounter
+from gpa_lsp.lsp.lines.index import MeasuredText, index_lines
+from gpa_lsp.lsp.lines.places import PlaceFinder
+from gpa_lsp.lsp.lines.positions import UnitCounter
 from gpa_lsp.lsp.predicted_view import PredictedState
-from gpa_lsp.lsp.session import MeasuredFile, Snapshot
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import Snapshot
 from gpa_lsp.lsp.static_results import StaticResult
 from gpa_lsp.lsp.static_view import StaticState, take_result
-from gpa_lsp.lsp.text_changes import apply_changes
+from gpa_lsp.lsp.text_changes import EditedText
+from gpa_lsp.report.measured_files import MeasuredFile
 
 logger = logging.getLogger(__name__)
 
@@ -31,9 +33,9 @@ _BYTE_ORDER_MARK_BYTES = 3
 
 
 @dataclass(slots=True)
-class _OpenDocument:
+class _HeldDocument:
     local_path: str
-    text: str
+    edited: EditedText
     version: int | None
     saved: dict[Stamp | None, str] = field(default_factory=dict)
     view: DocumentView | None = None
@@ -41,6 +43,11 @@ class _OpenDocument:
     pushed: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     statics: StaticState | None = None
     predicted: PredictedState | None = None
+
+    @property
+    def text(self) -> str:
+        """What the client has."""
+        return self.edited.read()
 
 
 class Documents:
@@ -59,21 +66,27 @@ class Documents:
         *,
         units: UnitCounter,
         abilities: Abilities,
-        push_features: Mapping[str, PushFeature],
+        push_features: Mapping[str, PushFeature[Any, Any]],
         send: Callable[[str, Any], None],
         guard: Callable[[str, Callable[[], Any], Any], Any],
     ) -> None:
-        self._units = units
-        self._abilities = abilities
         self._push_features = push_features
         self._send = send
         self._guard = guard
-        self._open: dict[str, _OpenDocument] = {}
-        self._snapshot = Snapshot()
-        self._settings = Settings()
+        self._open: dict[str, _HeldDocument] = {}
         self._indexes: dict[str, tuple[MeasuredText, ...]] = {}
-        self.places = PlaceFinder(units, self._find_open)
+        self._known = Knowledge(
+            snapshot=Snapshot(),
+            settings=Settings(),
+            abilities=abilities,
+            units=units,
+            places=PlaceFinder(units, self._find_open),
+        )
+
+    @property
+    def places(self) -> PlaceFinder:
         """Finds measured places; a new one whenever there is new knowledge."""
+        return self._known.places
 
     def open(self, uri: str, path: str, text: str, version: int | None) -> None:
         """The client opened a document.
@@ -85,9 +98,9 @@ class Documents:
             version: the client's number for this content.
         """
         known = self._open.get(uri)
-        self._open[uri] = _OpenDocument(
+        self._open[uri] = _HeldDocument(
             local_path=os.path.realpath(path),
-            text=text,
+            edited=EditedText(text, self._known.units),
             version=version,
             pushed={}
             if known is None
@@ -104,7 +117,7 @@ class Documents:
         if document is not None:
             self._note_saved(document)
 
-    def _note_saved(self, document: _OpenDocument) -> None:
+    def _note_saved(self, document: _HeldDocument) -> None:
         """Keep what the document holds now as what the file holds, unless that can be seen not to be so."""
         stamp = read_stamp(document.local_path)
         if stamp is None or _may_hold(stamp, document.text):
@@ -128,7 +141,7 @@ class Documents:
         document = self._open.get(uri)
         if document is None:
             return False
-        document.text = apply_changes(document.text, changes, self._units)
+        document.edited.apply(changes)
         document.version, document.is_view_current = version, False
         return True
 
@@ -144,9 +157,9 @@ class Documents:
 
     def take(self, snapshot: Snapshot, settings: Settings) -> None:
         """There is new knowledge, or there are new settings."""
-        self._snapshot, self._settings = snapshot, settings
+        places = PlaceFinder(self._known.units, self._find_open)
+        self._known = replace(self._known, snapshot=snapshot, settings=settings, places=places)
         self._indexes.clear()
-        self.places = PlaceFinder(self._units, self._find_open)
         for uri, document in self._open.items():
             document.is_view_current = False
             self.push(uri)
@@ -197,27 +210,22 @@ class Documents:
         if document is None:
             return None
         if not document.is_view_current:
-            document.view = build_view(
-                self._snapshot,
+            opened = OpenDocument(
                 uri=uri,
                 local_path=document.local_path,
                 text=document.text,
                 saved=document.saved,
-                units=self._units,
-                settings=self._settings,
-                abilities=self._abilities,
-                places=self.places,
-                texts=self._index(document.local_path),
-                state=document.statics,
+                statics=document.statics,
                 predicted=document.predicted,
             )
+            document.view = build_view(opened, self._known, self._index(document.local_path))
             document.is_view_current = True
         return document.view
 
     def _index(self, local_path: str) -> tuple[MeasuredText, ...]:
         """What was measured on a file, indexed once for each new knowledge and not with every keystroke."""
         if local_path not in self._indexes:
-            self._indexes[local_path] = index_lines(self._snapshot.by_file.get(local_path, ()), local_path)
+            self._indexes[local_path] = index_lines(self._known.snapshot.by_file.get(local_path, ()), local_path)
         return self._indexes[local_path]
 
     def _find_open(self, local_path: str) -> DocumentView | None:
@@ -235,10 +243,10 @@ class Documents:
         """
         found: list[tuple[str, str, str]] = []
         for document in self._open.values():
-            if document.local_path in self._snapshot.by_file:
+            if document.local_path in self._known.snapshot.by_file:
                 continue
             name = os.path.basename(document.local_path)  # noqa: PTH119
-            for profile in self._snapshot.profiles.values():
+            for profile in self._known.snapshot.profiles.values():
                 missing = sorted(path for path in profile.list_missing() if re.split(r"[\\/]", path)[-1] == name)
                 found.extend((document.local_path, path, profile.path.name) for path in missing)
         return tuple(found)
@@ -252,7 +260,7 @@ class Documents:
         return tuple(
             (document.local_path, shown.profile.path.name)
             for document in self._open.values()
-            for shown in self._snapshot.by_file.get(document.local_path, ())[:1]
+            for shown in self._known.snapshot.by_file.get(document.local_path, ())[:1]
             if any(_is_unverified(document, file) for file in shown.profile.files.values())
         )
 
@@ -267,12 +275,12 @@ class Documents:
                 document.pushed[name] = items
                 self._send(feature.method, feature.wrap(uri, document.version, items))
 
-    def _list_items(self, uri: str, feature: PushFeature) -> tuple[Any, ...]:
+    def _list_items(self, uri: str, feature: PushFeature[Any, Any]) -> tuple[Any, ...]:
         view = self.view(uri)
         return feature.list_items(view) if view is not None else ()
 
 
-def _is_unverified(document: _OpenDocument, file: MeasuredFile) -> bool:
+def _is_unverified(document: _HeldDocument, file: MeasuredFile) -> bool:
     """Whether nobody can tell what of a document was measured."""
     is_unknown = file.lines is None and file.stamp not in document.saved
     return file.local_path == document.local_path and (is_unknown or not file.is_verified)
@@ -283,3 +291,37 @@ def _may_hold(stamp: Stamp, text: str) -> bool:
     size_bytes = len(text.encode("utf-8", errors="surrogatepass"))
     line_end = "\r\n" if text.endswith("\r\n") else "\n" if text.endswith("\n") else ""
     return stamp.size_bytes in (size_bytes, size_bytes - len(line_end), size_bytes + _BYTE_ORDER_MARK_BYTES)
+
+
+class Doubts:
+    """What the user is told about open files whose measurements cannot be shown; each once.
+
+    Args:
+        inform: says a sentence.
+    """
+
+    def __init__(self, inform: Callable[[str], None]) -> None:
+        self._inform = inform
+        self._told: set[str] = set()
+
+    def tell(self, documents: Documents, settings: Settings) -> None:
+        """Look at the open documents again."""
+        for local_path, compiled_path, profile in documents.find_doubtful():
+            self._say(
+                compiled_path,
+                f"{profile} was measured with {compiled_path}, which is not in this workspace; if {local_path} is "
+                "that file, say so in gpaLsp.pathMappings (folder as compiled: folder here)",
+            )
+        if settings.shows_unverified_lines:
+            return
+        for local_path, profile in documents.find_unverified():
+            self._say(
+                local_path,
+                f"{local_path} is not what {profile} was measured on, and there is no copy of that: nothing is shown on its lines. Measure "
+                "again, record with --import-source yes, or set gpaLsp.showUnverifiedLines",
+            )
+
+    def _say(self, about: str, text: str) -> None:
+        if about not in self._told:
+            self._told.add(about)
+            self._inform(text)

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.sass.plain_text import keep_length
+from gpa_lsp.basis.visible_text import make_visible
+from gpa_lsp.lsp.outgoing import make_shown
 
 logger = logging.getLogger(__name__)
 
@@ -25,12 +26,12 @@ _LONGEST_SENTENCE = 2000
 
 
 def make_sentence(text: str) -> str:
-    r"""A message for the user with nothing in it that editors follow: what it quotes comes from anybody, and they make links of ``[a](b)``.
+    r"""A message on one line with nothing in it that editors follow: what it quotes comes from anybody, and they make links of ``[a](b)``.
 
-    >>> make_sentence("see\x1b [here](command:x)")
-    'see\ufffd [here] (command:x)'
+    >>> print(make_sentence("see\x1b\n[here](command:x)"))
+    see\x1b\n[here] (command:x)
     """
-    plain = "\n".join(keep_length(line) for line in text.replace("](", "] (").split("\n"))
+    plain = make_visible(text).replace("](", "] (")
     return plain if len(plain) <= _LONGEST_SENTENCE else f"{plain[: _LONGEST_SENTENCE - 1]}…"
 
 
@@ -83,7 +84,7 @@ class Editor:
     def notify(self, method: str, params: Any) -> None:
         """Send a notification."""
         if not self.is_leaving:
-            self._wire.notify(method, params)
+            self._wire.notify(method, make_shown(params))
 
     async def ask(self, method: str, params: Any = None, *, limit_s: float | None = _ANSWER_LIMIT_S) -> Any:
         """Send a request; None when there is no answer in time, or an error.
@@ -96,7 +97,7 @@ class Editor:
         if self.is_leaving:
             return None
         try:
-            return await asyncio.wait_for(self._wire.send_request_async(method, params), limit_s)
+            return await asyncio.wait_for(self._wire.send_request_async(method, make_shown(params)), limit_s)
         except TimeoutError:
             logger.warning("the client did not answer %s", method)
         except Exception as error:
@@ -213,7 +214,7 @@ class Editor:
 
 
 class ProgressBar:
-    """Work done progress; silent until the client has agreed to show it."""
+    """Work done progress; silent until the client has agreed to show it, and altogether when the work is done by then."""
 
     def __init__(self, editor: Editor, title: str) -> None:
         self.token: int | str = str(uuid.uuid4())
@@ -222,6 +223,7 @@ class ProgressBar:
         self._title = title
         self._is_shown = False
         self._has_ended = False
+        self._latest: tuple[str, float | None] | None = None
 
     async def show(self, register: Callable[[], None]) -> None:
         """Ask the client for a bar."""
@@ -231,9 +233,12 @@ class ProgressBar:
         if not self._has_ended:
             self._is_shown = True
             self._send(types.WorkDoneProgressBegin(title=self._title, cancellable=True, percentage=0))
+            if self._latest is not None:  # it may be the last one for long
+                self.report(*self._latest)
 
     def report(self, text: str, ratio: float | None) -> None:
         """Show what is being done."""
+        self._latest = text, ratio
         if self._is_shown:
             percentage = None if ratio is None else max(0, min(100, round(ratio * 100)))
             self._send(types.WorkDoneProgressReport(message=text, percentage=percentage, cancellable=True))

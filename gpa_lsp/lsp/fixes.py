@@ -1,13 +1,13 @@
 """Rewrites that answer the advice at some lines of a document, as the protocol's edits."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.snapshot import VisibleKernel
 
 if TYPE_CHECKING:  # needs numpy and tree-sitter, which the answer to initialize must not wait for
     from gpa_lsp.advice.model import Speedup

@@ -3,7 +3,8 @@
 import time
 from datetime import tzinfo
 
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.history.model import KernelHistory, Place, RunChange
 from gpa_lsp.render.moments import format_moment_briefly
 from gpa_lsp.render.numbers import format_change, format_count_of, format_duration_ns, format_percent
@@ -82,7 +83,8 @@ def describe_past(history: KernelHistory | None, now_ns: int | None = None, zone
     for title, change in (("the last run", history.previous), ("the baseline", history.baseline)):
         if change is not None:
             moment = _name_moment(change, now_ns, zone)
-            rows.append(f"- since {title} ({moment}, run {change.before.run_id}): {_describe_fully(change)}")
+            words = f"since {title} ({moment}, run {change.before.run_id}): {_describe_fully(change)}"
+            rows.append(f"- {make_one_line(words)}")
     if history.is_baseline:
         rows.append("- this run is the baseline")
     if not rows:

@@ -1,22 +1,23 @@
 """The hottest lines, of one document or of everything that is shown."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.cause_lines import CauseLine
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.document_view import HotLine
-from gpa_lsp.lsp.line_heat import HeatKind, label_cause
-from gpa_lsp.lsp.line_names import read_text
-from gpa_lsp.lsp.places import Place
+from gpa_lsp.lsp.lines.causes import CauseLine
+from gpa_lsp.lsp.lines.heat import HeatKind, label_cause
+from gpa_lsp.lsp.lines.names import read_text
+from gpa_lsp.lsp.lines.places import Place
 from gpa_lsp.lsp.sass.hot_rows import list_hot_rows
 from gpa_lsp.lsp.sass.library import is_sass_uri
-from gpa_lsp.lsp.session import MeasuredFile, VisibleKernel
 from gpa_lsp.lsp.session_view import SessionView
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.lsp.stall_table import label_line
+from gpa_lsp.report.measured_files import MeasuredFile
 
 _MOST_SPOTS = 200
 

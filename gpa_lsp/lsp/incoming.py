@@ -1,5 +1,6 @@
 """What comes from the client, before it is a message: headers that may be garbage, and bodies that are no JSON."""
 
+import io
 import logging
 import re
 from typing import BinaryIO
@@ -22,16 +23,18 @@ class IncomingPipe:
 
     Args:
         stream: the client's messages.
+        heard: what was read from it already, and comes first.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, heard: bytes = b"") -> None:
         self._stream = stream
+        self._heard = io.BytesIO(heard)
         self.body = b""
         """Of the last message."""
 
     def readline(self) -> bytes:
         """The next header, in the one spelling pygls knows; empty at the end, and when nobody can tell where the next message begins."""
-        line = self._stream.readline(_LONGEST_HEADER_BYTES)
+        line = self._heard.readline() or self._stream.readline(_LONGEST_HEADER_BYTES)
         match = _LENGTH.search(line)
         if match is None:
             return line
@@ -43,7 +46,8 @@ class IncomingPipe:
 
     def read(self, count: int) -> bytes:
         """A message's body; shorter when the client is gone."""
-        self.body = self._stream.read(count)
+        heard = self._heard.read(count)
+        self.body = heard + self._stream.read(count - len(heard)) if len(heard) < count else heard
         return self.body
 
 

@@ -1,9 +1,10 @@
 """A place to go to, and how it is written as plain JSON (``editors/PROTOCOL.md``)."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from lsprotocol import types
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,17 +4,17 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.cause_lines import CauseLine
 from gpa_lsp.lsp.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.jump import Jump
-from gpa_lsp.lsp.line_names import name_line
-from gpa_lsp.lsp.positions import Positions, UnitCounter
+from gpa_lsp.lsp.lines.causes import CauseLine
+from gpa_lsp.lsp.lines.names import name_line
+from gpa_lsp.lsp.lines.positions import Positions, UnitCounter
 from gpa_lsp.lsp.sass import jumps as sass_jumps
 from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.sass.model import SassDocument, is_same_code
-from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.session_view import SassLibrary, SessionView
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.render.numbers import format_percent
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize

@@ -2,13 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.lsp.cause_words import describe_remedy, label_best_advice
 from gpa_lsp.lsp.history_words import describe_change_briefly, describe_past
 from gpa_lsp.lsp.roofline_hover import describe_roofs_of, find_limiter
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.lsp.stall_table import draw_reasons, draw_table, find_top_reason
-from gpa_lsp.render.numbers import format_count, format_count_of, format_dim3, format_duration_ns
+from gpa_lsp.render.markdown_text import begin_paragraph
+from gpa_lsp.render.numbers import format_count, format_count_of, format_dim3, format_duration_ns, format_launches
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport
@@ -21,9 +23,8 @@ def describe_kernel_briefly(shown: VisibleKernel) -> str:
     report = shown.kernel.report
     parts = [shown.name]
     if report.duration_ns is not None:
-        launches = len(report.launches)
         time = format_duration_ns(report.duration_ns)
-        parts.append(f"{time} (mean of {launches} launches)" if launches > 1 else time)
+        parts.append(time if report.launch_count == 1 else f"{time} (mean of {format_launches(report.launch_count)})")
     change = describe_change_briefly(shown.kernel.history)
     if change:
         parts.append(change)
@@ -37,13 +38,21 @@ def describe_kernel_briefly(shown: VisibleKernel) -> str:
     best = label_best_advice(shown.kernel.advice)
     if best:
         parts.append(best)
+    if report.lacks_sass:
+        from gpa_lsp.render.advice_words import NO_SASS
+
+        parts.append(NO_SASS)
     return " · ".join(parts)
 
 
 def describe_kernel(shown: VisibleKernel) -> str:
     """A page about a kernel."""
     report = shown.kernel.report
-    parts = [f"# {shown.name}", describe_kernel_briefly(shown), _describe_launch(report)]
+    parts = [
+        f"# {make_one_line(shown.name)}",
+        begin_paragraph(describe_kernel_briefly(shown)),
+        make_one_line(_describe_launch(report)),
+    ]
     parts.append(describe_roofs_of(shown))
     parts.append(describe_past(shown.kernel.history))
     parts.append(draw_reasons(report.by_reason, report.total_samples, "of kernel"))
@@ -70,7 +79,7 @@ def describe_kernel(shown: VisibleKernel) -> str:
     rules = [rule for launch in report.launches for rule in launch.rules if rule.kind in ("warning", "optimization")]
     if rules:
         parts.append("## What NVIDIA's rules said")
-        parts.extend(dict.fromkeys(f"**{rule.rule}**: {rule.text}" for rule in rules))
+        parts.extend(dict.fromkeys(make_one_line(f"**{rule.rule}**: {rule.text}") for rule in rules))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -85,8 +94,13 @@ def _describe_answers(report: "KernelReport") -> str:
 
 def _describe_launch(report: "KernelReport") -> str:
     launch = report.configuration
+    from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts
+
+    facts = list_sampling_facts(report) if report.total_samples else []
+    if report.total_samples and report.latency_samples is None:
+        facts = [describe_quiet(report), *facts]
     parts = [
-        format_count_of(report.total_samples, "sample"),
+        "; ".join([format_count_of(report.total_samples, "sample"), *facts]),
         f"grid {format_dim3(launch.grid)}",
         f"block {format_dim3(launch.block)}",
     ]

@@ -2,9 +2,9 @@
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.positions import span_line
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.lines.positions import span_line
 from gpa_lsp.lsp.session_view import SessionView
+from gpa_lsp.lsp.snapshot import VisibleKernel
 
 
 def find_kernel_place(session: SessionView, shown: VisibleKernel) -> types.Location:

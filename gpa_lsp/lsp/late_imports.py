@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.snapshot import VisibleKernel
 
 if TYPE_CHECKING:
     from gpa_lsp.lsp.sass.model import SassDocument
@@ -13,6 +13,11 @@ def build_sass(uri: str, shown: VisibleKernel) -> "SassDocument":
     from gpa_lsp.lsp.sass.document import build_document
 
     return build_document(uri, shown)
+
+
+def warm_up_predictions() -> None:
+    """Import what a prediction is unpickled into, while it is being made."""
+    from gpa_lsp.traces import line_facts, words  # noqa: F401
 
 
 def warm_up() -> None:

@@ -4,27 +4,24 @@ import asyncio
 import contextlib
 import gc
 import logging
-import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from gpa_lsp.errors import GpaError, ToolError
-from gpa_lsp.lsp.analysis import analyse_profiles
-from gpa_lsp.lsp.discovery import ProfileFinder, Stamp
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.lsp.analysis import ProfileReaders
+from gpa_lsp.lsp.discovery import ProfileFinder
+from gpa_lsp.lsp.loading_round import LoadingRound, Readers
 from gpa_lsp.lsp.past import compare_again
+from gpa_lsp.lsp.profile_messages import ProfileJob
 from gpa_lsp.lsp.profile_watch import ProfileWatch
-from gpa_lsp.lsp.session import LoadedProfile, MeasuredFile, MeasuredKernel, Snapshot
 from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.worker_messages import FilesFound, Job, KernelRead, Message, ProfileFailed, ProfileRead, Progress
+from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
+from gpa_lsp.lsp.threads import call_in_thread
 
 logger = logging.getLogger(__name__)
-
-_BATCH = 8
-"""Profiles per worker process; between two batches the workspace is looked at again."""
 
 MOST_KEPT_BYTES = 256 << 20
 """Of messages from which the kept profiles were made; objects take about three times that. 100 kernels of 500 instructions have 30 MiB."""
@@ -36,8 +33,6 @@ _MOST_COMPLAINTS = 20
 
 _PAUSE_FACTOR = 20
 """The pause between two looks is at least so many times as long as a look, however large the workspace; likewise between showing new profiles."""
-
-Result = TypeVar("Result")
 
 
 class ProgressDisplay(Protocol):
@@ -68,31 +63,31 @@ class Audience(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Arriving:
-    """A profile whose messages are coming in."""
-
-    files: Mapping[str, MeasuredFile]
-    kernels: list[MeasuredKernel]
-
-
 class ProfileLoader:
     """Keeps the snapshot in step with the profiles in the workspace.
 
+    Looks go on while profiles are read: what they find is added to what is left to do. As many profiles are read at once as there are readers.
+
     Args:
         audience: who hears of it.
+        readers: read the profiles; None for processes of its own.
     """
 
-    def __init__(self, audience: Audience) -> None:
+    def __init__(self, audience: Audience, readers: Readers | None = None) -> None:
         self._audience = audience
+        self._readers: Readers = readers or ProfileReaders()
         self._watch = ProfileWatch()
         self._snapshot = Snapshot()
         self._settings = Settings()
         self._roots: tuple[Path, ...] = ()
         self._max_depth = 0
         self._finder = ProfileFinder((), ())
+        self._found: Mapping[Path, Stamp] = {}
         self._wake = asyncio.Event()
-        self._analysis: asyncio.Task[None] | None = None
+        self._round: LoadingRound | None = None
+        self._display: ProgressDisplay | None = None
+        self._sources: tuple[str, ...] = ()
+        self._must_look_back = False
         self._look_s = 0.0
         self._told_unsearched: tuple[str, ...] = ()
         self._has_told_limit = False
@@ -128,45 +123,77 @@ class ProfileLoader:
 
     def cancel(self) -> None:
         """Stop the reading that goes on, if any."""
-        if self._analysis is not None:
-            self._analysis.cancel()
+        if self._round is not None:
+            self._round.cancel()
+            self._end_display()
+
+    def put_first(self, sources: Sequence[str]) -> None:
+        """Read what is about these sources before the rest.
+
+        Args:
+            sources: local paths, the one that matters most first.
+        """
+        self._sources = tuple(sources)
+        if self._round is not None:
+            self._round.put_first(self._sources)
 
     async def run(self) -> None:
-        """Look, read, wait, for ever. Cancelling the task ends the worker process."""
-        while True:
-            self._wake.clear()
-            try:
-                await self._step()
-            except Exception:  # the next look may go better; without it the server would fall silent
-                logger.exception("looking for profiles failed")
-            pause_s = max(self._settings.poll_seconds, _PAUSE_FACTOR * self._look_s)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause_s):
-                    await self._wake.wait()
+        """Look, read, wait, for ever. Cancelling the task ends the processes that read."""
+        try:
+            while True:
+                self._wake.clear()
+                try:
+                    await self._look()
+                    if self._must_look_back:
+                        self._must_look_back = False
+                        await self.look_back()
+                except Exception:  # the next look may go better; without it the server would fall silent
+                    logger.exception("looking for profiles failed")
+                pause_s = max(self._settings.poll_seconds, _PAUSE_FACTOR * self._look_s)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause_s):
+                        await self._wake.wait()
+        finally:
+            self.cancel()
+            await self._readers.leave()
 
-    async def _step(self) -> None:
+    async def _look(self) -> None:
         finder = self._finder
         started_s = time.monotonic()
         found = self._choose(await call_in_thread(finder.look))
         self._look_s = time.monotonic() - started_s
+        if finder is not self._finder:
+            return  # other places by now
         if finder.unsearched != self._told_unsearched:
             self._told_unsearched = finder.unsearched
             for root in finder.unsearched:
                 self._audience.warn(
                     f"{root} has too many folders to search all of them for profiles; set gpaLsp.profileGlobs"
                 )
+        self._found = found
         due = self._watch.observe(found, time.time_ns())
         gone = [path for path in self._snapshot.profiles if path not in found]
         if gone:
             self._publish(self._snapshot.without_profiles(gone))
-        if due:
-            await self._read(due[:_BATCH], found)
-            if len(due) <= _BATCH:
-                self._publish_pending(found)
-            if self._settings.keeps_history and len(due) <= _BATCH and self._has_older():
-                await self.look_back()
-            gc.freeze()  # what was read stays: looking at all of it for garbage would take a tenth of a second in the middle of an answer
-            self._wake.set()
+        if due and self._round is None:
+            self._round = LoadingRound(self, self._readers, self._make_job, self._sources)
+            self._display = self._audience.start_progress("Reading profiles", self._give_up)
+        if self._round is not None:
+            self._round.update(due, found)
+
+    def _make_job(self, path: Path) -> ProfileJob:
+        return ProfileJob(
+            profile=path,
+            roots=self._roots,
+            path_mappings=self._settings.path_mappings,
+            blamer=self._settings.blamer,
+            keeps_history=self._settings.keeps_history,
+        )
+
+    def _end_display(self) -> None:
+        if self._round is not None and self._display is not None:
+            self._display.end(self._round.describe())
+        self._round = self._display = None
 
     def _choose(self, found: Mapping[Path, Stamp]) -> Mapping[Path, Stamp]:
         """The newest profiles, where there are more than anybody compares."""
@@ -197,103 +224,72 @@ class ProfileLoader:
         if any(histories.get(id(kernel)) != kernel.history for kernel in kernels):
             self._publish(self._snapshot.with_histories(histories))
 
-    async def _read(self, paths: tuple[Path, ...], found: Mapping[Path, Stamp]) -> None:
-        """Read some profiles, in a task of its own so that it can be cancelled without ending the loop."""
-        self._analysis = asyncio.create_task(self._analyse(paths, found))
-        try:
-            await self._analysis
-        except asyncio.CancelledError:
-            if not self._analysis.cancelled() or _is_cancelling():
-                self._analysis.cancel()
-                raise
-        finally:
-            self._analysis = None
+    # What was read (the shelf of a round)
 
-    async def _analyse(self, paths: tuple[Path, ...], found: Mapping[Path, Stamp]) -> None:
-        left = list(paths)
-        display = self._audience.start_progress("Reading profiles", lambda: self._set_aside(left, found))
-        job = Job(
-            profiles=paths,
-            roots=self._roots,
-            path_mappings=self._settings.path_mappings,
-            blamer=self._settings.blamer,
-            keeps_history=self._settings.keeps_history,
-        )
-        arriving: dict[Path, _Arriving] = {}
-        try:
-            async with aclosing(analyse_profiles(job)) as messages:
-                async for message in messages:
-                    self._take(message, arriving, found)
-                    if isinstance(message, Progress):
-                        done = len(paths) - len(left) + (message.done / message.total if message.total else 0.0)
-                        display.report(_describe_step(message), done / len(paths))
-                    elif isinstance(message, ProfileRead | ProfileFailed):
-                        left.remove(message.profile)
-        except Exception as error:
-            if not isinstance(error, ToolError | ConnectionError):
-                logger.exception("reading profiles failed")
-            if left:
-                self._fail(left[0], found[left[0]], f"{left[0]}: {error}")
-        finally:
-            display.end(f"{len(paths) - len(left)} of {len(paths)} profiles read")
+    def find(self, path: Path) -> LoadedProfile | None:
+        """A profile that was read."""
+        return self._pending.get(path) or self._snapshot.profiles.get(path)
 
-    def _take(self, message: Message, arriving: dict[Path, _Arriving], found: Mapping[Path, Stamp]) -> None:
-        if isinstance(message, FilesFound):
-            arriving[message.profile] = _Arriving({file.compiled_path: file for file in message.files}, [])
-        elif isinstance(message, KernelRead):
-            arriving[message.profile].kernels.append(message.kernel)
-        elif isinstance(message, ProfileFailed):
-            self._fail(message.profile, found[message.profile], message.reason)
-        elif isinstance(message, ProfileRead):
-            arrived = arriving.pop(message.profile)
-            for remark in message.remarks:
-                logger.info("%s", remark)
-            self._watch.mark_loaded(message.profile, found[message.profile])
-            profile = LoadedProfile(
-                path=message.profile,
-                files=arrived.files,
-                kernels=tuple(arrived.kernels),
-                size_bytes=message.size_bytes,
-            )
-            self._pending[message.profile] = profile
-            if time.monotonic() >= self._quiet_until_s:
-                self._publish_pending(found)
+    def put(self, profile: LoadedProfile, stamp: Stamp) -> None:
+        """A profile was read while it had this stamp."""
+        self._watch.mark_loaded(profile.path, stamp)
+        if profile.path in self._found:
+            self._pending[profile.path] = profile
+        if time.monotonic() >= self._quiet_until_s:
+            self._publish_pending()
 
-    def _publish_pending(self, found: Mapping[Path, Stamp]) -> None:
+    def fail(self, path: Path, stamp: Stamp, reason: str) -> None:
+        """A profile could not be read."""
+        if not self._watch.mark_failed(path, stamp, time.time_ns()):
+            logger.info("%s; it may still be written to and is tried again", reason)
+            return
+        if path not in self._found:
+            return  # and that is why
+        self._complain(reason)
+        self._pending.pop(path, None)
+        if path in self._snapshot.profiles:
+            self._publish(self._snapshot.without_profiles([path]))
+
+    def report(self, text: str, ratio: float) -> None:
+        """How far all profiles of a round are, 0 to 1."""
+        if self._display is not None:
+            self._display.report(text, ratio)
+
+    def end_round(self) -> None:
+        """All that was due was read."""
+        self._publish_pending()
+        self._end_display()
+        self._must_look_back = self._settings.keeps_history and self._has_older()
+        self._wake.set()
+
+    def _publish_pending(self) -> None:
         """Show what was read. Among a thousand profiles that takes half a second, in which nobody is answered: then it is done less often."""
         if not self._pending:
             return
         pending, self._pending = self._pending, {}
         started_s = time.monotonic()
-        self._keep(self._snapshot.with_profiles(pending.values()), found)
+        self._keep(self._snapshot.with_profiles(pending.values()), self._found)
         now_s = time.monotonic()
         self._quiet_until_s = now_s + _PAUSE_FACTOR * (now_s - started_s)
+        gc.freeze()  # what was read stays: looking at all of it for garbage would take a tenth of a second in the middle of an answer
 
     def _keep(self, snapshot: Snapshot, found: Mapping[Path, Stamp]) -> None:
         """Publish a snapshot without the oldest profiles that are too many for the memory; they are not read again until they change."""
-        total = sum(profile.size_bytes for profile in snapshot.profiles.values())
-        oldest = sorted(snapshot.profiles, key=lambda path: (found[path].modified_ns if path in found else 0, path))
+        newest = sorted(snapshot.profiles, key=lambda path: (-found[path].modified_ns if path in found else 0, path))
+        sizes: dict[int, int] = {}  # profiles that are copies of one another share what they hold
         dropped: list[Path] = []
-        while total > MOST_KEPT_BYTES and len(dropped) < len(oldest):
-            path = oldest[len(dropped)]
-            total -= snapshot.profiles[path].size_bytes
-            dropped.append(path)
+        for path in newest:
+            profile = snapshot.profiles[path]
+            sizes.setdefault(id(profile.files), profile.size_bytes)
+            if dropped or sum(sizes.values()) > MOST_KEPT_BYTES:
+                dropped.append(path)
         if dropped and not self._has_told_limit:
             self._has_told_limit = True
             self._audience.warn(
-                f"the profiles in the workspace need more than {MOST_KEPT_BYTES >> 20} MiB; the oldest are left out, {dropped[0].name} first. "
+                f"the profiles in the workspace need more than {MOST_KEPT_BYTES >> 20} MiB; the oldest are left out, {dropped[-1].name} first. "
                 "Name fewer of them in gpaLsp.profileGlobs"
             )
         self._publish(snapshot.without_profiles(dropped) if dropped else snapshot)
-
-    def _fail(self, path: Path, stamp: Stamp, reason: str) -> None:
-        if not self._watch.mark_failed(path, stamp, time.time_ns()):
-            logger.info("%s; it may still be written to and is tried again", reason)
-            return
-        self._complain(reason)
-        self._pending.pop(path, None)
-        if path in self._snapshot.profiles:
-            self._publish(self._snapshot.without_profiles([path]))
 
     def _complain(self, reason: str) -> None:
         """Tell the user, but not a thousand times."""
@@ -305,10 +301,11 @@ class ProfileLoader:
         if self._complaint_count == _MOST_COMPLAINTS + 1:
             self._audience.warn("more profiles cannot be read; the log of the language server names them")
 
-    def _set_aside(self, paths: list[Path], found: Mapping[Path, Stamp]) -> None:
-        """The user's cancel: these profiles are not read until they change, or all are reloaded."""
-        for path in paths:
-            self._watch.mark_loaded(path, found[path])
+    def _give_up(self) -> None:
+        """The user's cancel: what was not read is not read until it changes, or all is reloaded."""
+        if self._round is not None:
+            for path, stamp in self._round.cancel().items():
+                self._watch.mark_loaded(path, stamp)
         self.cancel()
 
     def _publish(self, snapshot: Snapshot) -> None:
@@ -319,40 +316,3 @@ class ProfileLoader:
 def _choose_reading(settings: Settings) -> tuple[object, ...]:
     """The options that decide how a profile is read."""
     return (settings.path_mappings, settings.blamer, settings.keeps_history)
-
-
-def _describe_step(progress: Progress) -> str:
-    name, step = progress.profile.name, progress.step
-    return step if name in step else f"{name}: {step}"
-
-
-def _is_cancelling() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-async def call_in_thread(function: Callable[[], Result]) -> Result:
-    """Run something that blocks on the file system, in a daemon thread: a dead network drive must not keep the server from ending, and
-    the threads of an executor are waited for at exit.
-    """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Result] = loop.create_future()
-
-    def deliver(result: Result | None, error: BaseException | None) -> None:
-        if future.cancelled():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
-
-    def run() -> None:
-        try:
-            outcome: tuple[Result | None, BaseException | None] = (function(), None)
-        except BaseException as error:
-            outcome = (None, error)
-        with contextlib.suppress(RuntimeError):  # the loop has ended; nobody waits any more
-            loop.call_soon_threadsafe(deliver, *outcome)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await future

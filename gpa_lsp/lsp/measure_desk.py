@@ -12,7 +12,6 @@ from gpa_lsp.collect.model import RunResult
 from gpa_lsp.collect.result_words import describe_result
 from gpa_lsp.lsp.editor import Editor
 from gpa_lsp.lsp.loader import ProgressDisplay
-from gpa_lsp.lsp.measure_on_save import MeasureOptions
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.status import MEASURING, Status
 
@@ -79,17 +78,6 @@ class MeasureDesk:
         failed = not (result.is_success or result.is_cancelled)
         self._status.fail(describe_result(result) if failed else "")
         self._finished(result)
-
-
-def choose_options(settings: Settings) -> MeasureOptions:
-    """What the settings say about measuring."""
-    return MeasureOptions(
-        profile=settings.profile_command,
-        build=settings.build_command,
-        on_save=settings.profiles_on_save,
-        debounce_s=settings.debounce_s,
-        timeout_s=settings.profile_timeout_s,
-    )
 
 
 def watch_measured(settings: Settings, roots: Sequence[Path]) -> Settings:

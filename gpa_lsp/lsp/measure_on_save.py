@@ -7,49 +7,32 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.collect.allowance import Allowance
 from gpa_lsp.collect.measured_reports import choose_output, keep_report
-from gpa_lsp.collect.model import PATIENCE_S, Measurement, Phase, RunResult
+from gpa_lsp.collect.model import Measurement, Phase, RunResult
 from gpa_lsp.collect.result_words import describe_result, list_log_lines, show_command
 from gpa_lsp.collect.runner import MeasurementRun
 from gpa_lsp.collect.variables import (
-    Command,
     CommandError,
     Values,
     expand_command,
     list_environment,
     uses_variable,
 )
-from gpa_lsp.lsp.loader import ProgressDisplay, call_in_thread
+from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.lsp.measure_permission import Permission
 from gpa_lsp.lsp.measure_progress import MeasureProgress
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.threads import call_in_thread
 
 logger = logging.getLogger(__name__)
 
 _LEAVE_LIMIT_S = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions:
-    """What the settings say about measuring.
-
-    Attributes:
-        profile: the command that measures, with variables; None when there is none, and nothing is ever run.
-        build: the command before it; None when there is nothing to build.
-        on_save: whether saving measures.
-        debounce_s: how long after the last save.
-        timeout_s: for each of the two commands.
-    """
-
-    profile: Command | None = None
-    build: Command | None = None
-    on_save: bool = True
-    debounce_s: float = 1.0
-    timeout_s: float = PATIENCE_S
 
 
 class MeasureHost(Protocol):
@@ -103,7 +86,7 @@ class Measuring:
         self._host = host
         self._is_relevant = is_relevant
         self._permission = Permission(host, allowance)
-        self._options = MeasureOptions()
+        self._settings = Settings()
         self._roots: tuple[Path, ...] = ()
         self._is_trusted = False
         self._number = 0
@@ -116,10 +99,10 @@ class Measuring:
         self._is_asking = False
         self._has_left = False
 
-    def configure(self, options: MeasureOptions, roots: Sequence[Path], *, is_trusted: bool) -> None:
+    def configure(self, settings: Settings, roots: Sequence[Path], *, is_trusted: bool) -> None:
         """Take settings, workspace folders, and whether the user trusts them; where they are not trusted (any more) nothing runs (on)."""
-        self._options, self._roots, self._is_trusted = options, tuple(roots), is_trusted
-        if not is_trusted or options.profile is None:
+        self._settings, self._roots, self._is_trusted = settings, tuple(roots), is_trusted
+        if not is_trusted or settings.profile_command is None:
             self.cancel()
 
     @property
@@ -133,16 +116,21 @@ class Measuring:
 
     def saved(self, file: Path, kernel: str | None = None) -> None:
         """A file was saved: measure after a pause. What is being measured is out of date, and ends now."""
-        options = self._options
-        if options.profile is None or not options.on_save or not self._is_trusted or not self._is_relevant(file):
+        settings = self._settings
+        if (
+            settings.profile_command is None
+            or not settings.profiles_on_save
+            or not self._is_trusted
+            or not self._is_relevant(file)
+        ):
             return
-        self._request(file, kernel, is_explicit=False, delay_s=options.debounce_s)
+        self._request(file, kernel, is_explicit=False, delay_s=settings.debounce_s)
 
     def measure_now(self, file: Path | None = None, kernel: str | None = None) -> None:
         """The user asks for a measurement."""
         if not self._is_trusted:
             self._host.warn("nothing is run in a workspace that is not trusted")
-        elif self._options.profile is None:
+        elif self._settings.profile_command is None:
             self._host.inform(
                 "set gpaLsp.profile.command to the command that measures, for example "
                 'gpa-lsp profile --kernel "${kernel}" -o "${output}" -- ./app'
@@ -208,8 +196,8 @@ class Measuring:
     # What
 
     async def _serve(self, request: _Request) -> None:
-        options, workspace = self._options, self._find_workspace(request.file)
-        if options.profile is None or not (options.on_save or request.is_explicit):
+        settings, workspace = self._settings, self._find_workspace(request.file)
+        if settings.profile_command is None or not (settings.profiles_on_save or request.is_explicit):
             return  # the settings have changed meanwhile
         if workspace is None:
             self._host.warn("nothing is measured without a workspace folder, where the commands would run")
@@ -217,14 +205,14 @@ class Measuring:
         self._is_asking = True
         try:
             is_permitted = await self._permission.is_given(
-                workspace, options.build, options.profile, is_explicit=request.is_explicit
+                workspace, settings.build_command, settings.profile_command, is_explicit=request.is_explicit
             )
         finally:
             self._is_asking = False
         if not is_permitted or not self._is_current(request):
             return
         try:
-            measurement = await call_in_thread(lambda: _prepare(options, workspace, request))
+            measurement = await call_in_thread(lambda: _prepare(settings, workspace, request))
         except (CommandError, OSError) as error:
             self._host.warn(f"the command cannot be run: {error}")
             return
@@ -281,23 +269,23 @@ def _is_below(file: Path, folder: Path) -> bool:
     return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder))
 
 
-def _prepare(options: MeasureOptions, workspace: Path, request: _Request) -> Measurement:
+def _prepare(settings: Settings, workspace: Path, request: _Request) -> Measurement:
     """Fill in the variables.
 
     Raises:
         CommandError: that cannot be done.
         OSError: there is no place for the report.
     """
-    assert options.profile is not None
+    assert settings.profile_command is not None
     output = choose_output(workspace)
     values = Values(workspace=workspace, file=request.file, kernel=request.kernel, output=output)
     environment = {**os.environ, **list_environment(values)}
     return Measurement(
         folder=workspace,
-        build=None if options.build is None else expand_command(options.build, values, environment),
-        profile=expand_command(options.profile, values, environment),
-        timeout_s=options.timeout_s,
+        build=None if settings.build_command is None else expand_command(settings.build_command, values, environment),
+        profile=expand_command(settings.profile_command, values, environment),
+        timeout_s=settings.profile_timeout_s,
         environment=environment,
         output=output,
-        needs_output=uses_variable(options.profile, "output"),
+        needs_output=uses_variable(settings.profile_command, "output"),
     )

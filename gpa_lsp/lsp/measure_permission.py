@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.collect.allowance import Allowance, make_digest
 from gpa_lsp.collect.result_words import ask_to_run, name_allow_command
 from gpa_lsp.collect.variables import Command
-from gpa_lsp.errors import InputError
-from gpa_lsp.lsp.loader import call_in_thread
+from gpa_lsp.lsp.threads import call_in_thread
 
 RUN = "Run"
 """For as long as the server lives."""

@@ -1,10 +1,33 @@
-"""What an option of the editor is: :class:`Option`."""
+"""An option of the editor, said once: :func:`option` declares a field of the settings, and everything else about it follows from there."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Generic, TypeVar
 
-FLAG = {"type": "boolean"}
-"""Schema of a switch."""
+from gpa_lsp.basis.lazy_dataclass import dataclass
+
+Value = TypeVar("Value")
+Choice = TypeVar("Choice", bound=Enum)
+
+_LARGEST_NUMBER = 1e15
+_MOST_TEXTS = 1000
+_LONGEST_TEXT = 4096
+_ARCHITECTURE = re.compile(r"sm_(\d{1,2})(\d)[af]?")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[Value]):
+    """A kind of value.
+
+    Attributes:
+        schema: JSON Schema of it as an editor writes it.
+        read: from what an editor sent; raises ValueError saying what it takes.
+    """
+
+    schema: Mapping[str, Any]
+    read: Callable[[object], Value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,17 +35,180 @@ class Option:
     """An option as an editor sees it.
 
     Attributes:
-        field: of :class:`~gpa_lsp.lsp.settings.Settings`.
-        read: the reader of its value, which raises ValueError saying what it takes.
-        summary: what it means, one sentence.
-        schema: JSON Schema of its value, without default and description.
+        name: below ``gpaLsp``.
+        field: of the settings.
+        kind: of its value.
         default: as the editor writes it.
+        summary: what it means, Markdown for people.
         is_restricted: a workspace that is not trusted must not set it: it starts programs, or widens what is read.
     """
 
+    name: str
     field: str
-    read: Callable[[object], object]
-    summary: str
-    schema: Mapping[str, object]
+    kind: Kind[Any]
     default: object
-    is_restricted: bool = False
+    summary: str
+    is_restricted: bool
+
+
+def option(name: str, default: object, kind: Kind[Value], summary: str, *, is_restricted: bool = False) -> Value:
+    """A field of a dataclass of settings; for the arguments see :class:`Option`."""
+    said = {"name": name, "kind": kind, "default": default, "summary": summary, "is_restricted": is_restricted}
+    field: Any = dataclasses.field(default=kind.read(default), metadata=said)
+    return field  # type: ignore[no-any-return]  # as dataclasses.field does: the type of what the field holds
+
+
+def list_options(settings: type) -> dict[str, Option]:
+    """The options that are declared in a dataclass, by name, in their order there."""
+    declared = [Option(field=field.name, **field.metadata) for field in dataclasses.fields(settings)]
+    return {one.name: one for one in declared}
+
+
+# Kinds of values
+
+
+def between(least: float, most: float, *, unit: str) -> Kind[float]:
+    """A number between two bounds."""
+
+    def read(value: object) -> float:
+        number = _read_number(value)
+        if not least <= number <= most:
+            raise ValueError(f"a number of {unit} between {least:g} and {most:g}")
+        return number
+
+    return Kind({"type": "number", "minimum": _shorten(least), "maximum": _shorten(most)}, read)
+
+
+def seconds(least: float, most: float) -> Kind[float]:
+    """A time."""
+    return between(least, most, unit="seconds")
+
+
+def _shorten(number: float) -> float:
+    return int(number) if number == int(number) else number
+
+
+def _read_number(value: object) -> float:
+    """A number that can be one."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER
+    ):
+        raise ValueError("a number")
+    return float(value)
+
+
+def _read_percent(value: object) -> float:
+    return _PERCENT.read(value) / 100.0
+
+
+_PERCENT = between(0, 100, unit="percent")
+PERCENT = Kind(_PERCENT.schema, _read_percent)
+"""0 to 100, as a ratio."""
+
+
+def _read_count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("a whole number, 0 or more")
+    return value
+
+
+COUNT = Kind({"type": "integer", "minimum": 0}, _read_count)
+"""A whole number, 0 or more."""
+
+
+def _read_mebibytes(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 16 <= value <= 1 << 20:
+        raise ValueError("a whole number of MiB between 16 and 1048576")
+    return value << 20
+
+
+MEBIBYTES = Kind({"type": "integer", "minimum": 16, "maximum": 1 << 20}, _read_mebibytes)
+"""A whole number of MiB, as bytes."""
+
+
+def _read_flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+FLAG = Kind({"type": "boolean"}, _read_flag)
+"""A switch."""
+
+
+def one_of(choices: type[Choice]) -> Kind[Choice]:
+    """One of the values of an enumeration."""
+    names = [str(choice.value) for choice in choices]
+
+    def read(value: object) -> Choice:
+        try:
+            return choices(value)
+        except ValueError:
+            raise ValueError("one of " + ", ".join(names)) from None
+
+    return Kind({"enum": names}, read)
+
+
+def one_name_of(names: Sequence[str]) -> Kind[str]:
+    """One of some names."""
+
+    def read(value: object) -> str:
+        if value not in names:
+            raise ValueError("one of " + ", ".join(names))
+        return str(value)
+
+    return Kind({"enum": list(names)}, read)
+
+
+def _read_mappings(value: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, Mapping) or not _are_texts([part for pair in value.items() for part in pair]):
+        raise ValueError('an object of "path as compiled": "folder here"')
+    return tuple((str(compiled), str(here)) for compiled, here in value.items())
+
+
+PATH_MAPPINGS = Kind({"type": "object", "additionalProperties": {"type": "string"}}, _read_mappings)
+"""Pairs of a path as compiled and a folder here, in the order they are tried."""
+
+
+def _read_globs(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not _are_texts(value) or not all(value):
+        raise ValueError("a list of patterns such as **/*.ncu-rep")
+    return tuple(str(glob) for glob in value)
+
+
+GLOBS = Kind({"type": "array", "items": {"type": "string", "minLength": 1}}, _read_globs)
+"""Patterns of paths."""
+
+
+def _are_texts(values: Sequence[object]) -> bool:
+    """Texts that can be paths, and no more of them than anybody writes."""
+    return len(values) <= _MOST_TEXTS and all(
+        isinstance(text, str) and len(text) <= _LONGEST_TEXT and "\0" not in text for text in values
+    )
+
+
+def _read_name(value: object) -> str | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or not _are_texts((value,)):
+        raise ValueError("a name")
+    return value
+
+
+NAME = Kind({"type": ["string", "null"]}, _read_name)
+"""A name; None for none."""
+
+
+def _read_architecture(value: object) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    match = _ARCHITECTURE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError("an architecture such as sm_86")
+    return int(match[1]), int(match[2])
+
+
+ARCHITECTURE = Kind({"type": ["string", "null"], "pattern": "^sm_\\d{2,3}[af]?$"}, _read_architecture)
+"""The compute capability of a name such as ``sm_86``; None for none."""

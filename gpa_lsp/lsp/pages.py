@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from gpa_lsp.errors import MissingToolError
+from gpa_lsp.basis.errors import MissingToolError
+from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.loader import call_in_thread
-from gpa_lsp.lsp.session import VisibleKernel
-from gpa_lsp.whole_files import open_whole
+from gpa_lsp.lsp.snapshot import VisibleKernel
+from gpa_lsp.lsp.threads import call_in_thread
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport

@@ -6,7 +6,7 @@ Blocks on the database: call it off the event loop.
 from collections.abc import Mapping, Sequence
 
 from gpa_lsp.history.model import KernelHistory
-from gpa_lsp.lsp.session import MeasuredKernel
+from gpa_lsp.lsp.snapshot import MeasuredKernel
 
 
 def pin_kernels(kernels: Sequence[MeasuredKernel], *, is_pinned: bool) -> int:

@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.anchors import find_definitions
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.positions import Positions
+from gpa_lsp.lsp.lines.anchors import find_definitions
+from gpa_lsp.lsp.lines.positions import Positions
 from gpa_lsp.lsp.predicted_results import PredictedTrial
 from gpa_lsp.report.names import shorten_name
 

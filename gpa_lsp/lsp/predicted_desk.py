@@ -4,18 +4,17 @@ Knows nothing of the protocol; the server is its :class:`PredictedHost`.
 """
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from gpa_lsp.lsp.discovery import Stamp
-from gpa_lsp.lsp.launch_files import DESCRIPTION_SUFFIX, find_description, read_description, read_stamps
-from gpa_lsp.lsp.loader import ProgressDisplay, call_in_thread
-from gpa_lsp.lsp.predicted_options import PredictedOptions
-from gpa_lsp.lsp.predicted_process import PredictedProcess
-from gpa_lsp.lsp.predicted_progress import LateProgress
+from gpa_lsp.basis.file_stamps import Stamp, read_stamp
+from gpa_lsp.lsp.late_imports import warm_up_predictions
+from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.lsp.predicted_results import (
     PageJob,
     PageResult,
@@ -26,10 +25,19 @@ from gpa_lsp.lsp.predicted_results import (
     TrialsJob,
     TrialsResult,
 )
+from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.source_scope import SourceScope
-from gpa_lsp.lsp.staying_process import attend
+from gpa_lsp.lsp.threads import call_in_thread
+from gpa_lsp.processes.async_worker import AsyncWorker, attend
+from gpa_lsp.processes.frames import Step
+from gpa_lsp.processes.supervision import WorkerKind
 
 logger = logging.getLogger(__name__)
+
+_DESCRIPTION_SUFFIX = ".launch.toml"
+"""What takes the place of a source's suffix."""
+
+_LARGEST_DESCRIPTION_BYTES = 4 << 20
 
 _PATIENCE_S = 1.0
 """A job whose texts are out of date may still end by itself within this time: that costs less than a process that starts cold."""
@@ -39,6 +47,46 @@ _WAIT_S = 5.0
 
 _PAUSE_S = 0.5
 """Without an edit of the description before it counts."""
+
+_MOMENT_S = 1.0
+"""What takes no longer has no progress bar."""
+
+_TICK_S = 1.0
+
+
+class PredictedProcess(AsyncWorker):
+    """Emulates sources, looks for launch configurations, and writes pages and descriptions.
+
+    It is another one than that which compiles, so that static findings never wait for an emulation.
+    """
+
+    def __init__(self) -> None:
+        kind = WorkerKind(module="gpa_lsp.lsp.predicted_work", title="prediction process", niceness=10)
+        super().__init__(kind)  # compiling comes first
+
+    async def predict(self, job: PredictedJob, tell: Callable[[Step], object] | None = None) -> PredictedResult:
+        """The prediction.
+
+        Raises:
+            ToolError: the process died, or hangs; so do the others.
+        """
+        result: PredictedResult = await self.do(job, limit_s=job.most_s, tell=tell)
+        return result
+
+    async def find_trials(self, job: TrialsJob) -> TrialsResult:
+        """Launch configurations that are worth a try."""
+        result: TrialsResult = await self.do(job, limit_s=job.base.most_s + 4 * job.seconds)
+        return result
+
+    async def write_page(self, job: PageJob) -> PageResult:
+        """A page of HTML."""
+        result: PageResult = await self.do(job, limit_s=2 * job.base.most_s)
+        return result
+
+    async def write_template(self, job: TemplateJob) -> TemplateResult:
+        """A description to begin with."""
+        result: TemplateResult = await self.do(job, limit_s=job.base.most_s)
+        return result
 
 
 class PredictedHost(Protocol):
@@ -75,7 +123,7 @@ class PredictedDesk:
     def __init__(self, host: PredictedHost, process: PredictedProcess | None = None) -> None:
         self._host = host
         self._process = process
-        self._options = PredictedOptions()
+        self._settings = Settings()
         self._scope = SourceScope()
         self._sources: dict[str, Stamp | None] = {}
         self._compiled: dict[str, str] = {}
@@ -89,29 +137,36 @@ class PredictedDesk:
         self._has_left = False
 
     def configure(
-        self, options: PredictedOptions, roots: Sequence[Path], open_paths: Sequence[str], *, is_trusted: bool
+        self, settings: Settings, roots: Sequence[Path], open_paths: Sequence[str], *, is_trusted: bool
     ) -> None:
         """Take settings, workspace folders, open files, and whether the user trusts them; where nothing may be emulated (any more) work ends."""
-        before = (self._options, self._scope)
-        self._options, self._scope = options, SourceScope(roots=tuple(roots), is_trusted=is_trusted)
+        before = self._list_conditions()
+        self._settings, self._scope = settings, SourceScope(roots=tuple(roots), is_trusted=is_trusted)
         if not self.may_run:
             self._stop()
-        elif before != (self._options, self._scope):
+        elif before != self._list_conditions():
             for path in open_paths:
                 self.opened(path)
+
+    def _list_conditions(self) -> tuple[object, ...]:
+        """What decides what is emulated, and how."""
+        now = self._settings
+        launch = (now.emulation_s, now.emulation_memory_bytes, now.emulation_machine, now.exploration_s)
+        compiler = (now.compiles_sources, now.static_architecture, now.static_timeout_s)
+        return (self._scope, now.emulates, launch, compiler)
 
     @property
     def may_run(self) -> bool:
         """Whether anything is emulated now."""
-        return self._scope.is_trusted and self._options.is_enabled and not self._has_left
+        return self._scope.is_trusted and self._settings.emulates and not self._has_left
 
     def opened(self, local_path: str) -> None:
         """A file was opened, or saved. A source waits for its compiler's answer; a description counts at once."""
-        if local_path.endswith(DESCRIPTION_SUFFIX):
+        if local_path.endswith(_DESCRIPTION_SUFFIX):
             self._consider(local_path, 0.0)
         elif self._is_relevant(local_path):
             self._sources.setdefault(local_path, None)
-            self._request_after(local_path, _WAIT_S if self._options.waits else 0.0, self._request_latest)
+            self._request_after(local_path, _WAIT_S if self._settings.compiles_sources else 0.0, self._request_latest)
             if self._polling is None or self._polling.done():
                 self._polling = asyncio.get_running_loop().create_task(self._poll())
 
@@ -124,12 +179,12 @@ class PredictedDesk:
 
     def changed(self, local_path: str) -> None:
         """A file was edited: a description counts after a pause."""
-        if local_path.endswith(DESCRIPTION_SUFFIX):
+        if local_path.endswith(_DESCRIPTION_SUFFIX):
             self._consider(local_path, _PAUSE_S)
 
     def closed(self, local_path: str) -> None:
         """A file was closed: nothing more is to be said of a source; of a description what the file holds counts again."""
-        if local_path.endswith(DESCRIPTION_SUFFIX):
+        if local_path.endswith(_DESCRIPTION_SUFFIX):
             self._consider(local_path, 0.0)
             return
         self._cancel_timer(local_path)
@@ -177,7 +232,7 @@ class PredictedDesk:
 
     def _consider(self, description: str, pause_s: float) -> None:
         for source in self._sources:
-            if find_description(source) == description:
+            if _find_description(source) == description:
                 self._request_after(source, pause_s, self._request)
 
     def _request_after(self, local_path: str, pause_s: float, request: Callable[[str], None]) -> None:
@@ -218,7 +273,7 @@ class PredictedDesk:
         while self._wanted and self.may_run:
             local_path, _ = self._wanted.popitem()
             job = await self._make_job(local_path)
-            if job is None or self._done.get(local_path) == (job, self._options.explore_s):
+            if job is None or self._done.get(local_path) == (job, self._settings.exploration_s):
                 continue
             await self._work_on(job)
 
@@ -229,7 +284,7 @@ class PredictedDesk:
             result = await self._attend(job, self._predict(job))
         if not isinstance(result, PredictedResult) or not self._may_show(local_path):
             return
-        explore_s = self._options.explore_s
+        explore_s = self._settings.exploration_s
         self._done[local_path] = (job, explore_s)
         self._host.take_predicted(result)
         if explore_s > 0 and result.launches and local_path not in self._wanted:
@@ -241,9 +296,12 @@ class PredictedDesk:
         return self.may_run and local_path in self._sources
 
     async def _predict(self, job: PredictedJob) -> PredictedResult:
-        progress = LateProgress(self._host.start_progress, f"Emulating {job.path.name}")
+        progress = _LateProgress(self._host.start_progress, f"Emulating {job.path.name}")
         try:
-            return await self._get_process().predict(job, progress.take)
+            result, _ = await asyncio.gather(
+                self._get_process().predict(job, progress.take), call_in_thread(warm_up_predictions)
+            )
+            return result
         finally:
             progress.end()
 
@@ -262,12 +320,12 @@ class PredictedDesk:
         if open_source is None:
             return None
         text = self._compiled.get(local_path, open_source)
-        description = find_description(local_path)
-        options = self._options
+        description = _find_description(local_path)
+        settings = self._settings
         open_text = self._host.read_open(description)
         launches_text = open_text or ""
         if open_text is None:
-            stamp, launches_text = await call_in_thread(partial(read_description, description))
+            stamp, launches_text = await call_in_thread(partial(_read_description, description))
             if local_path in self._sources:
                 self._sources[local_path] = stamp
         return PredictedJob(
@@ -276,18 +334,18 @@ class PredictedDesk:
             launches_path=Path(description),
             launches_text=launches_text if launches_text.strip() else "",
             roots=self._scope.real_roots,
-            architecture=options.architecture,
-            machine=options.machine,
-            limit_s=options.limit_s,
-            seconds=options.seconds,
-            memory_bytes=options.memory_bytes,
+            architecture=settings.static_architecture,
+            machine=settings.emulation_machine,
+            limit_s=settings.static_timeout_s,
+            seconds=settings.emulation_s,
+            memory_bytes=settings.emulation_memory_bytes,
         )
 
     async def _poll(self) -> None:
         """See descriptions that others write."""
         while self._sources and self.may_run:
-            await asyncio.sleep(self._options.poll_s)
-            for source, stamp in (await call_in_thread(partial(read_stamps, tuple(self._sources)))).items():
+            await asyncio.sleep(self._settings.poll_seconds)
+            for source, stamp in (await call_in_thread(partial(_read_stamps, tuple(self._sources)))).items():
                 is_waiting = source in self._timers or source in self._wanted
                 if source in self._sources and self._sources[source] != stamp and not is_waiting:
                     self._sources[source] = stamp
@@ -307,3 +365,80 @@ class PredictedDesk:
         self._compiled.clear()
         if self._current is not None:
             self._current[1].cancel()
+
+
+class _LateProgress:
+    """A bar that comes only after a second.
+
+    Args:
+        start: shows a bar: (title, what cancels the work).
+        title: of the bar.
+    """
+
+    def __init__(self, start: Callable[[str, Callable[[], None]], ProgressDisplay], title: str) -> None:
+        self._start = start
+        self._title = title
+        self._task = asyncio.current_task()
+        self._display: ProgressDisplay | None = None
+        self._step = Step(words="compiling", done=0, total=1)
+        self._started_s = time.monotonic()
+        self._ticking = asyncio.get_running_loop().create_task(self._tick())
+
+    def take(self, step: Step) -> None:
+        """Another step begins."""
+        self._step = step
+        self._show()
+
+    def end(self) -> None:
+        """Take the bar away."""
+        self._ticking.cancel()
+        if self._display is not None:
+            self._display.end("done")
+            self._display = None
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _show(self) -> None:
+        if self._display is not None:
+            ratio = self._step.done / self._step.total if self._step.total > 1 else None
+            self._display.report(f"{self._step.words}, {time.monotonic() - self._started_s:.0f} s", ratio)
+
+    async def _tick(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(_MOMENT_S)
+            self._display = self._start(self._title, self._cancel)
+            while True:
+                self._show()
+                await asyncio.sleep(_TICK_S)
+
+
+def _find_description(source: str) -> str:
+    """``/p/kernel.cu`` → ``/p/kernel.launch.toml``, whether it is there or not."""
+    path = Path(source)
+    return str(path.with_name(path.stem + _DESCRIPTION_SUFFIX))
+
+
+def _read_stamps(sources: Sequence[str]) -> dict[str, Stamp | None]:
+    """The stamps of their descriptions; None where there is none."""
+    return {source: read_stamp(_find_description(source)) for source in sources}
+
+
+def _read_description(description: str) -> tuple[Stamp | None, str]:
+    """A description's stamp and text; an empty text where there is none, or it cannot be read, which is logged."""
+    stamp = read_stamp(description)
+    if stamp is None:
+        return None, ""
+    if stamp.size_bytes > _LARGEST_DESCRIPTION_BYTES:
+        logger.warning(
+            "%s has more than %s bytes and is left alone: put long arrays into files",
+            description,
+            _LARGEST_DESCRIPTION_BYTES,
+        )
+        return stamp, ""
+    try:
+        return stamp, Path(description).read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        logger.warning("%s cannot be read: %s", description, error.strerror)
+        return stamp, ""

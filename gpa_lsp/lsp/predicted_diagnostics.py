@@ -4,15 +4,19 @@ problems.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.predicted_results import PredictedAccess, PredictedBranch, PredictedFault, PredictedProblem
+from gpa_lsp.lsp.predicted_results import PredictedFault, PredictedProblem
 from gpa_lsp.lsp.predicted_view import PlacedPredictions
 from gpa_lsp.lsp.predicted_words import count_cost, describe_fault, name_access
 from gpa_lsp.render.numbers import format_percent
+
+if TYPE_CHECKING:
+    from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
 
 SOURCE = "gpa-lsp"
 
@@ -89,16 +93,16 @@ def _relate(view: DocumentView, file: str, line: int, message: str) -> types.Dia
 
 def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator[types.Diagnostic]:
     """One per line and kind of memory, of the launch where it is worst."""
-    worst: dict[tuple[int, bool], PredictedAccess] = {}
+    worst: dict[tuple[int, bool], AccessLineFact] = {}
     for line, accesses in predicted.accesses.items():
-        for one in accesses:
+        for one in (access.fact for access in accesses):
             known = worst.get((line, one.is_shared))
             if _is_costly(one) and (known is None or one.excess_ratio > known.excess_ratio):
                 worst[line, one.is_shared] = one
     for (line, is_shared), one in sorted(worst.items(), key=lambda item: (-(item[1].share_ratio or 0.0), item[0])):
         what = "Bank conflicts" if is_shared else "Uncoalesced"
         share = "" if one.share_ratio is None else f", {format_percent(one.share_ratio)} of the kernel's sectors"
-        pattern = f", {one.pattern}" if one.pattern else ""
+        pattern = f", {one.pattern_words}" if one.pattern_words else ""
         name = name_access(one).replace("`", "")
         text = f"{what}: {name} take {count_cost(one)} where {one.ideal:.1f} would do{pattern}{share}."
         yield types.Diagnostic(
@@ -110,7 +114,7 @@ def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator
         )
 
 
-def _is_costly(access: PredictedAccess) -> bool:
+def _is_costly(access: "AccessLineFact") -> bool:
     is_large = access.share_ratio is None or access.share_ratio >= LEAST_SHARE_RATIO
     return not access.is_nested and is_large and access.cost > 1 and access.excess_ratio >= LEAST_EXCESS_RATIO
 
@@ -118,9 +122,9 @@ def _is_costly(access: PredictedAccess) -> bool:
 def _list_branches(view: DocumentView, predicted: PlacedPredictions) -> Iterator[types.Diagnostic]:
     most: dict[int, int] = {}
     for branch in predicted.result.branches:
-        most[branch.launch] = max(most.get(branch.launch, 1), branch.executions)
+        most[branch.launch] = max(most.get(branch.launch, 1), branch.fact.executions)
     for line, branches in predicted.branches.items():
-        own = [one for one in branches if _is_divergent(one, most[one.launch])]
+        own = [one.fact for one in branches if _is_divergent(one.fact, most[one.launch])]
         if own:
             worst = max(own, key=lambda one: one.divergent_ratio)
             yield types.Diagnostic(
@@ -133,7 +137,7 @@ def _list_branches(view: DocumentView, predicted: PlacedPredictions) -> Iterator
             )
 
 
-def _is_divergent(branch: PredictedBranch, most: int) -> bool:
+def _is_divergent(branch: "BranchLineFact", most: int) -> bool:
     is_frequent = branch.executions >= _LEAST_BRANCH_RATIO * most
     return not branch.is_nested and is_frequent and branch.divergent_ratio >= LEAST_DIVERGENT_RATIO
 

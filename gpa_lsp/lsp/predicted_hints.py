@@ -1,17 +1,21 @@
 """The few words at the end of a line about its emulation: ``8.0 sectors/req``, ``4.0 wavefronts/req``, ``50 % diverge``."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.predicted_results import PredictedAccess, PredictedBranch
+from gpa_lsp.lsp.predicted_results import LaunchFact
 from gpa_lsp.lsp.predicted_view import PlacedPredictions
 from gpa_lsp.lsp.predicted_words import count_cost, name_access
-from gpa_lsp.lsp.source_options import HintChoice
+from gpa_lsp.lsp.settings import HintChoice
 from gpa_lsp.render.numbers import format_percent
 from gpa_lsp.report.names import shorten_name
+
+if TYPE_CHECKING:
+    from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
 
 LEAST_EXCESS_RATIO = 0.25
 """Of sectors or wavefronts: below, a line is as good as lines are."""
@@ -35,16 +39,17 @@ def _make_hint(
     is_all = choice is HintChoice.ALL
     parts: list[str] = []
     tips: list[str] = []
-    for access in _choose_accesses(predicted.accesses.get(line, ())):
+    for one in _choose_accesses(predicted.accesses.get(line, ())):
+        access = one.fact
         if is_all or access.excess_ratio >= LEAST_EXCESS_RATIO:
             parts.append(f"{access.cost:.1f} {'wavefronts' if access.is_shared else 'sectors'}/req")
             text = f"{name_access(access).replace('`', '')}: {count_cost(access)}, {access.ideal:.1f} at best"
-            tips.append(f"{text} ({_name_launch(predicted, access.launch)})")
+            tips.append(f"{text} ({_name_launch(predicted, one.launch)})")
     branch = _choose_branch(predicted.branches.get(line, ()))
-    if branch is not None and (is_all or branch.divergent_ratio >= LEAST_DIVERGENT_RATIO):
-        parts.append(f"{format_whole_percent(branch.divergent_ratio)} diverge")
+    if branch is not None and (is_all or branch.fact.divergent_ratio >= LEAST_DIVERGENT_RATIO):
+        parts.append(f"{format_whole_percent(branch.fact.divergent_ratio)} diverge")
         tips.append(
-            f"{format_percent(branch.divergent_ratio)} of its branches diverge ({_name_launch(predicted, branch.launch)})"
+            f"{format_percent(branch.fact.divergent_ratio)} of its branches diverge ({_name_launch(predicted, branch.launch)})"
         )
     if not parts:
         return None
@@ -56,18 +61,18 @@ def _make_hint(
     )
 
 
-def _choose_accesses(accesses: tuple[PredictedAccess, ...]) -> Iterator[PredictedAccess]:
+def _choose_accesses(accesses: "tuple[LaunchFact[AccessLineFact], ...]") -> "Iterator[LaunchFact[AccessLineFact]]":
     """Of global and of shared memory the worst of the line itself; what is called there stands at its own line."""
-    own = [one for one in accesses if not one.is_nested]
+    own = [one for one in accesses if not one.fact.is_nested]
     for is_shared in (False, True):
-        found = [one for one in own if one.is_shared is is_shared and one.cost > 0]
+        found = [one for one in own if one.fact.is_shared is is_shared and one.fact.cost > 0]
         if found:
-            yield max(found, key=lambda one: (one.cost - one.ideal, one.cost))
+            yield max(found, key=lambda one: (one.fact.cost - one.fact.ideal, one.fact.cost))
 
 
-def _choose_branch(branches: tuple[PredictedBranch, ...]) -> PredictedBranch | None:
-    own = [one for one in branches if not one.is_nested]
-    return max(own, key=lambda one: one.divergent_ratio, default=None)
+def _choose_branch(branches: "tuple[LaunchFact[BranchLineFact], ...]") -> "LaunchFact[BranchLineFact] | None":
+    own = [one for one in branches if not one.fact.is_nested]
+    return max(own, key=lambda one: one.fact.divergent_ratio, default=None)
 
 
 def _name_launch(predicted: PlacedPredictions, index: int) -> str:

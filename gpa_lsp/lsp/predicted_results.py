@@ -1,12 +1,18 @@
 """What the server and the process that predicts say to each other, and what the server keeps of it.
 
-Plain data without numpy: it is unpickled between two requests, and this module is imported before the client has its answer to initialize.
+Small data: it is unpickled between two requests; and this module is imported before the client has its answer to initialize, without numpy.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.basis.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+
+Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,95 +128,16 @@ class PredictedLaunch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedAccess:
-    """What a line does to memory in one launch; see :class:`gpa_lsp.analyses.traces.line_facts.AccessLineFact`.
+class LaunchFact(Generic[Fact]):
+    """What the room of traces says of a line, in one launch.
 
     Attributes:
-        line: 1-based, in the text that was compiled.
         launch: index of it.
-        kind: ``loads``, ``stores`` or ``atomics``.
-        space: ``global``, ``shared`` …
-        arrays: names.
-        requests: by warps.
-        lanes_per_request: active lanes.
-        lines_per_request: of 128 bytes.
-        sectors_per_request: of 32 bytes.
-        ideal_sectors_per_request: at best.
-        wavefronts_per_request: of shared memory.
-        ideal_wavefronts_per_request: without conflicts.
-        share_ratio: of the launch's sectors; None for other spaces.
-        pattern: in words.
-        remedy: what helps; empty where nothing need be done.
-        l1_hit_ratio: predicted; None when unknown.
-        l2_hit_ratio: likewise.
-        repeated_ratio: of accesses that repeat an earlier one.
-        reuse: (distance in words, share of the references), nearest first; empty when unknown.
-        is_nested: the instructions are of a function inlined or called here.
-        callers: (call path to the line's function, its share of the requests), largest first; empty in the kernel's own code.
+        fact: of a line of the source, as it was compiled.
     """
 
-    line: int
     launch: int
-    kind: str
-    space: str
-    arrays: tuple[str, ...]
-    requests: int
-    lanes_per_request: float
-    lines_per_request: float
-    sectors_per_request: float
-    ideal_sectors_per_request: float
-    wavefronts_per_request: float
-    ideal_wavefronts_per_request: float
-    share_ratio: float | None
-    pattern: str
-    remedy: str
-    l1_hit_ratio: float | None
-    l2_hit_ratio: float | None
-    repeated_ratio: float
-    reuse: tuple[tuple[str, float], ...]
-    is_nested: bool
-    callers: tuple[tuple[str, float], ...] = ()
-
-    @property
-    def is_shared(self) -> bool:
-        """Banks count, not sectors."""
-        return self.space == "shared"
-
-    @property
-    def cost(self) -> float:
-        """Sectors, or wavefronts, of a request."""
-        return self.wavefronts_per_request if self.is_shared else self.sectors_per_request
-
-    @property
-    def ideal(self) -> float:
-        """The fewest there could be."""
-        return self.ideal_wavefronts_per_request if self.is_shared else self.ideal_sectors_per_request
-
-    @property
-    def excess_ratio(self) -> float:
-        """Of the cost what is beyond the fewest, 0..1."""
-        return max(0.0, 1 - self.ideal / self.cost) if self.cost > 0 else 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedBranch:
-    """The conditional branches of a line in one launch.
-
-    Attributes:
-        line: 1-based, in the text that was compiled.
-        launch: index of it.
-        executions: by warps.
-        divergent_ratio: of them, those that went both ways.
-        lanes_per_execution: active lanes.
-        is_nested: as above.
-    """
-
-    line: int
-    launch: int
-    executions: int
-    divergent_ratio: float
-    lanes_per_execution: float
-    is_nested: bool
+    fact: Fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,8 +203,8 @@ class PredictedResult:
     job: PredictedJob
     has_failed: bool = False
     launches: tuple[PredictedLaunch, ...] = ()
-    accesses: tuple[PredictedAccess, ...] = ()
-    branches: tuple[PredictedBranch, ...] = ()
+    accesses: "tuple[LaunchFact[AccessLineFact], ...]" = ()
+    branches: "tuple[LaunchFact[BranchLineFact], ...]" = ()
     faults: tuple[PredictedFault, ...] = ()
     problems: tuple[PredictedProblem, ...] = ()
     undescribed: tuple[str, ...] = ()

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.errors import ToolError
+from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.lsp.appending import append_text, name_beside
 from gpa_lsp.lsp.documents import Documents
 from gpa_lsp.lsp.editor import Editor
+from gpa_lsp.lsp.lines.positions import UnitCounter
 from gpa_lsp.lsp.loader import ProgressDisplay
-from gpa_lsp.lsp.positions import UnitCounter
 from gpa_lsp.lsp.predicted_desk import PredictedDesk
-from gpa_lsp.lsp.predicted_options import choose_predicted_options
 from gpa_lsp.lsp.predicted_results import PredictedResult, TrialsResult
 from gpa_lsp.lsp.predicted_view import PredictedState, make_state
 from gpa_lsp.lsp.settings import Settings
@@ -45,11 +44,10 @@ class PredictedShow:
 
     def configure(self, settings: Settings, roots: Sequence[Path], *, is_trusted: bool) -> None:
         """Take settings, workspace folders, and whether the user trusts them; without trust nothing is emulated and nothing is said."""
-        options = choose_predicted_options(settings)
-        if not options.is_enabled or not is_trusted:
+        if not settings.emulates or not is_trusted:
             for source in list(self._states):
                 self._forget(source)
-        self._desk.configure(options, roots, self._documents.list_open(), is_trusted=is_trusted)
+        self._desk.configure(settings, roots, self._documents.list_open(), is_trusted=is_trusted)
 
     def opened(self, uri: str) -> None:
         """A document was opened, or saved."""

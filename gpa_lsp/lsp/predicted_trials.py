@@ -3,24 +3,24 @@
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import log2
 
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.settings import CompileSettings
-from gpa_lsp.emulator.inputs.read_launches import read_launches
-from gpa_lsp.emulator.inputs.toml_lines import TomlLines
-from gpa_lsp.emulator.launch import LaunchDescription
-from gpa_lsp.errors import GpaError
-from gpa_lsp.exploration.answer import describe_trial, find_trial
-from gpa_lsp.exploration.explore import Exploration
-from gpa_lsp.exploration.model import Configuration, RankedConfiguration, rank
-from gpa_lsp.exploration.space import build_space
-from gpa_lsp.exploration.subjects import ExplorationSubject, prepare_exploration
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.launches.toml_lines import TomlLines
 from gpa_lsp.lsp.predicted_results import PredictedJob, PredictedTrial, TrialsJob, TrialsResult
-from gpa_lsp.lsp.staying_worker import Tell
-from gpa_lsp.lsp.worker_messages import Step
+from gpa_lsp.prediction.exploration.answer import describe_trial, find_trial
+from gpa_lsp.prediction.exploration.explore import Exploration
+from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration, rank
+from gpa_lsp.prediction.exploration.space import build_space
+from gpa_lsp.prediction.exploration.subjects import ExplorationSubject, prepare_exploration
 from gpa_lsp.prediction.fault_answer import ENDINGS
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.processes.frames import Step
+from gpa_lsp.processes.worker import Tell
 
 _THREADS = range(64, 1025)
 _MOST_LAUNCHES = 8

@@ -1,24 +1,27 @@
 """What was predicted of an open source, on the lines as they are now; and what is wrong with the description of its launches."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
-from gpa_lsp.lsp.anchors import choose_anchor, find_definitions
-from gpa_lsp.lsp.line_finder import LineFinder
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.lsp.lines.anchors import choose_anchor, find_definitions
+from gpa_lsp.lsp.lines.finder import LineFinder
 from gpa_lsp.lsp.predicted_results import (
-    PredictedAccess,
-    PredictedBranch,
+    LaunchFact,
     PredictedFault,
     PredictedLaunch,
     PredictedProblem,
     PredictedResult,
     PredictedTrial,
 )
-from gpa_lsp.lsp.session import MeasuredFile
 from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.measured_files import MeasuredFile
 
-_Fact = TypeVar("_Fact", PredictedAccess, PredictedBranch)
+if TYPE_CHECKING:
+    from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+
+_Fact = TypeVar("_Fact", "AccessLineFact", "BranchLineFact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +109,8 @@ class PlacedPredictions:
 
     result: PredictedResult
     anchors: tuple[PredictedAnchor, ...]
-    accesses: Mapping[int, tuple[PredictedAccess, ...]]
-    branches: Mapping[int, tuple[PredictedBranch, ...]]
+    accesses: "Mapping[int, tuple[LaunchFact[AccessLineFact], ...]]"
+    branches: "Mapping[int, tuple[LaunchFact[BranchLineFact], ...]]"
     faults: Mapping[int, tuple[PredictedFault, ...]]
     problems: tuple[tuple[int, PredictedProblem], ...]
     trials: tuple[tuple[int, PredictedTrial], ...]
@@ -163,10 +166,12 @@ def _follow_faults(state: PredictedState, finder: LineFinder) -> Mapping[int, in
     return {line: now for line, now in found if now is not None}
 
 
-def _place(facts: Sequence[_Fact], file: MeasuredFile, finder: LineFinder) -> Mapping[int, tuple[_Fact, ...]]:
-    found: dict[int, list[_Fact]] = {}
+def _place(
+    facts: Sequence[LaunchFact[_Fact]], file: MeasuredFile, finder: LineFinder
+) -> Mapping[int, tuple[LaunchFact[_Fact], ...]]:
+    found: dict[int, list[LaunchFact[_Fact]]] = {}
     for fact in facts:
-        line = finder.find(file, fact.line)
+        line = finder.find(file, fact.fact.line)
         if line is not None:
             found.setdefault(line, []).append(fact)
     return {line: tuple(some) for line, some in found.items()}

@@ -1,10 +1,11 @@
 """When a profile that was found is worth reading: new, changed, gone, or still being written."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
-from gpa_lsp.lsp.discovery import Stamp
+from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 SETTLED_NS = 5_000_000_000
 """A file not written to for this long is taken to be complete, so that an error in it is an error."""

@@ -44,7 +44,7 @@ class LateRegistrations:
         conditional: features that are not for all documents at all times.
     """
 
-    def __init__(self, editor: Editor, conditional: Iterable[RequestFeature]) -> None:
+    def __init__(self, editor: Editor, conditional: Iterable[RequestFeature[Any, Any]]) -> None:
         self._editor = editor
         self._known: dict[str, types.Registration] = {}
         self._turn = asyncio.Lock()
@@ -64,7 +64,7 @@ class LateRegistrations:
             for feature in self.features:
                 await self._update_one(feature, make_registration(feature, settings, abilities))
 
-    async def _update_one(self, feature: RequestFeature, wanted: types.Registration | None) -> None:
+    async def _update_one(self, feature: RequestFeature[Any, Any], wanted: types.Registration | None) -> None:
         known = self._known.get(feature.method)
         if known is not None and wanted is not None and wanted.register_options == known.register_options:
             return
@@ -78,13 +78,15 @@ class LateRegistrations:
             await self._editor.ask(types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations=[wanted]))
 
 
-def withdraw(capabilities: types.ServerCapabilities, features: Iterable[RequestFeature]) -> None:
+def withdraw(capabilities: types.ServerCapabilities, features: Iterable[RequestFeature[Any, Any]]) -> None:
     """Take features out of what the server says at the start."""
     for feature in features:
         setattr(capabilities, _PLACES[feature.method][0], None)
 
 
-def make_registration(feature: RequestFeature, settings: Settings, abilities: Abilities) -> types.Registration | None:
+def make_registration(
+    feature: RequestFeature[Any, Any], settings: Settings, abilities: Abilities
+) -> types.Registration | None:
     """What to register for a conditional feature; None when it serves no document at all now."""
     filters: list[dict[str, str]] = []
     if feature.answer_sass is not None:

@@ -5,7 +5,7 @@ Modules that need numpy are loaded inside: the answer to initialize must not wai
 
 from typing import TYPE_CHECKING
 
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.snapshot import VisibleKernel
 
 if TYPE_CHECKING:
     from gpa_lsp.analyses.roofline_model import KernelRoofline
@@ -26,7 +26,7 @@ def find_limiter(shown: VisibleKernel) -> str | None:
 
 def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
     """How close a kernel is to its roofs, as Markdown; empty for one that was not measured, or not judged."""
-    from gpa_lsp.render.advice_markdown import escape_prose
+    from gpa_lsp.render.markdown_text import escape_prose
     from gpa_lsp.render.roof_words import describe_roofs
     from gpa_lsp.render.roofline_text import describe_roofline, render_roofline_markdown
 
@@ -42,8 +42,8 @@ def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
 
 def draw_roofline_of(shown: VisibleKernel) -> str:
     """The roofline as a picture in Markdown; empty where there is nothing to draw."""
+    from gpa_lsp.render.markdown_text import embed_picture
     from gpa_lsp.render.roofline_picture import describe_roofline_picture, draw_roofline_picture
-    from gpa_lsp.render.stall_picture import embed_picture
 
     roofline = find_roofline(shown)
     picture = None if roofline is None else draw_roofline_picture(roofline)

@@ -2,14 +2,16 @@ r"""Markdown in which names of strangers are text and nothing else.
 
 Kernels, files, devices and rules are named by whoever made the profile, and editors follow what Markdown says: an image is fetched from where a name
 says, a link runs a command. So whatever we say goes through :func:`defuse` at the end, in one place, however it was put together: outside of code
-there are no links, no images but our own pictures, no HTML, no fences but ours. What is code is decided so that a reader of Markdown never sees
-text where we see code: a code span does not leave its line or its table cell, and a backtick without a partner is escaped.
+there are no links, not even from a bare address, no images but our own pictures, each on a line of its own, no HTML, no fences but ours. What is
+code is decided so that a reader of Markdown never sees text where we see code: a code span does not leave its line or its table cell, and a
+backtick without a partner is escaped. Where a name stands, its line ends have been written out before, or it would begin a paragraph here.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.lsp.sass.plain_text import keep_length
+from gpa_lsp.basis.visible_text import make_visible
+from gpa_lsp.render.markdown_text import ADDRESS, PICTURE
 
 _LONGEST_CHARS = 200_000
 """Of a page. Nobody reads on, and a name can have a million characters."""
@@ -17,12 +19,11 @@ _LONGEST_CHARS = 200_000
 _LONGEST_LINE_CHARS = 8_000
 _FENCE = re.compile(r"```[a-z]*\Z")
 _FENCE_END = re.compile(r" {0,3}`{3,}[ \t]*\Z")
-_PICTURE = r"!\[[^\[\]()<>\\`]*\]\(data:image/svg\+xml;base64,[A-Za-z0-9+/=]*\)"
-"""Ours; a data URI holds what it shows and fetches nothing."""
-
+_PICTURE = re.compile(PICTURE)
 _CODE = r"(?<!`)`(?!`)[^`\n]*(?<!`)`(?!`)|(?<!`)``(?!`)(?:[^`\n]|(?<!`)`(?!`))*(?<!`)``(?!`)"
 _ESCAPED = r"\\[!-/:-@\[-`{-~]"
-_PIECE = re.compile(rf"(?P<kept>{_PICTURE}|{_ESCAPED}|{_CODE})|(?P<risky>`+|\](?=[(\[:])|<(?=[A-Za-z/!?])|\\\Z)")
+_PIECE = re.compile(rf"(?P<kept>{_ESCAPED}|{_CODE})|(?P<risky>`+|\](?=[(\[:])|<(?=[A-Za-z/!?])|\\\Z|{ADDRESS})")
+_TILDES = re.compile(r"(?<![\\~])~~~")
 _RULE = re.compile(r"[-=:|+~ \t]+\Z")
 """Dashes and the like alone on a line make a heading or a table of the line above."""
 
@@ -33,14 +34,14 @@ def defuse(markdown: str) -> str:
     r"""The same Markdown with nothing in it that leads away or loads something.
 
     >>> defuse("**41 %** of `scale<float>`: see [here](command:x), ![](https://x), <img src=x>")
-    '**41 %** of `scale<float>`: see [here\\](command:x), ![\\](https://x), \\<img src=x>'
+    '**41 %** of `scale<float>`: see [here\\](command:x), ![\\](https\\://x), \\<img src=x>'
     """
     return "\n".join(_defuse_lines([_shorten(line) for line in markdown[:_LONGEST_CHARS].split("\n")]))
 
 
 def _shorten(line: str) -> str:
-    is_whole = len(line) <= _LONGEST_LINE_CHARS or re.match(_PICTURE, line) is not None
-    return keep_length(line if is_whole else line[:_LONGEST_LINE_CHARS] + "…")
+    is_whole = len(line) <= _LONGEST_LINE_CHARS or _PICTURE.fullmatch(line) is not None
+    return make_visible(line if is_whole else line[:_LONGEST_LINE_CHARS] + "…")
 
 
 def _defuse_lines(lines: Sequence[str]) -> Iterator[str]:
@@ -51,6 +52,8 @@ def _defuse_lines(lines: Sequence[str]) -> Iterator[str]:
             yield line
         elif _FENCE.match(line):
             is_code = True
+            yield line
+        elif _PICTURE.fullmatch(line):
             yield line
         else:
             is_row = line.lstrip().startswith("|")
@@ -64,14 +67,14 @@ def _defuse_row(line: str) -> str:
     if not has_bar and _RULE.match(line):
         return _defuse_line(line)
     escaped = "".join(_escape(part) for part in _CELL_END.split(line))
-    return escaped if has_bar else escaped.replace("~~~", "\\~~~")
+    return escaped if has_bar else _TILDES.sub(r"\\~~~", escaped)
 
 
 def _defuse_line(line: str) -> str:
     if line.strip() and _RULE.match(line):
         indentation = len(line) - len(line.lstrip())
-        return f"{line[:indentation]}\\{line[indentation:]}"
-    return _escape(line).replace("~~~", "\\~~~")
+        line = f"{line[:indentation]}\\{line[indentation:]}"
+    return _TILDES.sub(r"\\~~~", _escape(line))
 
 
 def _escape(text: str) -> str:

@@ -6,6 +6,8 @@ import os
 import queue
 import threading
 
+from gpa_lsp.basis.visible_text import make_lines_visible, make_visible
+
 MOST_WAITING_RECORDS = 1000
 """Of lines nobody reads. Later ones are dropped."""
 
@@ -50,8 +52,20 @@ class PatientHandler(logging.Handler):
                     view = view[os.write(self._descriptor, view) :]
 
 
+class VisibleFormatter(logging.Formatter):
+    """A message is one line, whatever it quotes: stderr may be a terminal. Only the trace of an error takes more."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name that logging calls
+        """The line of the message."""
+        return make_visible(super().formatMessage(record))
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and the trace of an error."""
+        return make_lines_visible(super().format(record))
+
+
 def start_log() -> None:
     """Send warnings and errors to stderr."""
     handler = PatientHandler(2)
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

@@ -1,199 +1,332 @@
-"""What the server knows at one moment: the :class:`Snapshot`. Handlers read it and never change it; loading a profile makes a new one.
+"""One life with one client: :class:`Session`, from its first request until it leaves. Knows nothing of how messages come and go."""
 
-These objects cross the pipe from the worker process, so they hold nothing that cannot be pickled, and this module imports nothing heavy.
-"""
-
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from gpa_lsp.history.model import KernelHistory
-from gpa_lsp.lsp.causes import LineCauses
-from gpa_lsp.lsp.discovery import Stamp
-from gpa_lsp.report.names import shorten_distinctly
+from lsprotocol import types
 
-if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
-    from gpa_lsp.advice.model import Advice
-    from gpa_lsp.report.model import KernelReport
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.collect.model import RunResult
+from gpa_lsp.lsp.abilities import Abilities, read_abilities
+from gpa_lsp.lsp.document_sync import DocumentSync
+from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.lsp.documents import Documents, Doubts
+from gpa_lsp.lsp.editor import Editor, Wire
+from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature
+from gpa_lsp.lsp.late_imports import build_sass, warm_up
+from gpa_lsp.lsp.lines.places import PlaceFinder
+from gpa_lsp.lsp.lines.positions import UnitCounter
+from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay
+from gpa_lsp.lsp.measure_desk import MeasureDesk, watch_measured
+from gpa_lsp.lsp.measure_on_save import Measuring
+from gpa_lsp.lsp.pages import Pages
+from gpa_lsp.lsp.past import pin_kernels
+from gpa_lsp.lsp.predicted_show import PredictedShow
+from gpa_lsp.lsp.registrations import LateRegistrations, withdraw
+from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
+from gpa_lsp.lsp.sass.model import SCHEME
+from gpa_lsp.lsp.settings import HeldSettings, Settings
+from gpa_lsp.lsp.settings_sync import SettingsSync
+from gpa_lsp.lsp.snapshot import Snapshot, VisibleKernel
+from gpa_lsp.lsp.source_show import SourceShow
+from gpa_lsp.lsp.status import READING, Status
+from gpa_lsp.lsp.threads import call_in_thread
+from gpa_lsp.lsp.uris import read_path
+from gpa_lsp.report.names import find_plain_name
+
+logger = logging.getLogger(__name__)
+
+_KERNEL_SUFFIXES = frozenset({".cu", ".cuh", ".cuf"})
+"""Files that hold kernels whether a profile mentions them or not: saving one is worth a measurement."""
+
+_FOLDER_DEPTH = 32
+_LONE_FILE_DEPTH = 3
+"""Without a workspace folder profiles are looked for beside the document, but not in all of somebody's home."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredFile:
-    """A source file a profile mentions and this machine has.
+class Session:
+    """What is known, shown and under way for one client.
 
-    Attributes:
-        compiled_path: as the compiler wrote it.
-        local_path: the file here, links resolved.
-        lines: the text that was measured, without line ends: the profile's own copy, the one we kept when it was measured, or else what the file
-            held when the profile was loaded. None when it could not be read, or lies where nobody allowed us to read: then what the client has
-            of the same state of the file is taken for it.
-        saved_since: the file was saved after the measurement and nobody has a copy. It is as long as what was compiled, or the compiler did not
-            say how long that was.
-        is_verified: the lines are those that were measured, as far as anyone can tell. Where they are not, nothing is shown on them unless the
-            user wants it.
-        stamp: what the file looked like when the profile was loaded.
-        is_outside: it lies where nobody allowed us to read; its content is never looked at, whatever copy of it the profile has.
+    Args:
+        wire: to the client.
+        params: its first request.
+        units: counts columns for it.
+        list_folders: the URIs of its workspace folders as they are now.
+        root: the folder it works in, where it has no workspace folders.
+        features: of the server, by name.
+        guard: calls what may fail and returns a default should it: (name, function, default).
     """
 
-    compiled_path: str
-    local_path: str
-    lines: tuple[str, ...] | None
-    saved_since: bool
-    is_verified: bool = True
-    stamp: Stamp | None = None
-    is_outside: bool = False
+    def __init__(
+        self,
+        wire: Wire,
+        params: types.InitializeParams,
+        *,
+        units: UnitCounter,
+        list_folders: Callable[[], Sequence[str]],
+        root: Path | None,
+        features: Mapping[str, Feature],
+        guard: Callable[[str, Callable[[], Any], Any], Any],
+    ) -> None:
+        self.abilities: Abilities = read_abilities(params.initialization_options)
+        """What the client wants."""
+        self.snapshot = Snapshot()
+        """What is known."""
+        self.has_ended = False
+        """The client has said that it leaves."""
+        self._list_folders, self._root = list_folders, root
+        self._lone_folder: Path | None = None
+        self._guard = guard
+        self._editor = Editor(wire, params.capabilities)
+        self._held = HeldSettings()
+        self._settings_sync = SettingsSync(self._editor, self._held)
+        self._requests = [one for one in features.values() if isinstance(one, RequestFeature)]
+        self._registrations = LateRegistrations(self._editor, [one for one in self._requests if one.is_conditional])
+        push = {name: one for name, one in features.items() if isinstance(one, PushFeature)}
+        self._documents = Documents(
+            units=units,
+            abilities=self.abilities,
+            push_features={name: one for name, one in push.items() if one.is_wanted(self.abilities)},
+            send=self._editor.notify,
+            guard=guard,
+        )
+        self.sass = SassDocuments(build_sass, units)
+        """The SASS documents."""
+        self.pages = Pages(self._editor)
+        """The report as a page."""
+        self._sources = SourceShow(self._documents, self._editor, units, self._refresh)
+        self._document_sync = DocumentSync(self._documents, self.sass, self._sources)
+        self._doubts = Doubts(self._editor.inform)
+        self._status = Status(self._editor.notify if self.abilities.status else None)
+        desk = MeasureDesk(
+            self._editor, self._status, sends_output=self.abilities.output, finished=self._take_measurement
+        )
+        self._measuring = Measuring(desk, is_relevant=self._is_worth_measuring)
+        self._loader = ProfileLoader(self)
+        self._loading: asyncio.Task[None] | None = None
+        self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
 
+    # Its life
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredKernel:
-    """A kernel with what the editor asks for beside its report.
+    def amend(self, capabilities: types.ServerCapabilities) -> None:
+        """What pygls does not say of us, and what is better said later, for the documents it is for."""
+        withdraw(capabilities, self._registrations.features)
+        workspace = capabilities.workspace or types.WorkspaceOptions()
+        workspace.text_document_content = types.TextDocumentContentOptions(schemes=[SCHEME])
+        capabilities.workspace = workspace
 
-    Attributes:
-        report: the kernel's report, without embedded sources (they are in the files).
-        measured_ns: when, since 1970; the profile's own modification time where it does not say.
-        hottest: (file as compiled, line) → indices into the instruction columns, most samples first, a few at most. Every frame of an inline
-            chain counts.
-        body: file as compiled, and the lines of it the kernel's own body has instructions on, ascending; None without lines.
-        causes: (file as compiled, line) → what it waits for and who waits for it; empty where nothing was blamed.
-        remedies: (file as compiled, line) → advice that names it, as indices into the report's, best first.
-        history: what changed since earlier measurements; None where nothing is remembered.
-    """
+    async def start(self, params: types.InitializedParams) -> None:
+        """The client is ready."""
+        del params
+        await self._settings_sync.fetch()
+        self._configure()
+        self._editor.start(self._registrations.update(self._held.current, self.abilities))
+        self._editor.start(call_in_thread(warm_up))
+        self._loading = asyncio.get_running_loop().create_task(self._loader.run())
 
-    report: "KernelReport"
-    measured_ns: int
-    hottest: Mapping[tuple[str, int], tuple[int, ...]]
-    body: tuple[str, tuple[int, ...]] | None
-    causes: Mapping[tuple[str, int], LineCauses] = field(default_factory=dict)
-    remedies: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
-    history: KernelHistory | None = None
+    async def shut_down(self, params: None) -> None:
+        """The client's last request."""
+        del params
+        self.has_ended = True
+        if self._loading is not None:
+            self._loading.cancel()
+        await self._measuring.leave()
+        await self._sources.leave()
+        self._editor.leave()
+
+    # Settings
+
+    async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
+        """The user changed settings."""
+        await self._settings_sync.change(params.settings)
+        self._configure()
+        self._editor.start(self._registrations.update(self._held.current, self.abilities))
+        self.take_snapshot(self.snapshot)
+
+    def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
+        """Folders came or went."""
+        del params
+        self._configure()
+
+    def _configure(self) -> None:
+        roots, max_depth = choose_roots(self._list_folders(), self._root, self._lone_folder)
+        self._loader.configure(roots, watch_measured(self._held.current, roots), max_depth=max_depth)
+        self._measuring.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+        self._sources.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+
+    # Measuring
+
+    def save(self, params: types.DidSaveTextDocumentParams) -> None:
+        """A document was saved."""
+        self._document_sync.save(params.text_document.uri)
+        path = read_path(params.text_document.uri)
+        if path is not None:
+            self._measuring.saved(Path(path), self._choose_kernel(path))
+
+    def _is_worth_measuring(self, file: Path) -> bool:
+        is_kernel = file.suffix.lower() in _KERNEL_SUFFIXES and self._measuring.contains(file)
+        return is_kernel or os.path.realpath(file) in self.snapshot.by_file
+
+    def _choose_kernel(self, path: str) -> str | None:
+        """The longest kernel with lines in a file, by the name its source has; None when none is known."""
+        kernels = self.snapshot.by_file.get(os.path.realpath(path), ())
+        return find_plain_name(kernels[0].kernel.report.name) if kernels else None
+
+    def _take_measurement(self, result: RunResult) -> None:
+        if result.report is not None:
+            self._loader.expect(result.report)
+
+    # Documents
+
+    def open(self, params: types.DidOpenTextDocumentParams) -> None:
+        """A document was opened."""
+        path = self._document_sync.open(params.text_document)
+        if path is None:
+            return
+        self._doubts.tell(self._documents, self._held.current)
+        self._loader.put_first(self._documents.list_open()[::-1])
+        if self._lone_folder is None:
+            self._lone_folder = path.parent
+            if self._root is None and not self._list_folders():
+                self._configure()
+
+    def change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """A document was edited."""
+        self._document_sync.change(params.text_document, params.content_changes)
+
+    def close(self, params: types.DidCloseTextDocumentParams) -> None:
+        """A document was closed."""
+        self._document_sync.close(params.text_document.uri)
+
+    def lose(self, uri: str) -> None:
+        """The client changed a document in a way we do not understand: nothing is said of it until it is opened again."""
+        logger.warning("a change of %s could not be read; it is left alone until it is opened again", uri)
+        self._document_sync.close(uri)
+
+    def read_content(self, params: types.TextDocumentContentParams) -> types.TextDocumentContentResult:
+        """The text of a SASS document."""
+        document = self._guard("SASS document", lambda: self.sass.make(params.uri), None)
+        text = document.text if document is not None else "// No loaded profile has this kernel.\n"
+        return types.TextDocumentContentResult(text=text)
+
+    # What the loader tells (its Audience)
+
+    def take_snapshot(self, snapshot: Snapshot) -> None:
+        """There is a new state of knowledge: show it."""
+        self.snapshot = snapshot
+        self._status.take(snapshot)
+        self._documents.take(snapshot, self._held.current)
+        for uri in self.sass.take(snapshot.visible, self._held.current, self._documents.places):
+            self._editor.say_changed(uri)
+        self._doubts.tell(self._documents, self._held.current)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Let the client ask again for what it shows."""
+        asking = ((one.refresh_method, one.refresh_capability) for one in self._requests)
+        self._editor.refresh([(method, capability) for method, capability in asking if method])
+
+    def cancel_progress(self, params: types.WorkDoneProgressCancelParams) -> None:
+        """The user ended something by its bar."""
+        self._editor.cancel_progress(params.token)
+
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
+        """Long work begins."""
+        return self._status.watch(READING, self._editor.start_progress(title, cancel))
+
+    def warn(self, text: str) -> None:
+        """Something the user must know."""
+        self._editor.warn(text)
+
+    # What features and commands may ask and do (their Desk)
 
     @property
-    def advice(self) -> "tuple[Advice, ...]":
-        """The kernel's advice, best first."""
-        return () if self.report.advice is None else self.report.advice.advice
+    def settings(self) -> Settings:
+        """The options."""
+        return self._held.current
+
+    @property
+    def places(self) -> PlaceFinder:
+        """Finds measured places."""
+        return self._documents.places
+
+    def view(self, uri: str) -> DocumentView | None:
+        """The view of an open source."""
+        return self._documents.view(uri)
+
+    @property
+    def predictions(self) -> PredictedShow:
+        """What was emulated of open sources."""
+        return self._sources.predictions
+
+    def reload(self) -> None:
+        """Read every profile again."""
+        self._loader.reload()
+
+    def show_document(self, title: str, markdown: str) -> None:
+        """Open a text in the editor."""
+        self._editor.show_document(title, markdown)
+
+    def show_location(self, location: types.Location) -> None:
+        """Put the cursor there."""
+        self._editor.show_location(location)
+
+    def show_message(self, text: str) -> None:
+        """Say a sentence."""
+        self._editor.inform(text)
+
+    def measure(self, uri: str | None) -> bool:
+        """Run the user's command for a document, or for none."""
+        path = read_path(uri) if uri is not None and not is_sass_uri(uri) else None
+        kernel = self._choose_kernel(path) if path is not None else None
+        self._measuring.measure_now(None if path is None else Path(path), kernel)
+        return self._held.is_trusted and self._held.current.profile_command is not None
+
+    def cancel_measuring(self) -> bool:
+        """End the run that goes on."""
+        was_measuring = self._measuring.is_measuring
+        self._measuring.cancel()
+        return was_measuring
+
+    def set_trust(self, is_trusted: bool) -> None:
+        """The user trusts the workspace, or does not any more."""
+        self._held.set_trust(is_trusted)
+        self._configure()
+
+    async def pin(self, kernels: Sequence[VisibleKernel], *, is_pinned: bool) -> int:
+        """Make the shown measurements of some kernels their baselines, or take the baselines away."""
+        measured = [shown.kernel for shown in kernels]
+        try:
+            count = await call_in_thread(lambda: pin_kernels(measured, is_pinned=is_pinned))
+        except GpaError as error:
+            self._editor.warn(str(error))
+            return 0
+        await self._loader.look_back()
+        return count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedProfile:
-    """One profile as it was read.
+def choose_roots(
+    folder_uris: Iterable[str], lone_root: Path | None, lone_folder: Path | None
+) -> tuple[tuple[Path, ...], int]:
+    """The folders, and how deep profiles are looked for in them.
 
-    Attributes:
-        path: the file.
-        files: its sources found on this machine, by path as compiled.
-        kernels: in report order.
-        size_bytes: what keeping it costs, in proportion; 0 when nobody counted.
+    Args:
+        folder_uris: of the workspace.
+        lone_root: where a client without folders says it works.
+        lone_folder: of the first document that was opened.
+
+    >>> roots, depth = choose_roots([], None, Path("/home/me"))
+    >>> [root.as_posix() for root in roots], depth
+    (['/home/me'], 3)
     """
-
-    path: Path
-    files: Mapping[str, MeasuredFile]
-    kernels: tuple[MeasuredKernel, ...]
-    size_bytes: int = 0
-
-    def list_missing(self) -> frozenset[str]:
-        """Files as compiled that kernels of this profile are written in and that were not found here."""
-        return frozenset(kernel.body[0] for kernel in self.kernels if kernel.body and kernel.body[0] not in self.files)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VisibleKernel:
-    """A kernel that is shown.
-
-    Attributes:
-        name: short, and different for different kernels that are shown.
-        profile: where it comes from.
-        kernel: what was measured.
-    """
-
-    name: str
-    profile: LoadedProfile
-    kernel: MeasuredKernel
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """All loaded profiles, and which of their kernels are shown: the newest measurement of each.
-
-    Attributes:
-        generation: grows with every snapshot.
-        profiles: by path.
-        visible: shown kernels, longest first.
-        by_file: local path → shown kernels with lines in that file, longest first.
-    """
-
-    generation: int = 0
-    profiles: Mapping[Path, LoadedProfile] = field(default_factory=dict)
-    visible: tuple[VisibleKernel, ...] = ()
-    by_file: Mapping[str, tuple[VisibleKernel, ...]] = field(default_factory=dict)
-
-    def with_profile(self, profile: LoadedProfile) -> "Snapshot":
-        """This snapshot with a profile added, or read again."""
-        return self.with_profiles([profile])
-
-    def with_profiles(self, profiles: Iterable[LoadedProfile]) -> "Snapshot":
-        """The same with several."""
-        return self._rebuild({**self.profiles, **{profile.path: profile for profile in profiles}})
-
-    def without_profiles(self, paths: Iterable[Path]) -> "Snapshot":
-        """This snapshot without some profiles."""
-        gone = set(paths)
-        return self._rebuild({path: profile for path, profile in self.profiles.items() if path not in gone})
-
-    def with_histories(self, histories: Mapping[int, KernelHistory]) -> "Snapshot":
-        """This snapshot with another past of some kernels, by the ``id`` of the kernel."""
-        profiles = {
-            path: replace(
-                profile,
-                kernels=tuple(
-                    replace(kernel, history=histories[id(kernel)]) if id(kernel) in histories else kernel
-                    for kernel in profile.kernels
-                ),
-            )
-            for path, profile in self.profiles.items()
-        }
-        return self._rebuild(profiles)
-
-    def _rebuild(self, profiles: Mapping[Path, LoadedProfile]) -> "Snapshot":
-        visible = _choose_newest(profiles.values())
-        by_file: dict[str, list[VisibleKernel]] = {}
-        for shown in visible:
-            compiled_paths = {path for path, _ in (*shown.kernel.hottest, *shown.kernel.causes)}
-            for local_path in sorted(
-                {shown.profile.files[path].local_path for path in compiled_paths if path in shown.profile.files}
-            ):
-                by_file.setdefault(local_path, []).append(shown)
-        return Snapshot(
-            generation=self.generation + 1,
-            profiles=profiles,
-            visible=visible,
-            by_file={path: tuple(kernels) for path, kernels in by_file.items()},
-        )
-
-
-def _choose_newest(profiles: Iterable[LoadedProfile]) -> tuple[VisibleKernel, ...]:
-    """The newest measurement of each kernel. Kernels of one name whose bodies stand in different files are different kernels."""
-    newest: dict[tuple[str, str | None], tuple[LoadedProfile, MeasuredKernel]] = {}
-    for profile in sorted(profiles, key=lambda profile: str(profile.path)):
-        for kernel in profile.kernels:
-            key = (kernel.report.mangled_name, _find_home(profile, kernel))
-            known = newest.get(key)
-            if known is None or kernel.measured_ns > known[1].measured_ns:
-                newest[key] = (profile, kernel)
-    chosen = sorted(newest.values(), key=_order_by_time)
-    names = shorten_distinctly(kernel.report.name for _, kernel in chosen)
-    return tuple(
-        VisibleKernel(name=names[kernel.report.name], profile=profile, kernel=kernel) for profile, kernel in chosen
-    )
-
-
-def _find_home(profile: LoadedProfile, kernel: MeasuredKernel) -> str | None:
-    if kernel.body is None:
-        return None
-    compiled_path = kernel.body[0]
-    return profile.files[compiled_path].local_path if compiled_path in profile.files else compiled_path
-
-
-def _order_by_time(measured: tuple[LoadedProfile, MeasuredKernel]) -> tuple[float, str]:
-    report = measured[1].report
-    total_ns = sum(launch.duration_ns or 0.0 for launch in report.launches)
-    return (-total_ns, report.mangled_name)
+    folders = (read_path(uri) for uri in folder_uris)
+    roots = tuple(Path(folder) for folder in folders if folder is not None)
+    if not roots and lone_root is not None:
+        roots = (lone_root,)
+    if roots:
+        return roots, _FOLDER_DEPTH
+    return () if lone_folder is None else (lone_folder,), _LONE_FILE_DEPTH

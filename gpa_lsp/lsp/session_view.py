@@ -4,10 +4,10 @@ from typing import Protocol
 
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.places import PlaceFinder
+from gpa_lsp.lsp.lines.places import PlaceFinder
 from gpa_lsp.lsp.sass.model import SassDocument, SassView
-from gpa_lsp.lsp.session import Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import Snapshot, VisibleKernel
 
 
 class SassLibrary(Protocol):

@@ -5,7 +5,7 @@ from typing import Any
 from lsprotocol import types
 
 from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.held_settings import HeldSettings
+from gpa_lsp.lsp.settings import HeldSettings
 
 _SECTION = "gpaLsp"
 

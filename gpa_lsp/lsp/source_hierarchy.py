@@ -5,20 +5,20 @@ named by where they are now, and remembered in ``data`` by where they were measu
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.cause_lines import CauseLine
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.cause_words import find_caused_reason
 from gpa_lsp.lsp.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.line_names import name_line
-from gpa_lsp.lsp.places import Place, PlaceFinder
-from gpa_lsp.lsp.positions import read_line
-from gpa_lsp.lsp.session import Snapshot, VisibleKernel
+from gpa_lsp.lsp.lines.causes import CauseLine
+from gpa_lsp.lsp.lines.names import name_line
+from gpa_lsp.lsp.lines.places import Place, PlaceFinder
+from gpa_lsp.lsp.lines.positions import read_line
 from gpa_lsp.lsp.session_view import SessionView
+from gpa_lsp.lsp.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.render.numbers import format_percent
 
 KIND = "source"

@@ -1,17 +1,17 @@
 """The few words at the end of a source line: what it suffers and from where, what it makes others suffer, or that it was edited since."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lsprotocol import types
 
-from gpa_lsp.figures import format_whole_percent
-from gpa_lsp.lsp.cause_lines import CauseLine
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
-from gpa_lsp.lsp.line_names import locate_from, name_location
-from gpa_lsp.lsp.places import Place
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.lines.causes import CauseLine
+from gpa_lsp.lsp.lines.names import locate_from, name_location
+from gpa_lsp.lsp.lines.places import Place
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.lsp.stall_table import label_called, label_line, label_own
 from gpa_lsp.render.numbers import format_percent, format_share
 

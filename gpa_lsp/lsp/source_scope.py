@@ -1,8 +1,9 @@
 """Which sources may be worked on: those of a trusted workspace's folders."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _SUFFIXES = frozenset({".cu"})
 """Sources that can be compiled by themselves; headers are compiled with the sources that include them."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpa_lsp.lsp.documents import Documents
 from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.positions import UnitCounter
+from gpa_lsp.lsp.lines.positions import UnitCounter
 from gpa_lsp.lsp.predicted_show import PredictedShow
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.static_show import StaticShow

@@ -2,10 +2,10 @@
 
 from lsprotocol import types
 
-from gpa_lsp.figures import format_whole_percent
-from gpa_lsp.lsp.cause_lines import RemedyAnchor
+from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.lsp.document_view import DocumentView, KernelAnchor
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.lines.causes import RemedyAnchor
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.lsp.stall_table import find_top_reason
 from gpa_lsp.render.numbers import format_duration_ns, format_speedup
 

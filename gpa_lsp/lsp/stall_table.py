@@ -8,11 +8,13 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent, sum_known
+from gpa_lsp.basis.visible_text import make_one_line, make_visible
 from gpa_lsp.lsp.document_view import HotLine
 from gpa_lsp.lsp.history_words import describe_line_change
 from gpa_lsp.lsp.identity_cache import IdentityCache
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.render.markdown_text import mark_code
 from gpa_lsp.render.numbers import format_count, format_percent, format_share
 
 if TYPE_CHECKING:
@@ -97,7 +99,9 @@ def describe_line(lines: Sequence[HotLine]) -> str:
         lines: what the kernels say of it, hottest first; not empty.
     """
     parts = [_describe_one(lines[0])]
-    parts.extend(f"also {label_line(line)} of `{line.shown.name}`" for line in lines[1 : 1 + _MAX_KERNELS])
+    parts.extend(
+        f"also {make_visible(label_line(line))} of {mark_code(line.shown.name)}" for line in lines[1 : 1 + _MAX_KERNELS]
+    )
     if len(lines) > 1 + _MAX_KERNELS:
         parts.append(f"and {len(lines) - 1 - _MAX_KERNELS} more kernels")
     return "\n\n".join(parts)
@@ -108,12 +112,12 @@ def _describe_one(line: HotLine) -> str:
     row, report = line.row, line.shown.kernel.report
     reason = find_top_reason(row.inclusive_by_reason)
     parts = [
-        f"**{format_share(report.share_of(row.inclusive_samples))}** of `{line.shown.name}`: {_count_samples(line)}"
+        f"**{format_share(report.share_of(row.inclusive_samples))}** of {mark_code(line.shown.name)}: {_count_samples(line)}"
     ]
     parts.append(_doubt(line))
     parts.append(describe_line_change(line.shown.kernel.history, (row.file or "", row.line or 0)))
     if reason is not None:
-        parts.append(f"mostly **{reason}**: {describe_stall_reason(reason).description}")
+        parts.append(make_one_line(f"mostly **{reason}**: {describe_stall_reason(reason).description}"))
     parts.append(draw_reasons(row.inclusive_by_reason, row.inclusive_samples, "of line"))
     parts.append(draw_instructions(report.instructions, line.hottest, report.total_samples))
     parts.append(_name_source(line))
@@ -133,16 +137,23 @@ def _count_samples(line: HotLine) -> str:
 
 def _doubt(line: HotLine) -> str:
     """How far the numbers can be trusted on this line; empty when there is nothing to say."""
+    from gpa_lsp.render.sampling_words import describe_dropped
+
+    report = line.shown.kernel.report
+    doubts = []
     if line.is_edited:
-        text = "measured before your edits; this line is as it was"
+        doubts.append("measured before your edits; this line is as it was")
     elif line.file.saved_since:
-        text = "the file was saved after it was measured, so lines may have moved"
-    else:
-        text = ""
-    if line.shown.kernel.report.samples_truncated:
-        full = "the sampling buffer was full, so only the first part of the run was sampled"
-        text = f"{text}; {full}" if text else full
-    return f"_{text}_" if text else ""
+        doubts.append("the file was saved after it was measured, so lines may have moved")
+    if report.samples_truncated:
+        doubts.append("the sampling buffer was full, so only the first part of the run was sampled")
+    if report.sampling.dropped_samples:
+        doubts.append(describe_dropped(report))
+    if report.lacks_sass:
+        from gpa_lsp.render.advice_words import NO_SASS
+
+        doubts.append(f"{NO_SASS}, so causes and most advice are missing")
+    return f"_{'; '.join(doubts)}_" if doubts else ""
 
 
 def draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
@@ -166,7 +177,7 @@ def draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
     ]
     if others:
         samples = sum(count.all_samples for _, count in others)
-        quiet = sum(count.latency_samples for _, count in others)
+        quiet = sum_known(count.latency_samples for _, count in others)
         rows.append((f"{len(others)} others", format_count(samples), format_count(quiet), _format_part(samples, total)))
     return draw_table(("stall reason", "samples", "not issued", whole), rows) if rows else ""
 
@@ -188,7 +199,7 @@ def draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, text_colu
     | :----- | ------: |
     | wait   |      12 |
     """
-    table = [[cell.replace("|", "\\|") for cell in row] for row in (heads, *rows)]
+    table = [[make_visible(cell).replace("|", "\\|") for cell in row] for row in (heads, *rows)]
     widths = [max(3, *(len(row[column]) for row in table)) for column in range(len(heads))]
     is_text = [column in text_columns for column in range(len(heads))]
     rule = [
@@ -207,7 +218,7 @@ def draw_instructions(columns: "InstructionColumns", indices: Sequence[int], tot
     """The hottest instructions with their share of the kernel's samples, stall reason and control code; empty when there are none."""
     if not indices:
         return ""
-    rows = [_draw_instruction(columns, index, total) for index in indices]
+    rows = [tuple(map(make_visible, _draw_instruction(columns, index, total))) for index in indices]
     width = max(len(text) for text, _ in rows)
     listing = "\n".join(f"{text.ljust(width)}  // {remark}" for text, remark in rows)
     return f"hottest instructions\n\n```\n{listing}\n```"
@@ -231,4 +242,5 @@ def _name_source(line: HotLine) -> str:
     shown = line.shown
     when = datetime.fromtimestamp(shown.kernel.measured_ns / 1e9, tz=UTC).astimezone()
     device = shown.kernel.report.device.name
-    return f"_{shown.profile.path.name}, measured {when:%Y-%m-%d %H:%M}" + (f" on {device}_" if device else "_")
+    on_device = f" on {device}" if device else ""
+    return f"_{make_one_line(f'{shown.profile.path.name}, measured {when:%Y-%m-%d %H:%M}{on_device}')}_"

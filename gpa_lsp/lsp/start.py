@@ -1,6 +1,9 @@
 """The way into the server: ``gpa-lsp serve`` and ``python -m gpa_lsp.lsp``."""
 
 import gc
+import sys
+
+from gpa_lsp.lsp.greeting import greet
 
 
 def serve() -> int:
@@ -9,9 +12,10 @@ def serve() -> int:
     Returns:
         The process' exit status: 0 after an orderly shutdown, 1 when the client was simply gone.
     """
+    greeting = greet(sys.stdin.buffer)
     gc.disable()  # importing lsprotocol makes 500 classes, none of which is garbage: collecting while at it costs a tenth of the start
     from gpa_lsp.lsp.server import serve_client  # loaded late: it is what takes the time
 
     gc.freeze()  # nor do later collections have to look at them again
     gc.enable()
-    return serve_client()
+    return serve_client(greeting)

@@ -6,20 +6,39 @@ Knows nothing of the protocol; the server is its :class:`StaticHost`.
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.source_scope import SourceScope
-from gpa_lsp.lsp.static_process import StaticProcess
 from gpa_lsp.lsp.static_results import StaticJob, StaticResult
-from gpa_lsp.lsp.staying_process import attend
+from gpa_lsp.processes.async_worker import AsyncWorker, attend
+from gpa_lsp.processes.supervision import WorkerKind
 
 logger = logging.getLogger(__name__)
 
 _PATIENCE_S = 1.0
 """A job whose text is out of date may still end by itself within this time: that costs less than a process that starts cold."""
+
+
+_GRACE_S = 30.0
+"""What is looked at after the compiler's own limit may take this long."""
+
+
+class StaticProcess(AsyncWorker):
+    """Compiles sources and looks at their code."""
+
+    def __init__(self) -> None:
+        super().__init__(WorkerKind(module="gpa_lsp.lsp.static_work", title="static analysis process"))
+
+    async def examine(self, job: StaticJob) -> StaticResult:
+        """The result of a job.
+
+        Raises:
+            ToolError: the process died, or hangs.
+        """
+        result: StaticResult = await self.do(job, limit_s=job.limit_s + _GRACE_S)
+        return result
 
 
 class StaticHost(Protocol):
@@ -32,36 +51,6 @@ class StaticHost(Protocol):
     def take_static(self, result: StaticResult) -> None:
         """There is a new result: show it."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticOptions:
-    """What the settings say.
-
-    Attributes:
-        is_enabled: compile at all.
-        on_change: also while editing.
-        pause_s: without an edit before that.
-        architecture: to compile for; None for that of the compile command.
-        limit_s: for the compiler.
-    """
-
-    is_enabled: bool = True
-    on_change: bool = False
-    pause_s: float = 0.5
-    architecture: tuple[int, int] | None = None
-    limit_s: float = 60.0
-
-
-def choose_static_options(settings: Settings) -> StaticOptions:
-    """The settings that are about this."""
-    return StaticOptions(
-        is_enabled=settings.compiles_sources,
-        on_change=settings.compiles_on_change,
-        pause_s=settings.static_pause_s,
-        architecture=settings.static_architecture,
-        limit_s=settings.static_timeout_s,
-    )
 
 
 class StaticDesk:
@@ -77,30 +66,41 @@ class StaticDesk:
     def __init__(self, host: StaticHost, process: StaticProcess | None = None) -> None:
         self._host = host
         self._process = process
-        self._options = StaticOptions()
+        self._settings = Settings()
         self._scope = SourceScope()
         self._wanted: dict[str, None] = {}
         self._pauses: dict[str, asyncio.TimerHandle] = {}
-        self._done: dict[str, tuple[str, StaticOptions]] = {}
+        self._done: dict[str, StaticJob] = {}
         self._work: asyncio.Task[None] | None = None
         self._current: tuple[str, asyncio.Task[StaticResult]] | None = None
         self._has_left = False
 
     def configure(
-        self, options: StaticOptions, roots: Sequence[Path], open_paths: Sequence[str], *, is_trusted: bool
+        self, settings: Settings, roots: Sequence[Path], open_paths: Sequence[str], *, is_trusted: bool
     ) -> None:
         """Take settings, workspace folders, open files, and whether the user trusts them; where nothing may be compiled (any more) work ends."""
-        before = (self._options, self._scope)
-        self._options, self._scope = options, SourceScope(roots=tuple(roots), is_trusted=is_trusted)
+        before = self._list_conditions()
+        self._settings, self._scope = settings, SourceScope(roots=tuple(roots), is_trusted=is_trusted)
         if not self._may_run:
             self._stop()
-        elif before != (self._options, self._scope):
+        elif before != self._list_conditions():
             for path in open_paths:
                 self.opened(path)
 
+    def _list_conditions(self) -> tuple[object, ...]:
+        """What decides what is compiled, and how."""
+        now = self._settings
+        return (
+            self._scope,
+            now.compiles_sources,
+            now.compiles_on_change,
+            now.static_architecture,
+            now.static_timeout_s,
+        )
+
     @property
     def _may_run(self) -> bool:
-        return self._scope.is_trusted and self._options.is_enabled and not self._has_left
+        return self._scope.is_trusted and self._settings.compiles_sources and not self._has_left
 
     def opened(self, local_path: str) -> None:
         """A file was opened, or saved: compile it now, unless that text was compiled last."""
@@ -110,11 +110,11 @@ class StaticDesk:
 
     def changed(self, local_path: str) -> None:
         """A file was edited: compile it after a pause, where the user wants that."""
-        if not self._options.on_change or not self._is_relevant(local_path):
+        if not self._settings.compiles_on_change or not self._is_relevant(local_path):
             return
         self._cancel_pause(local_path)
         loop = asyncio.get_running_loop()
-        self._pauses[local_path] = loop.call_later(self._options.pause_s, self.opened, local_path)
+        self._pauses[local_path] = loop.call_later(self._settings.static_pause_s, self.opened, local_path)
 
     def closed(self, local_path: str) -> None:
         """A file was closed: nothing more is to be said of it."""
@@ -149,33 +149,35 @@ class StaticDesk:
         while self._wanted and self._may_run:
             local_path, _ = self._wanted.popitem()
             text = self._host.read_open(local_path)
-            options = self._options
-            if text is None or self._done.get(local_path) == (text, options):
+            job = None if text is None else self._make_job(local_path, text)
+            if job is None or self._done.get(local_path) == job:
                 continue
-            result = await self._examine(local_path, text, options)
+            result = await self._examine(job)
             if result is None or not self._may_run or self._host.read_open(local_path) is None:
                 continue
-            self._done[local_path] = (text, options)
+            self._done[local_path] = job
             for remark in (*result.remarks, result.failure):
                 if remark:
                     logger.info("%s: %s", local_path, remark)
             self._host.take_static(result)
 
-    async def _examine(self, local_path: str, text: str, options: StaticOptions) -> StaticResult | None:
-        """The result of one text; None when that was given up or failed."""
-        job = StaticJob(
+    def _make_job(self, local_path: str, text: str) -> StaticJob:
+        return StaticJob(
             path=Path(local_path),
             text=text,
             roots=self._scope.real_roots,
-            architecture=options.architecture,
-            limit_s=options.limit_s,
+            architecture=self._settings.static_architecture,
+            limit_s=self._settings.static_timeout_s,
         )
+
+    async def _examine(self, job: StaticJob) -> StaticResult | None:
+        """The result of one text; None when that was given up or failed."""
         if self._process is None:
             self._process = StaticProcess()
         task = asyncio.get_running_loop().create_task(self._process.examine(job))
-        self._current = (local_path, task)
+        self._current = (str(job.path), task)
         try:
-            return await attend(task, local_path)
+            return await attend(task, job.path)
         finally:
             self._current = None
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from lsprotocol import types
 
-from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.positions import span_line
-from gpa_lsp.lsp.static_results import StaticMark, StaticMessage
+from gpa_lsp.lsp.lines.positions import span_line
+from gpa_lsp.lsp.static_results import StaticMark
 from gpa_lsp.lsp.static_view import PlacedStatics
-from gpa_lsp.lsp.static_words import write_mark
 
 SOURCE = "gpa-lsp"
 
@@ -47,7 +47,7 @@ def _make_finding(view: DocumentView, line: int, mark: StaticMark) -> types.Diag
         severity=types.DiagnosticSeverity.Information if is_loud else types.DiagnosticSeverity.Hint,
         source=SOURCE,
         code=f"static {mark.check}",
-        message=f"{write_mark(mark)} (static{likely})",
+        message=f"{mark.sentence} (static{likely})",
         related_information=_relate_origin(mark),
     )
 
@@ -67,30 +67,31 @@ def list_compiler_diagnostics(view: DocumentView) -> Iterator[types.Diagnostic]:
         return
     made: list[types.Diagnostic] = []
     for line, message in statics.messages:
-        if message.severity is ProblemSeverity.NOTE and made and message.line is not None and line is not None:
+        is_elsewhere = message.path is not None or message.line is None
+        if message.severity is ProblemSeverity.NOTE and made and not is_elsewhere and line is not None:
             _relate(view, made[-1], line, message)
-        elif line is not None or message.line is None:
+        elif line is not None or is_elsewhere:
             made.append(_make_message(view, statics, line, message))
         if len(made) == _MOST_MESSAGES:
             break
     yield from made
 
 
-def _relate(view: DocumentView, diagnostic: types.Diagnostic, line: int, note: StaticMessage) -> None:
+def _relate(view: DocumentView, diagnostic: types.Diagnostic, line: int, note: CompilerMessage) -> None:
     location = types.Location(uri=view.uri, range=view.positions.find_text(line))
     related = types.DiagnosticRelatedInformation(location=location, message=note.text)
     diagnostic.related_information = [*(diagnostic.related_information or ()), related]
 
 
 def _make_message(
-    view: DocumentView, statics: PlacedStatics, line: int | None, message: StaticMessage
+    view: DocumentView, statics: PlacedStatics, line: int | None, message: CompilerMessage
 ) -> types.Diagnostic:
     """A header that is missing where nobody knows the project's flags may be the flags' fault, and the code sound: then it is a warning."""
     severity = _SEVERITIES[message.severity]
     is_doubtful = not statics.has_flags and _MISSING_HEADER.search(message.text) is not None
     if message.severity is ProblemSeverity.ERROR and is_doubtful:
         severity = types.DiagnosticSeverity.Warning
-    place = f"{message.place}: " if message.place else ""
+    place = "" if message.path is None else f"{message.path}:{f'{message.line}:' if message.line else ''} "
     number = f" {message.number}" if message.number else ""
     return types.Diagnostic(
         range=_find_range(view, line, message.column),

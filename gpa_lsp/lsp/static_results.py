@@ -3,10 +3,10 @@
 Plain data without numpy: it is unpickled between two requests, and this module is imported before the client has its answer to initialize.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.compiler.model import CompilerMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,26 +71,10 @@ class StaticMark:
     kernels: tuple[str, ...]
     origin: tuple[str, int] | None = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticMessage:
-    """Something the compiler said.
-
-    Attributes:
-        severity: as it said it.
-        text: its words.
-        line: in the source, 1-based; None for other files and none.
-        column: 1-based, in characters; None likewise.
-        place: ``file:line`` where it is not in the source; empty where it is.
-        number: the compiler's own; None without one.
-    """
-
-    severity: ProblemSeverity
-    text: str
-    line: int | None
-    column: int | None
-    place: str
-    number: str | None
+    @property
+    def sentence(self) -> str:
+        """What there is, and what to do."""
+        return f"{self.message} {self.remedy}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +87,7 @@ class StaticResult:
         compiler: its name and version; empty when none ran.
         has_failed: there is no code.
         has_flags: the compile command of the source is known.
-        messages: of the compiler, in its order.
+        messages: of the compiler, in its order; those about the source itself name no file.
         kernels: of the source, by line.
         marks: on lines of the source, weightiest first.
         seconds: from the job to this.
@@ -116,7 +100,7 @@ class StaticResult:
     compiler: str = ""
     has_failed: bool = False
     has_flags: bool = False
-    messages: tuple[StaticMessage, ...] = ()
+    messages: tuple[CompilerMessage, ...] = ()
     kernels: tuple[StaticKernel, ...] = ()
     marks: tuple[StaticMark, ...] = ()
     seconds: float = 0.0

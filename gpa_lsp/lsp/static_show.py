@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpa_lsp.lsp.documents import Documents
 from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.static_desk import StaticDesk, choose_static_options
+from gpa_lsp.lsp.static_desk import StaticDesk
 from gpa_lsp.lsp.static_results import StaticResult
 
 
@@ -26,10 +26,9 @@ class StaticShow:
 
     def configure(self, settings: Settings, roots: Sequence[Path], *, is_trusted: bool) -> None:
         """Take settings, workspace folders, and whether the user trusts them; without trust nothing is compiled and nothing is said."""
-        options = choose_static_options(settings)
-        if not options.is_enabled or not is_trusted:
+        if not settings.compiles_sources or not is_trusted:
             self._documents.forget_statics()
-        self._desk.configure(options, roots, self._documents.list_open(), is_trusted=is_trusted)
+        self._desk.configure(settings, roots, self._documents.list_open(), is_trusted=is_trusted)
 
     def opened(self, uri: str) -> None:
         """A document was opened, or saved."""

@@ -1,13 +1,14 @@
 """What the code of an open source says, on the lines as they are now."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
-from gpa_lsp.lsp.anchors import choose_anchor, find_definitions
-from gpa_lsp.lsp.line_finder import LineFinder
-from gpa_lsp.lsp.session import MeasuredFile
-from gpa_lsp.lsp.static_results import StaticKernel, StaticMark, StaticMessage, StaticResult
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.compiler.model import CompilerMessage
+from gpa_lsp.lsp.lines.anchors import choose_anchor, find_definitions
+from gpa_lsp.lsp.lines.finder import LineFinder
+from gpa_lsp.lsp.static_results import StaticKernel, StaticMark, StaticResult
 from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.measured_files import MeasuredFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ class PlacedStatics:
 
     anchors: tuple[StaticAnchor, ...]
     marks: Mapping[int, tuple[StaticMark, ...]]
-    messages: tuple[tuple[int | None, StaticMessage], ...]
+    messages: tuple[tuple[int | None, CompilerMessage], ...]
     compiler: str
     has_failed: bool
     has_flags: bool
@@ -104,13 +105,15 @@ def place_statics(state: StaticState, text: str, finder: LineFinder, measured: C
     return PlacedStatics(
         anchors=tuple(sorted(anchors, key=lambda anchor: anchor.line)),
         marks={line: tuple(found) for line, found in marks.items()},
-        messages=tuple(
-            (None if one.line is None else finder.find(state.last_file, one.line), one) for one in state.last.messages
-        ),
+        messages=tuple((_find_message(one, state.last_file, finder), one) for one in state.last.messages),
         compiler=state.last.compiler,
         has_failed=state.last.has_failed,
         has_flags=state.last.has_flags,
     )
+
+
+def _find_message(message: CompilerMessage, file: MeasuredFile, finder: LineFinder) -> int | None:
+    return None if message.path is not None or message.line is None else finder.find(file, message.line)
 
 
 def _place_anchors(

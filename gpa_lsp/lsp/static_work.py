@@ -9,11 +9,12 @@ from pathlib import Path
 from gpa_lsp.advice.find_statics import KernelFindings, list_static_checks
 from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.analyses.static.words import describe_resources
+from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.compiler.settings import CompileSettings
-from gpa_lsp.errors import GpaError
-from gpa_lsp.lsp.static_results import StaticJob, StaticKernel, StaticMark, StaticMessage, StaticResult
+from gpa_lsp.lsp.static_results import StaticJob, StaticKernel, StaticMark, StaticResult
 from gpa_lsp.prediction.static_source import SourceStatics, examine_source
+from gpa_lsp.processes.worker import Work
 from gpa_lsp.render.static_markdown import render_statics_markdown
 from gpa_lsp.report.names import demangle
 
@@ -23,8 +24,7 @@ _MOST_MESSAGES = 200
 _MOST_MARKS = 1000
 
 
-def warm_up() -> None:
-    """Import what the first job needs while nobody waits for it."""
+def _warm_up() -> None:
     from gpa_lsp.binary import nvdisasm  # noqa: F401
     from gpa_lsp.sources import cuda_arrays  # noqa: F401
 
@@ -59,7 +59,7 @@ def make_result(found: SourceStatics, *, text: str, seconds: float) -> StaticRes
         seconds: it took.
     """
     unit = found.unit
-    messages = tuple(_make_message(one, found.path) for one in unit.messages[:_MOST_MESSAGES])
+    messages = tuple(_drop_own_path(one, found.path) for one in unit.messages[:_MOST_MESSAGES])
     remarks = [*unit.notes, *(str(problem) for problem in found.problems)]
     if len(unit.messages) > _MOST_MESSAGES:
         remarks.append(f"{len(unit.messages) - _MOST_MESSAGES:,} more messages of the compiler are left out")
@@ -77,17 +77,9 @@ def make_result(found: SourceStatics, *, text: str, seconds: float) -> StaticRes
     )
 
 
-def _make_message(message: CompilerMessage, source: Path) -> StaticMessage:
-    is_here = message.path is None or os.path.realpath(message.path) == os.path.realpath(source)
-    place = "" if is_here else f"{message.path}" + (f":{message.line}" if message.line else "")
-    return StaticMessage(
-        severity=message.severity,
-        text=message.text,
-        line=message.line if is_here else None,
-        column=message.column if is_here else None,
-        place=place,
-        number=message.number,
-    )
+def _drop_own_path(message: CompilerMessage, source: Path) -> CompilerMessage:
+    is_here = message.path is not None and os.path.realpath(message.path) == os.path.realpath(source)
+    return replace(message, path=None) if is_here else message
 
 
 def _make_kernel(kernel: KernelFindings, found: SourceStatics) -> StaticKernel:
@@ -138,3 +130,10 @@ def _make_mark(finding: StaticFinding, source: str) -> StaticMark | None:
         kernels=(finding.kernel,),
         origin=origin,
     )
+
+
+def _explain(job: StaticJob, reason: str) -> StaticResult:
+    return StaticResult(path=job.path, text=job.text, failure=f"{job.path}: {reason}")
+
+
+WORK = Work(do=lambda job, tell: do_job(job), prepare=_warm_up, explain=_explain)

@@ -10,47 +10,88 @@ from typing import Any
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.positions import UnitCounter
+from gpa_lsp.lsp.lines.positions import UnitCounter
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
-_FEW_CHANGES = 3
-"""Up to so many, finding each place in the whole text is quicker than taking the text apart; editors with many cursors send hundreds."""
+
+class EditedText:
+    """A document's text under a client's edits.
+
+    While edits come it is held by lines, so that a keystroke costs what it changes, wherever in the text it is; in one piece when somebody reads
+    it. Either form is made when it is asked for and kept until the text changes.
+
+    Args:
+        text: at first.
+        units: counts columns for the client.
+    """
+
+    __slots__ = ("_lines", "_text", "_units")
+
+    def __init__(self, text: str, units: UnitCounter) -> None:
+        self._text: str | None = text
+        self._lines: list[str] | None = None
+        self._units = units
+
+    def read(self) -> str:
+        """The text as it is now."""
+        if self._text is None:
+            self._text = "".join(self._lines or ())
+        return self._text
+
+    def apply(self, changes: Sequence[Any]) -> None:
+        """Apply a client's changes, one after the other.
+
+        Args:
+            changes: ``TextDocumentContentChangePartial`` or ``…WholeDocument``.
+
+        Positions behind a line's end mean its end, lines behind the last one the end of the text, and a range that ends before it starts is read
+        the other way round: a client's slip must not cost the document.
+        """
+        for change in changes:
+            if isinstance(change, types.TextDocumentContentChangePartial):
+                self._replace(change)
+            else:
+                self._text, self._lines = change.text, None
+
+    def _replace(self, change: types.TextDocumentContentChangePartial) -> None:
+        if self._lines is None:
+            self._lines = _split(self.read())
+        self._text = None
+        lines = self._lines
+        places = sorted(
+            _find_place(lines, position, self._units) for position in (change.range.start, change.range.end)
+        )
+        (first, start), (last, end) = places
+        text = lines[first][:start] + change.text + lines[last][end:]
+        if text.startswith("\n") and first and lines[first - 1].endswith("\r"):  # two line ends have become one
+            first -= 1
+            text = lines[first] + text
+        is_at_end = last == len(lines) - 1
+        lines[first : last + 1] = (
+            _split(text) if is_at_end else _split(text)[:-1]
+        )  # behind its line end there is nothing
 
 
 def apply_changes(text: str, changes: Sequence[Any], units: UnitCounter) -> str:
-    """The text after a client's changes, which apply one after the other.
-
-    Args:
-        text: before.
-        changes: ``TextDocumentContentChangePartial`` or ``…WholeDocument``.
-        units: counts columns for the client.
-
-    Positions behind a line's end mean its end, lines behind the last one the end of the text, and a range that ends before it starts is read
-    the other way round: a client's slip must not cost the document.
-    """
-    if len(changes) > _FEW_CHANGES:
-        return _apply_many(text, changes, units)
-    for change in changes:
-        if isinstance(change, types.TextDocumentContentChangePartial):
-            text = _replace(text, change, units)
-        else:
-            text = change.text
-    return text
+    """The text after a client's changes, as :meth:`EditedText.apply` takes them; for a text that is not edited again and again."""
+    edited = EditedText(text, units)
+    edited.apply(changes)
+    return edited.read()
 
 
-def _replace(text: str, change: types.TextDocumentContentChangePartial, units: UnitCounter) -> str:
-    first, last = (_find_offset(text, position, units) for position in (change.range.start, change.range.end))
-    return text[: min(first, last)] + change.text + text[max(first, last) :]
+def _split(text: str) -> list[str]:
+    """The lines with their ends; the last one has none."""
+    ends = [match.end() for match in _LINE_END.finditer(text)]
+    return [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
 
 
-def _find_offset(text: str, position: types.Position, units: UnitCounter) -> int:
-    """Characters before a position."""
-    start = _find_line(text, position.line)
-    if start is None:
-        return len(text)
-    match = _LINE_END.search(text, start)
-    return start + _find_column(text[start : match.start() if match else len(text)], position.character, units)
+def _find_place(lines: Sequence[str], position: types.Position, units: UnitCounter) -> tuple[int, int]:
+    """The line and the characters before a position on it."""
+    if position.line >= len(lines):
+        return len(lines) - 1, len(lines[-1])
+    number = max(position.line, 0)
+    return number, _find_column(lines[number].rstrip("\r\n"), position.character, units)
 
 
 def _find_column(line: str, character: int, units: UnitCounter) -> int:
@@ -63,56 +104,3 @@ def _find_column(line: str, character: int, units: UnitCounter) -> int:
             return column
         counted += units.client_num_units(one)
     return len(line)
-
-
-def _find_line(text: str, line: int) -> int | None:
-    """Characters before a 0-based line; None when there is no such line."""
-    if "\r" not in text:  # the usual text: let the interpreter search
-        start = 0
-        for _ in range(line):
-            start = text.find("\n", start) + 1
-            if start == 0:
-                return None
-        return start
-    if line == 0:
-        return 0
-    for number, match in enumerate(_LINE_END.finditer(text), start=1):
-        if number == line:
-            return match.end()
-    return None
-
-
-def _apply_many(text: str, changes: Sequence[Any], units: UnitCounter) -> str:
-    """The same by lines, so that each change costs what it changes and not the whole text."""
-    lines = _split(text)
-    for change in changes:
-        if isinstance(change, types.TextDocumentContentChangePartial):
-            _replace_lines(lines, change, units)
-        else:
-            lines = _split(change.text)
-    return "".join(lines)
-
-
-def _split(text: str) -> list[str]:
-    """The lines with their ends; the last one has none."""
-    ends = [match.end() for match in _LINE_END.finditer(text)]
-    return [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
-
-
-def _replace_lines(lines: list[str], change: types.TextDocumentContentChangePartial, units: UnitCounter) -> None:
-    places = sorted(_find_place(lines, position, units) for position in (change.range.start, change.range.end))
-    (first, start), (last, end) = places
-    text = lines[first][:start] + change.text + lines[last][end:]
-    if text.startswith("\n") and first and lines[first - 1].endswith("\r"):  # two line ends have become one
-        first -= 1
-        text = lines[first] + text
-    is_at_end = last == len(lines) - 1
-    lines[first : last + 1] = _split(text) if is_at_end else _split(text)[:-1]  # behind its line end there is nothing
-
-
-def _find_place(lines: Sequence[str], position: types.Position, units: UnitCounter) -> tuple[int, int]:
-    """The line and the characters before a position on it."""
-    if position.line >= len(lines):
-        return len(lines) - 1, len(lines[-1])
-    line = lines[position.line]
-    return position.line, _find_column(line.rstrip("\r\n"), position.character, units)

@@ -1,6 +1,6 @@
 """pygls, mended: what it leaves unanswered is answered, edits are ours to apply, and a client that does not read does not stop the server.
 
-With :mod:`gpa_lsp.lsp.server` and :mod:`gpa_lsp.lsp.uris` the only module that speaks pygls.
+With :mod:`gpa_lsp.lsp.uris` the only module that speaks pygls.
 """
 
 import io
@@ -21,6 +21,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 from pygls.protocol.json_rpc import JsonRPCResponseMessage
 
+from gpa_lsp.lsp.greeting import Greeting
 from gpa_lsp.lsp.incoming import IncomingPipe, find_request_id
 from gpa_lsp.lsp.uris import read_path
 
@@ -60,6 +61,9 @@ class Protocol(LanguageServerProtocol):
 
     amend: Callable[[types.ServerCapabilities], None] | None = None
     """Changes what the server says it can do, before it is said."""
+
+    greeting: Greeting | None = None
+    """What the client was told before there was a server."""
 
     lose: Callable[[str], None] | None = None
     """Told the URI of a document whose change could not be read: nobody knows its text any more."""
@@ -177,6 +181,10 @@ class Protocol(LanguageServerProtocol):
         """Answer a request; what went wrong inside stands in the log and is nothing to the client."""
         if error is not None:
             error.data = None
+        if isinstance(result, types.InitializeResult) and self.greeting is not None:
+            answer = json.loads(json.dumps(result, default=self._serialize_message))
+            if self.greeting.settle(answer):
+                return
         super()._send_response(msg_id, result, error)
 
     def _send_data(self, data: Any) -> None:

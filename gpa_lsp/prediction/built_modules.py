@@ -1,16 +1,16 @@
 """The PTX of device code that was built, parsed: :func:`read_modules`."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpa_lsp.basis.errors import Problem, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.builds import read_build
 from gpa_lsp.compiler.model import CompiledUnit
-from gpa_lsp.emulator.ptx.model import PtxModule
-from gpa_lsp.emulator.ptx.parse import parse_ptx
-from gpa_lsp.errors import Problem, ProblemSeverity, UnsupportedInputError
-from gpa_lsp.machine.products import find_product
+from gpa_lsp.device.products import find_product
 from gpa_lsp.prediction.static_source import SourceStatics, examine_unit
 from gpa_lsp.prediction.targets import Capability, note_difference
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
 
 _MOST_UNITS = 256
 """Units of one architecture whose PTX is read; a library can hold thousands."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.analyses.traces.ask import answer_launches
-from gpa_lsp.analyses.traces.statistics import spread_listed
 from gpa_lsp.prediction.model import KernelPrediction, LaunchComparison
+from gpa_lsp.traces.ask import answer_launches
+from gpa_lsp.traces.statistics import spread_listed
 
 _ORIGIN = "emulated"
 

@@ -3,9 +3,9 @@
 import re
 
 from gpa_lsp.analyses.answers import Answer, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.emulator.model import Fault, FaultKind
 from gpa_lsp.emulator.trace import StaticInstruction
-from gpa_lsp.locations import InlineChain
 
 NAME = "faults"
 _TITLE = "What the run showed (emulated)"
@@ -122,7 +122,7 @@ def _tabulate(faults: list[Fault]) -> Table:
 def name_place(chain: InlineChain | None) -> str:
     """``file.cu:12``, without folders; empty where nothing is known.
 
-    >>> from gpa_lsp.locations import Frame
+    >>> from gpa_lsp.basis.locations import Frame
     >>> name_place((Frame(file="/a/b.cu", line=3),))
     'b.cu:3'
     """

@@ -1,9 +1,8 @@
 """Floating-point operations of an emulated launch, by the opcodes of PTX."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.model import Emulation
 
 _DOUBLE, _SINGLE = ".f64", ".f32"

@@ -1,12 +1,12 @@
 """Where launches come from: a description, or a profile with the arguments of a description."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from gpa_lsp.emulator.inputs.from_launch import describe_launch
-from gpa_lsp.emulator.inputs.read_launches import read_launches
-from gpa_lsp.emulator.launch import LaunchDescription
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.launches.from_launch import describe_launch
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.profile.read import read_profile
 
 _MOST_MEASURED = 64
@@ -56,7 +56,7 @@ def list_launches(described: Path | None, choice: LaunchChoice) -> ListedLaunche
         choice: what an editor holds of it, and the profile.
 
     Raises:
-        InputError: one of them cannot be read, or no launch of the profile was measured to its end.
+        InputError: one of them cannot be read, or of no launch of the profile grid and block are known.
     """
     launches = () if described is None else read_launches(described, text=choice.text)
     if choice.profile_path is None:
@@ -71,6 +71,6 @@ def list_launches(described: Path | None, choice: LaunchChoice) -> ListedLaunche
         if len(found) == _MOST_MEASURED:
             break
     if not found:
-        message = "no launch in it was measured to its end"
+        message = "of no launch in it grid and block are known"
         raise InputError(message, path=choice.profile_path, remedy="record it again, or describe the launches")
     return ListedLaunches(launches=tuple(found.values()), must_match=False)

@@ -1,9 +1,9 @@
 """The GPU a prediction is for."""
 
-from gpa_lsp.analyses.volumes.devices import VolumeDevice, build_device, find_paper_device
-from gpa_lsp.analyses.volumes.model import VolumeMode
-from gpa_lsp.errors import GpaError, Problem
-from gpa_lsp.machine.products import Product, find_product, load_products
+from gpa_lsp.basis.errors import GpaError, Problem
+from gpa_lsp.device.products import Product, find_product, load_products
+from gpa_lsp.volumes.devices import VolumeDevice, build_device, find_paper_device
+from gpa_lsp.volumes.model import VolumeMode
 
 
 def choose_product(name: str | None, compute_capability: tuple[int, int]) -> Product | None:

@@ -1,18 +1,19 @@
 """What is predicted of the kernels of a source: :class:`SourcePrediction` of :class:`KernelPrediction`. Nothing in here was measured."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.analyses.traces.line_facts import AccessLineFact, BranchLineFact
-from gpa_lsp.analyses.traces.statistics import Measure
-from gpa_lsp.analyses.volumes.expressions import KernelAccesses
-from gpa_lsp.analyses.volumes.model import VolumePrediction
-from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.model import Fault
-from gpa_lsp.errors import Problem
+from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.report.names import shorten_name
+from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.traces.statistics import Measure
+from gpa_lsp.volumes.expressions import KernelAccesses
+from gpa_lsp.volumes.model import VolumePrediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

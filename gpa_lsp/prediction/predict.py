@@ -1,19 +1,16 @@
 """From a source, or device code that was built, to predictions: :func:`predict_source`. Computes nothing itself."""
 
-import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from gpa_lsp.basis.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
-from gpa_lsp.emulator.inputs.read_launches import find_launch_file
-from gpa_lsp.emulator.launch import LaunchDescription
 from gpa_lsp.emulator.model import TraceSink
-from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule
-from gpa_lsp.emulator.ptx.parse import parse_ptx
-from gpa_lsp.errors import GpaError, InputError, Problem, ProblemSeverity
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.read_launches import find_launch_file
 from gpa_lsp.prediction.comparing import compare_launches
 from gpa_lsp.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice, list_launches
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
@@ -21,9 +18,9 @@ from gpa_lsp.prediction.predict_launch import LaunchSubject, predict_launch
 from gpa_lsp.prediction.settings import DEFAULT_PREDICTION, PredictionSettings
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.prediction.targets import examine_for_machine
+from gpa_lsp.ptx.model import PtxFunction, PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, is_named, shorten_name
-
-logger = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """Told (what, done, total)."""
@@ -212,17 +209,6 @@ def predict_matched(
             statics=by_name.get(one.function.name),
             compute_capability=work.statics.unit.compute_capability,
         )
-        try:
+        with spare_others(f"predicting a launch of {name}", problems, kernel=one.function.name):
             predictions.append(predict_launch(subject, work.settings, sinks=work.sinks))
-        except GpaError as error:
-            problems.append(Problem.from_error(error, kernel=one.function.name))
-        except Exception as error:  # a bug of ours in one launch must not hide the others
-            logger.exception("a launch of %s could not be predicted", one.function.name)
-            problems.append(_report_bug(error, one.function.name))
     return predictions
-
-
-def _report_bug(error: Exception, kernel: str) -> Problem:
-    message = f"predicting a launch of {demangle(kernel)} failed: {type(error).__name__}: {error}"
-    remedy = "this is a fault of gpa-lsp; please report it"
-    return Problem(severity=ProblemSeverity.ERROR, message=message, kernel=kernel, remedy=remedy)

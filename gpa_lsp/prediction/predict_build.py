@@ -1,13 +1,13 @@
 """From device code that was built to predictions: :func:`predict_build`. No source is needed, and nothing of the file is run."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from gpa_lsp.emulator.inputs.read_launches import find_launch_file
-from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.model import TraceSink
-from gpa_lsp.errors import Problem
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.read_launches import find_launch_file
 from gpa_lsp.prediction.built_modules import BuiltModule, examine_built, read_modules
 from gpa_lsp.prediction.comparing import compare_launches
 from gpa_lsp.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice, list_launches

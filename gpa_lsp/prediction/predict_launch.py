@@ -1,38 +1,76 @@
 """One launch of one kernel, predicted: a few blocks tell what it costs and where its addresses go, then as many run as may."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.static.model import KernelStatics
-from gpa_lsp.analyses.traces.analyse import TraceAnalyser
-from gpa_lsp.analyses.traces.ask import answer_questions
-from gpa_lsp.analyses.traces.block_places import list_block_chains
-from gpa_lsp.analyses.traces.context import build_trace_context
-from gpa_lsp.analyses.traces.line_facts import list_branch_facts, list_line_facts
-from gpa_lsp.analyses.traces.model import AnalysisSettings, TraceContext
-from gpa_lsp.analyses.traces.paper_answer import PaperCollector
-from gpa_lsp.analyses.traces.results import TraceAnalyses
-from gpa_lsp.analyses.traces.statistics import list_measures
-from gpa_lsp.analyses.volumes.answer import answer_volumes
-from gpa_lsp.analyses.volumes.expressions import KernelAccesses
-from gpa_lsp.analyses.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
-from gpa_lsp.analyses.volumes.model import VolumePrediction
-from gpa_lsp.analyses.volumes.predict import predict_volumes
+from gpa_lsp.basis.errors import GpaError, InputError, Problem, spare_others
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.launch import LaunchDescription
 from gpa_lsp.emulator.model import Emulation, Fault, Sampling, SamplingKind, TraceSettings, TraceSink
-from gpa_lsp.emulator.ptx.model import PtxModule
-from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.errors import GpaError, Problem
-from gpa_lsp.machine.products import Product
+from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.prediction.fault_answer import ENDINGS, answer_faults, explain_unchecked_races
 from gpa_lsp.prediction.flops import count_flops
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.model import Execution, KernelPrediction
-from gpa_lsp.prediction.sampling import SamplingPlan, plan_sampling
 from gpa_lsp.prediction.settings import PredictionSettings
+from gpa_lsp.prediction.trace_answers import TraceAnswerer, TraceAnswers
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.traces.block_places import list_block_chains
+from gpa_lsp.traces.context import build_trace_context
+from gpa_lsp.traces.model import AnalysisSettings, TraceContext
+from gpa_lsp.volumes.answer import answer_volumes
+from gpa_lsp.volumes.expressions import KernelAccesses
+from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
+from gpa_lsp.volumes.model import VolumePrediction
+from gpa_lsp.volumes.predict import predict_volumes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingPlan:
+    """The choice.
+
+    Attributes:
+        sampling: for the emulator.
+        why: a clause for people.
+    """
+
+    sampling: Sampling
+    why: str
+
+
+def plan_sampling(probe: Emulation, settings: PredictionSettings, *, wave_blocks: int, machine: str) -> SamplingPlan:
+    """Choose by what a few blocks cost.
+
+    Args:
+        probe: some blocks of the launch.
+        settings: the limits.
+        wave_blocks: blocks the whole GPU holds at once.
+        machine: its name.
+
+    Raises:
+        InputError: not one of the blocks asked for is in the grid.
+    """
+    total = prod(probe.grid)
+    if settings.blocks:
+        chosen = tuple(sorted({block for block in settings.blocks if block < total}))
+        if not chosen:
+            message = f"there is no block {min(settings.blocks):,} in a grid of {total:,}"
+            raise InputError(message, remedy=f"choose among 0 to {total - 1:,}")
+        return SamplingPlan(sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=chosen), why="the blocks asked for")
+    per_block = max(1.0, probe.warp_instructions / max(1, len(probe.executed_blocks)))
+    affordable = max(1, int(settings.traced_warp_instructions / per_block))
+    if total <= affordable:
+        return SamplingPlan(sampling=Sampling(), why="all blocks")
+    if wave_blocks <= affordable:
+        why = f"one wave of the {machine}" if machine else "one wave"
+        return SamplingPlan(sampling=Sampling(kind=SamplingKind.WAVE, count=wave_blocks), why=why)
+    why = f"the first blocks of a wave of {wave_blocks:,}, which would be too many to emulate"
+    return SamplingPlan(sampling=Sampling(kind=SamplingKind.WAVE, count=affordable), why=why)
+
 
 _LEAST_LOOKED_AT = 10_000
 """References that are looked at however little memory there is: they take a few MiB."""
@@ -73,18 +111,6 @@ class LaunchSubject:
         return static + self.launch.shared_bytes
 
 
-class _Fan:
-    """Hands pieces on to several sinks."""
-
-    def __init__(self, sinks: Iterable[TraceSink]) -> None:
-        self._sinks = tuple(sinks)
-
-    def add(self, piece: Trace) -> None:
-        """Take one piece."""
-        for sink in self._sinks:
-            sink.add(piece)
-
-
 def predict_launch(
     subject: LaunchSubject, settings: PredictionSettings, *, sinks: Iterable[TraceSink] = ()
 ) -> KernelPrediction:
@@ -106,10 +132,7 @@ def predict_launch(
     recovered, volumes, volume_answers = _predict_volumes(subject, settings, product, probe, problems)
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
-    paper = (PaperCollector(),) if settings.is_paper else ()
-    run, analyses = _run(subject, settings, context, plan, sinks=(*paper, *sinks), problems=problems)
-    answers, met = ((), ()) if analyses is None else answer_questions(analyses)
-    problems.extend(met)
+    run, shown = _run(subject, settings, context, plan, sinks=sinks, problems=problems)
     faults = merge_faults(run.faults, probe.faults)
     unchecked = explain_unchecked_races(run.instructions, checks_races=settings.checks_races)
     return KernelPrediction(
@@ -122,18 +145,13 @@ def predict_launch(
         warps_per_sm=warps_per_sm,
         execution=_describe_execution(run, plan),
         faults=faults,
-        accesses=() if analyses is None else list_line_facts(analyses),
-        branches=() if analyses is None else list_branch_facts(analyses),
+        accesses=shown.accesses,
+        branches=shown.branches,
         volumes=volumes,
         recovered=recovered,
-        answers=(
-            answer_faults(faults, unchecked_races=unchecked),
-            *volume_answers,
-            *answers,
-            *(one.answer(context) for one in paper),
-        ),
+        answers=(answer_faults(faults, unchecked_races=unchecked), *volume_answers, *shown.answers),
         problems=tuple(problems),
-        measures=() if analyses is None else list_measures(analyses),
+        measures=shown.measures,
     )
 
 
@@ -198,8 +216,8 @@ def _predict_volumes(
         why = "data volumes are not predicted: the blocks that were to tell the addresses did not run to their end"
         problems.append(Problem.from_error(GpaError(why)))
         return None, None, ()
-    work = count_flops(probe)
-    try:
+    with spare_others("predicting data volumes", problems):
+        work = count_flops(probe)
         recovered = recover_expressions(probe.trace, flops_per_thread=work.total, flops_are_double=work.is_double)
         shape = find_launch_shape(recovered, subject.launch.block, subject.launch.grid)
         predicted = predict_volumes(
@@ -210,10 +228,8 @@ def _predict_volumes(
             shared_bytes=subject.shared_bytes,
             mode=settings.mode,
         )
-    except GpaError as error:
-        problems.append(Problem.from_error(error))
-        return None, None, ()
-    return recovered, predicted, (answer_volumes(predicted, recovered),)
+        return recovered, predicted, (answer_volumes(predicted, recovered),)
+    return None, None, ()
 
 
 def _run(
@@ -224,33 +240,28 @@ def _run(
     *,
     sinks: Iterable[TraceSink],
     problems: list[Problem],
-) -> tuple[Emulation, TraceAnalyses | None]:
+) -> tuple[Emulation, TraceAnswers]:
     """As many blocks as may, and what their trace shows."""
     entries = settings.traces_entries or settings.is_paper
     chains = list_block_chains(subject.module, subject.kernel) if entries else ()
-    analyser = TraceAnalyser(context, bound_analyses(settings.budget.memory_bytes), block_chains=chains)
+    answerer = TraceAnswerer(
+        context,
+        bound_analyses(settings.budget.memory_bytes),
+        problems,
+        block_chains=chains,
+        is_paper=settings.is_paper,
+        sinks=sinks,
+    )
     run = emulate(
         subject.module,
         subject.launch,
         budget=settings.budget,
         sampling=plan.sampling,
         trace=TraceSettings(entries=entries),
-        sink=_Fan((analyser, *sinks)),
+        sink=answerer,
         check_races=settings.checks_races,
     )
-    analyses = _finish(analyser, problems)
-    if analyses is not None and not run.is_complete:
-        analyses = replace(analyses, is_complete=False)  # a block that was cut short lacks rows
-    return run, analyses
-
-
-def _finish(analyser: TraceAnalyser, problems: list[Problem]) -> TraceAnalyses | None:
-    """None where not one block ran to its end."""
-    try:
-        return analyser.finish()
-    except GpaError as error:
-        problems.append(Problem.from_error(error))
-        return None
+    return run, answerer.finish(is_complete=run.is_complete)  # a block that was cut short lacks rows
 
 
 def _describe_execution(run: Emulation, plan: SamplingPlan) -> Execution:

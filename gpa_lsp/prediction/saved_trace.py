@@ -1,29 +1,29 @@
 """A trace that was kept in a folder, analysed: :func:`analyse_saved`. Nothing is compiled and nothing executed."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.analyses.traces.analyse import TraceAnalyser
-from gpa_lsp.analyses.traces.ask import answer_questions
-from gpa_lsp.analyses.traces.context import build_trace_context
-from gpa_lsp.analyses.traces.line_facts import AccessLineFact, BranchLineFact, list_branch_facts, list_line_facts
-from gpa_lsp.analyses.traces.paper_answer import PaperCollector
-from gpa_lsp.analyses.volumes.answer import answer_volumes
-from gpa_lsp.analyses.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
-from gpa_lsp.analyses.volumes.model import VolumeMode
-from gpa_lsp.analyses.volumes.predict import predict_volumes
+from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY
+from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.emulator.trace_pieces import join_pieces, keep_blocks
-from gpa_lsp.errors import GpaError, Problem, ProblemSeverity
-from gpa_lsp.machine.products import Product
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.targets import Capability
+from gpa_lsp.prediction.trace_answers import TraceAnswerer
 from gpa_lsp.prediction.trace_files.head import TraceHead, read_head
 from gpa_lsp.prediction.trace_files.read import read_pieces
 from gpa_lsp.report.names import demangle, shorten_name
+from gpa_lsp.traces.context import build_trace_context
+from gpa_lsp.traces.lane_addresses import check_trace
+from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.traces.model import AnalysisSettings
+from gpa_lsp.volumes.answer import answer_volumes
+from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
+from gpa_lsp.volumes.model import VolumeMode
+from gpa_lsp.volumes.predict import predict_volumes
 
 _NOTE = (
     "a trace keeps neither registers nor shared memory of a block: residency is thought to be limited by threads alone"
@@ -95,47 +95,49 @@ def analyse_saved(
     product = choose_product(machine, compute_capability or DEFAULT_COMPUTE_CAPABILITY)
     capability = compute_capability or DEFAULT_COMPUTE_CAPABILITY if product is None else product.compute_capability
     context = build_trace_context(capability, block_threads=head.block_threads, product=product)
-    analyser, paper = TraceAnalyser(context), PaperCollector()
+    problems = [Problem(severity=ProblemSeverity.NOTE, message=_NOTE)]
+    answerer = TraceAnswerer(context, AnalysisSettings(), problems, is_paper=is_paper)
     kept: list[Trace] = []
     blocks = list_probe_blocks(head.grid)
+    traced_blocks, is_complete = 0, True
     for piece in read_pieces(folder):
-        analyser.add(piece)
-        if is_paper:
-            paper.add(piece)
+        check_trace(piece)
+        answerer.add(piece)
+        traced_blocks += len(piece.traced_blocks)
+        is_complete &= piece.is_complete
         part = keep_blocks(piece, blocks)
         kept += [] if part is None else [part]
-    analyses = analyser.finish()
-    answers, met = answer_questions(analyses)
-    problems = [Problem(severity=ProblemSeverity.NOTE, message=_NOTE), *met]
-    volumes = tuple(_answer_volumes(head, join_pieces(kept), product, mode, problems)) if kept else ()
+    if not head.pieces:
+        raise InputError("there is no trace to analyse", path=folder, remedy="trace at least one block")
+    shown = answerer.finish()
+    volumes = _answer_volumes(head, join_pieces(kept), product, mode, problems) if kept else ()
     return SavedTrace(
         folder=folder,
         mangled_name=head.kernel,
         name=demangle(head.kernel),
         grid=head.grid,
         block=head.block_threads,
-        traced_blocks=analyses.traced_blocks,
+        traced_blocks=traced_blocks,
         origin=head.origin,
-        is_complete=analyses.is_complete,
+        is_complete=is_complete,
         machine=context.gpu,
-        answers=(*volumes, *answers, *((paper.answer(context),) if is_paper else ())),
-        accesses=list_line_facts(analyses),
-        branches=list_branch_facts(analyses),
+        answers=(*volumes, *shown.answers),
+        accesses=shown.accesses,
+        branches=shown.branches,
         problems=tuple(problems),
     )
 
 
 def _answer_volumes(
     head: TraceHead, probe: Trace, product: Product | None, mode: VolumeMode, problems: list[Problem]
-) -> Iterator[Answer]:
+) -> tuple[Answer, ...]:
     """From the addresses of a few blocks; a trace keeps no arithmetic, so that none limits."""
     device = choose_volume_device(product, mode)
     if isinstance(device, Problem):
         problems.append(device)
-        return
-    try:
+        return ()
+    with spare_others("predicting data volumes", problems, kernel=head.kernel):
         recovered = recover_expressions(probe)
         shape = find_launch_shape(recovered, head.block_threads, head.grid)
-        yield answer_volumes(predict_volumes(recovered, shape, device, registers=0, mode=mode), recovered)
-    except GpaError as error:
-        problems.append(Problem.from_error(error))
+        return (answer_volumes(predict_volumes(recovered, shape, device, registers=0, mode=mode), recovered),)
+    return ()

@@ -1,9 +1,10 @@
 """How a prediction is made: :class:`PredictionSettings`."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from gpa_lsp.analyses.volumes.model import VolumeMode
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.model import Budget
+from gpa_lsp.volumes.model import VolumeMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

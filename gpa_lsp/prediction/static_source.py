@@ -1,21 +1,63 @@
 """From a source, as it is or as an editor holds it, to what its code says without a profile."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from gpa_lsp.advice.find_statics import KernelFindings, find_static_findings
+from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
 from gpa_lsp.arch.lookup import list_architectures
+from gpa_lsp.basis.errors import GpaError, InputError, Problem, ProblemSeverity
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.compiled_limits import read_compiled_limits
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
-from gpa_lsp.errors import InputError, Problem, ProblemSeverity
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
-from gpa_lsp.prediction.known_blocks import find_known_blocks
-from gpa_lsp.report.names import is_named
+from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.report.names import demangle, find_plain_name, is_named
+from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.sources.cuda_launches import find_launch_sizes
+
+
+def find_known_blocks(path: Path, text: str, mangled_name: str) -> tuple[KnownBlock, ...]:
+    """Sizes of block for one kernel, those of a description first.
+
+    Args:
+        path: of the source; ``kernel.launch.toml`` beside ``kernel.cu`` describes its launches.
+        text: of the source.
+        mangled_name: of the kernel.
+    """
+    return (*_find_described(path, mangled_name), *_find_launched(path, text, mangled_name))
+
+
+def _find_launched(path: Path, text: str, mangled_name: str) -> Iterator[KnownBlock]:
+    for launch in find_launch_sizes(str(path), text, find_plain_name(demangle(mangled_name))):
+        yield KnownBlock(
+            threads=launch.threads,
+            origin=BlockOrigin.SOURCE,
+            dynamic_shared_bytes=launch.dynamic_shared_bytes,
+            line=launch.line,
+        )
+
+
+def _find_described(path: Path, mangled_name: str) -> Iterator[KnownBlock]:
+    """A description that cannot be read is its reader's to complain of, not ours."""
+    description = find_launch_file(path)
+    if description is None:
+        return
+    try:
+        launches = read_launches(description)
+    except GpaError:
+        return
+    for launch in launches:
+        if launch.kernel == mangled_name or is_named(launch.kernel, mangled_name, demangle(mangled_name)):
+            x, y, z = launch.block
+            yield KnownBlock(
+                threads=x * y * z, origin=BlockOrigin.DESCRIPTION, dynamic_shared_bytes=launch.shared_bytes
+            )
+
 
 _LARGEST_HEADER_BYTES = 512 << 10
 

@@ -1,13 +1,13 @@
 """Which architecture a source is compiled for, where the GPU it is predicted for says so, or says something else."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpa_lsp.arch.lookup import list_architectures
+from gpa_lsp.basis.errors import UnsupportedInputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
-from gpa_lsp.errors import UnsupportedInputError
-from gpa_lsp.machine.products import Product, find_product
+from gpa_lsp.device.products import Product, find_product
 from gpa_lsp.prediction.static_source import SourceStatics, examine_source
 
 Capability = tuple[int, int]

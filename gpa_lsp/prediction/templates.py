@@ -3,17 +3,17 @@
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
-from gpa_lsp.emulator.inputs.read_launches import find_launch_file, read_launches
-from gpa_lsp.emulator.inputs.source_parameters import read_source_parameters
-from gpa_lsp.emulator.inputs.template import write_template
-from gpa_lsp.emulator.launch import LaunchDescription
-from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule
-from gpa_lsp.emulator.ptx.parse import parse_ptx
-from gpa_lsp.errors import InputError
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.launches.source_parameters import read_source_parameters
+from gpa_lsp.launches.template import write_template
 from gpa_lsp.prediction.built_modules import read_modules
 from gpa_lsp.prediction.predict import match_launches
 from gpa_lsp.prediction.static_source import examine_source, require_ptx
+from gpa_lsp.ptx.model import PtxFunction, PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, is_named, shorten_name
 
 _MOST_NAMES = 8

@@ -5,13 +5,15 @@ are columns over absolute instruction addresses; turning an address into a funct
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.errors import Problem
+from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.profile.sampling import Aggregate, Sampling
 
 Dim3 = tuple[int, int, int]
 MetricScalar = int | float | str
@@ -21,6 +23,9 @@ MOST_MEASURED = 1e24
 
 LEAST_MEASURED = 1e-24
 """Likewise of what is not zero."""
+
+_MOST_INTERVAL = 31
+"""Of Nsight Compute's sampling intervals; larger is damage."""
 
 _MOST_COUNTED = 1 << 53
 """Of things: up to here a float tells one more from one less."""
@@ -57,13 +62,13 @@ class StallSamples:
         reasons: the k stall reasons in Nsight Compute's spelling, sorted; ``selected`` is a warp that issued.
         all_samples: int64[n, k], every sample.
         latency_samples: int64[n, k], the subset taken in cycles in which the scheduler issued nothing (Nsight's "not issued"). Element by
-            element at most ``all_samples``.
+            element at most ``all_samples``. None when the collector cannot tell them from the others.
     """
 
     addresses: npt.NDArray[np.uint64]
     reasons: tuple[str, ...]
     all_samples: npt.NDArray[np.int64]
-    latency_samples: npt.NDArray[np.int64]
+    latency_samples: npt.NDArray[np.int64] | None
 
     @property
     def total_samples(self) -> int:
@@ -258,7 +263,7 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """One measured execution of one kernel.
+    """One measured execution of one kernel, or many of them in one record (``aggregate``).
 
     Attributes:
         index: position in the profile, 0-based.
@@ -266,14 +271,15 @@ class Launch:
         plain_name: function name without parameters; may be empty.
         demangled_name: as the profiler demangled it; may be empty.
         module_id: the :class:`Module` its code is in; None when the profile does not say.
-        grid: blocks in x, y, z; (0, 0, 0) when profiling failed.
-        block: threads in x, y, z.
+        grid: blocks in x, y, z; (0, 0, 0) when profiling failed; None when the collector does not know.
+        block: threads in x, y, z; None likewise.
         device: the GPU.
         created_unix_s: when the result was written, seconds since 1970; None when not stored.
         context_id: CUDA context; None when not stored.
         stream_id: CUDA stream; None when not stored.
-        metrics: every metric by name (per-PC stall families included); a mapping that decodes on access.
-        samples: stall samples; None when the report has none.
+        metrics: every metric by name (per-PC stall families included); a mapping that decodes on access. Of an aggregate the mean of its
+            launches, the duration too.
+        samples: stall samples, of all launches of an aggregate together; None when the report has none.
         samples_truncated: the sampling buffer ran full, so samples cover only the first part of the execution.
         function_addresses: load addresses of the kernel and the device functions it calls, ascending; empty when not stored. Names are in the
             module's function table, if there is one.
@@ -281,6 +287,8 @@ class Launch:
         call_stack: CPU frames, innermost first; empty when not collected.
         rules: NVIDIA's rule results.
         failure: why the launch has no usable numbers; None when it has.
+        sampling: how its stalls were sampled.
+        aggregate: the launches this record stands for; None when it is one.
     """
 
     index: int
@@ -288,8 +296,8 @@ class Launch:
     plain_name: str
     demangled_name: str
     module_id: int | None
-    grid: Dim3
-    block: Dim3
+    grid: Dim3 | None
+    block: Dim3 | None
     device: Device
     created_unix_s: int | None
     context_id: int | None
@@ -302,6 +310,25 @@ class Launch:
     call_stack: tuple[HostFrame, ...] = ()
     rules: tuple[RuleResult, ...] = ()
     failure: str | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    aggregate: Aggregate | None = None
+
+    @property
+    def launch_count(self) -> int | None:
+        """How many executions the record stands for; None when that is not known."""
+        return 1 if self.aggregate is None else self.aggregate.launches
+
+    @property
+    def sampling_period_cycles(self) -> int | None:
+        """SM cycles between two samples of a scheduler: as the collector says, else by Nsight Compute's metrics; None when unknown.
+
+        Source: ``smsp__pcsamp_interval`` = n stands for 2^(5 + n) cycles, as ``smsp__pcsamp_interval_cycles`` says beside it.
+        """
+        if self.sampling.period_cycles is not None:
+            return self.sampling.period_cycles
+        exponent = self.read_count("smsp__pcsamp_interval")
+        by_exponent = 1 << (5 + exponent) if exponent is not None and exponent <= _MOST_INTERVAL else None
+        return self.read_count("smsp__pcsamp_interval_cycles") or by_exponent
 
     @property
     def display_name(self) -> str:
@@ -334,11 +361,14 @@ class Profile:
 
     Attributes:
         path: the file; None for bytes from elsewhere.
-        format_name: e.g. ``ncu-report`` or ``gpa-lsp/profile/1``.
+        format_name: e.g. ``ncu-report`` or ``gpa-lsp/profile/2``.
         tool_version: the collector's version; None when not stored.
         modules: loaded images, by id.
         launches: in file order.
         problems: what could not be read while the rest could.
+        other_files: the files beside this one that it names and that were read, by their paths from its folder.
+        sampling: what is known of the sampling of the whole run and belongs to no launch of it: samples dropped or foreign, no matter when.
+        samples_truncated: a buffer of the run ran full, so that what ran later was sampled less or not at all.
     """
 
     path: Path | None
@@ -347,3 +377,6 @@ class Profile:
     modules: Mapping[int, Module]
     launches: tuple[Launch, ...]
     problems: tuple[Problem, ...] = ()
+    other_files: tuple[str, ...] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+    samples_truncated: bool = False

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
 
 HEAD_BYTES = 4096
 """How much of a file a reader sees when it decides whether it recognises it."""

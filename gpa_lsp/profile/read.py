@@ -4,13 +4,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from gpa_lsp.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.profile import readers
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.opening import read_head
 from gpa_lsp.profile.readers import Reader
 from gpa_lsp.profile.validity import check_profile
-from gpa_lsp.registry import load_catalogue
 
 
 @cache

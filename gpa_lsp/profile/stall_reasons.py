@@ -4,7 +4,7 @@ Reasons are open text, not an enum: every architecture has its own set (``imc_mi
 only) and a later profiler may bring new ones. An unknown reason is shown under its own name.
 """
 
-from dataclasses import dataclass
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 MEMORY = "memory"
 EXECUTION = "execution"

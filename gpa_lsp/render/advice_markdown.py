@@ -1,11 +1,11 @@
 """Advice as Markdown for pull requests: a table per kernel, and the details of each piece of advice folded away."""
 
 import html
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.advice.model import Advice, Hotspot, Region
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.render.advice_text import ALTERNATIVES, describe_run
 from gpa_lsp.render.advice_words import (
     SECTION_TITLES,
@@ -21,6 +21,7 @@ from gpa_lsp.render.check_text import render_problem
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import read_plain
+from gpa_lsp.render.markdown_text import escape_markdown, escape_prose, quote_code
 from gpa_lsp.render.numbers import (
     UNKNOWN,
     format_count,
@@ -34,10 +35,7 @@ from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
 from gpa_lsp.render.silence_text import count_silences, explain_silence
 from gpa_lsp.report.model import KernelReport, Report
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
-_CODE = re.compile(r"(`[^`]+`)")
-_BACKTICKS = re.compile(r"`+")
+from gpa_lsp.rows.scopes import Scope
 
 
 def render_advice_markdown(
@@ -66,38 +64,6 @@ def render_advice_markdown(
         yield from ("", "### Problems", "")
     for problem in report.problems:
         yield f"- {escape_markdown(read_plain(render_problem(problem, places)))}"
-
-
-def escape_markdown(text: str) -> str:
-    r"""Plain text that Markdown shows as it is, on one line.
-
-    >>> escape_markdown("kernel<4>(float*) | a_b")
-    'kernel\\<4\\>(float\\*) \\| a\\_b'
-    """
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
-
-
-def escape_prose(text: str) -> str:
-    r"""Like :func:`escape_markdown`, but what stands between single backticks stays code.
-
-    >>> escape_prose("put `a[i * n]` into a*b")
-    'put `a[i * n]` into a\\*b'
-    """
-    parts = _CODE.split(" ".join(text.split()))
-    return "".join(part if position % 2 else _SPECIAL.sub(r"\\\1", part) for position, part in enumerate(parts))
-
-
-def quote_code(text: str) -> str:
-    r"""Code between as many backticks as it takes, fit for a table's cell.
-
-    >>> quote_code("LDG.E R2, [R4.64]"), quote_code("a|b")
-    ('`LDG.E R2, [R4.64]`', '`a\\|b`')
-    """
-    plain = " ".join(text.split()).replace("|", "\\|")
-    if "`" not in plain:
-        return f"`{plain}`"
-    fence = "`" * (1 + max(len(run) for run in _BACKTICKS.findall(plain)))
-    return f"{fence} {plain} {fence}"
 
 
 def _render_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -142,7 +108,7 @@ class _KernelMarkdown:
         else:
             yield from self._explain_silence()
         for advice in self._shown:
-            title = f"<b>{format_speedup(advice.speedup.estimate)}</b> {html.escape(advice.title, quote=False)}"
+            title = f"<b>{format_speedup(advice.speedup.estimate)}</b> {html.escape(make_one_line(advice.title), quote=False)}"
             yield from _fold(title, self._render_advice(advice))
         yield from self._render_estimates()
         grounds = [f"- **{name}**: {escape_markdown(sentence)}" for name, sentence in describe_grounds(kernel)]

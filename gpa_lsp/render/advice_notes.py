@@ -4,12 +4,13 @@ Views that can show one message on one line (SARIF, GitHub annotations, the summ
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpa_lsp.advice.model import Advice, Hotspot
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import Frame
 from gpa_lsp.blame.model import BlameCategory
-from gpa_lsp.locations import Frame
-from gpa_lsp.render.advice_words import describe_bound, describe_cause, describe_matched, summarise_advice
+from gpa_lsp.render.advice_words import NO_SASS, describe_bound, describe_cause, describe_matched, summarise_advice
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.places import PlaceNames
@@ -75,7 +76,7 @@ def describe_note(note: AdviceNote, places: PlaceNames) -> str:
     """A note as running text: how much, what, why here, what to do."""
     advice, kernel = note.advice, note.kernel
     head = f"{summarise_advice(advice)} in {note.kernel_name}, an estimate, {describe_bound(advice.speedup)}"
-    parts = [head, describe_matched(advice)]
+    parts = [head, describe_matched(advice), NO_SASS if kernel.lacks_sass else ""]
     hotspot = note.hotspot
     victim = (
         None

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.advice.model import Advice, Hotspot, Region
+from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.render.advice_words import (
     choose_regions,
     describe_hotspot,
@@ -29,6 +29,7 @@ from gpa_lsp.render.layout import (
 from gpa_lsp.render.numbers import format_count, format_count_of, format_percent, format_share, format_speedup
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.rows.scopes import Scope
 
 _INSTRUCTION_CELLS = 64
 _SOURCE_CELLS = 60

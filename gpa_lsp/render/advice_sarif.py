@@ -12,11 +12,12 @@ from gpa_lsp.advice.model import Advice, Category
 from gpa_lsp.render.advice_notes import AdviceNote, RelatedPlace, describe_note
 from gpa_lsp.render.advice_text import ALTERNATIVES
 from gpa_lsp.render.advice_words import describe_cause
+from gpa_lsp.render.markdown_text import escape_markdown
 from gpa_lsp.render.numbers import format_count_of
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.sarif_parts import Json, SarifParts
-from gpa_lsp.report.json_advice import make_speedup
 from gpa_lsp.report.model import Report
+from gpa_lsp.report_file.json_records import make_record
 
 _FINGERPRINT = "gpaLspAdvice/v1"
 
@@ -56,7 +57,7 @@ def _make_rule(advice: Advice) -> Json:
         "name": "".join(word.capitalize() for word in advice.optimizer.split("_")),
         "shortDescription": {"text": f"{advice.title}."},
         "fullDescription": {"text": f"{advice.title}. {_CHANGES[advice.category]}."},
-        "help": {"text": f"{advice.title}. {text}", "markdown": f"**{advice.title}.** {text}"},
+        "help": {"text": f"{advice.title}. {text}", "markdown": f"**{escape_markdown(advice.title)}.** {text}"},
         "defaultConfiguration": {"level": "note"},
         "properties": {"tags": ["performance", "gpu", advice.category.value]},
     }
@@ -103,7 +104,7 @@ def _make_related(parts: SarifParts, note: AdviceNote, place: RelatedPlace, numb
 
 def _make_properties(note: AdviceNote) -> Json:
     advice, share = note.advice, note.advice.share
-    speedup = make_speedup(advice.speedup)
+    speedup = make_record(advice.speedup)
     return {
         "kernel": note.kernel.name,
         "category": advice.category.value,

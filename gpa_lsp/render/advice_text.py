@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gpa_lsp.render.advice_piece_text import AdviceText, count_rest
 from gpa_lsp.render.advice_words import (
+    NO_SASS,
     SECTION_TITLES,
     find_best_advice,
+    name_best_advice,
     summarise_advice,
 )
 from gpa_lsp.render.blame_words import describe_bounds, describe_grounds
@@ -26,14 +28,15 @@ from gpa_lsp.render.layout import (
     wrap,
 )
 from gpa_lsp.render.numbers import (
-    format_count,
     format_count_of,
     format_duration_ns,
+    format_launches,
     format_percent,
     format_speedup,
 )
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
+from gpa_lsp.render.sampling_words import describe_dropped
 from gpa_lsp.render.silence_text import render_silences
 from gpa_lsp.report.model import KernelReport, Report
 
@@ -98,7 +101,7 @@ def _render_overview(
                 (format_duration_ns(total or None), Style.PLAIN),
                 (format_percent(ratio) if total else "", style_of_share(ratio)),
                 ("" if best is None else format_speedup(best.speedup.estimate), Style.PLAIN),
-                ("none" if best is None else best.title, Style.DIM if best is None else Style.PLAIN),
+                (name_best_advice(kernel), Style.DIM if best is None else Style.PLAIN),
                 (names[kernel.name], Style.TITLE),
             )
         )
@@ -141,13 +144,17 @@ def describe_run(kernel: KernelReport) -> list[str]:
     facts = [kernel.device.name] if kernel.device.name is not None else []
     if not kernel.launches:
         return [*facts, "not measured"]
-    times = len(kernel.launches)
-    launches = f"{format_count(times)} launches" if times > 1 else "1 launch"
     time = format_duration_ns(kernel.total_duration_ns) if kernel.total_duration_ns else "unknown time"
-    facts.append(f"{time} in {launches}")
+    facts.append(f"{time} in {format_launches(kernel.launch_count)}")
     facts.append(format_count_of(kernel.total_samples, "sample") if kernel.total_samples else "no samples")
+    if kernel.total_samples and kernel.latency_samples is None:
+        facts.append("which of them without issue is unknown")
+    if dropped := describe_dropped(kernel):
+        facts.append(dropped)
     if kernel.samples_truncated:
         facts.append("the sampling buffer was full")
+    if kernel.lacks_sass:
+        facts.append(NO_SASS)
     return facts
 
 

@@ -3,17 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from gpa_lsp.advice.model import (
-    LEAST_SPEEDUP,
-    Advice,
-    Category,
-    Hotspot,
-    Region,
-    Scope,
-    ScopeKind,
-    SilenceStage,
-    Speedup,
-)
+from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, Category, Hotspot, Region, SilenceStage, Speedup
 from gpa_lsp.blame.model import BlameCategory, UnattributedCause
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.numbers import (
@@ -26,6 +16,7 @@ from gpa_lsp.render.numbers import (
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.names import demangle, shorten_name
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 
 SECTION_TITLES: Mapping[Category, str] = {
     Category.CODE: "Change the code",
@@ -67,6 +58,7 @@ _CAUSES: Mapping[BlameCategory, str] = {
 _STAGES: Mapping[SilenceStage, str] = {
     SilenceStage.NO_SAMPLES: "no samples",
     SilenceStage.NO_CODE: "no code to look at",
+    SilenceStage.NOT_KNOWN: "the profile does not say what they need to know",
     SilenceStage.NO_METRICS: "counters were not collected",
     SilenceStage.NOT_MATCHED: "looked, and the pattern is not there",
     SilenceStage.GATED: "the pattern is there, but something forbids the advice",
@@ -150,6 +142,17 @@ def find_best_advice(kernel: KernelReport) -> Advice | None:
     return kernel.advice.advice[0] if kernel.advice is not None and kernel.advice.advice else None
 
 
+NO_SASS = "its SASS was not read"
+"""Beside everything that was made without it: what looks at instructions is missing there."""
+
+
+def name_best_advice(kernel: KernelReport) -> str:
+    """The title of a kernel's best advice, for a list of kernels; marked where better advice may be missing."""
+    best = find_best_advice(kernel)
+    title = "none" if best is None else best.title
+    return f"{title} ({NO_SASS})" if kernel.lacks_sass else title
+
+
 def summarise_advice(advice: Advice) -> str:
     """An advice in a few words: ``1.39× (1.31× to 1.47×) Unroll the loop``."""
     return f"{show_gain(advice.speedup)} {advice.title}"
@@ -159,7 +162,8 @@ def describe_matched(advice: Advice) -> str:
     """How much of the kernel a piece of advice is about; empty where it counts no samples."""
     if not advice.matched_samples:
         return ""
-    every, quiet = format_count(advice.matched_samples), format_count(advice.matched_latency_samples)
+    every = format_count(advice.matched_samples)
+    quiet = "unknown" if advice.matched_latency_samples is None else format_count(advice.matched_latency_samples)
     return f"{format_share(advice.share)} of the samples: {every}, without issue {quiet}"
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.blame.model import BlameCategory, KernelBlame, SingleDependencyCoverage, UnattributedCause, WaitCheck
-from gpa_lsp.figures import format_whole_percent
 from gpa_lsp.render.advice_words import describe_cause, describe_unattributed
 from gpa_lsp.render.findings import choose_reasons
 from gpa_lsp.render.numbers import UNKNOWN, format_count, format_count_of, format_percent, format_significant
@@ -25,19 +25,7 @@ def describe_bounds(kernel: KernelReport) -> str:
     """
     if not kernel.total_samples:
         return ""
-    if kernel.blame is None:
-        reasons = choose_reasons(kernel.by_reason)
-        named = ", ".join(f"{reason.name} {format_whole_percent(reason.ratio)}" for reason in reasons)
-        return f"mostly {named}" if named else "issuing, not stalled"
-    shares = [
-        (category, ratio) for category, ratio in measure_causes(kernel, kernel.blame) if category not in _NO_STALLS
-    ]
-    shown = [
-        f"{describe_cause(category)} ({format_whole_percent(ratio)})"
-        for position, (category, ratio) in enumerate(shares[:_MAX_CAUSES])
-        if position == 0 or ratio >= _MIN_CAUSE_RATIO
-    ]
-    words = f"waits for {', '.join(shown)}" if shown else "issuing, not stalled"
+    words = _describe_causes(kernel) or _describe_reasons(kernel)
     memory = "" if kernel.advice is None else kernel.advice.memory
     if not memory:
         return words
@@ -47,6 +35,25 @@ def describe_bounds(kernel: KernelReport) -> str:
         else ""
     )
     return f"{words}; {memory}{remedy}"
+
+
+def _describe_reasons(kernel: KernelReport) -> str:
+    reasons = choose_reasons(kernel.by_reason)
+    named = ", ".join(f"{reason.name} {format_whole_percent(reason.ratio)}" for reason in reasons)
+    return f"mostly {named}" if named else "issuing, not stalled"
+
+
+def _describe_causes(kernel: KernelReport) -> str:
+    """Empty where no stall has a cause."""
+    blame = kernel.blame
+    found = [] if blame is None else measure_causes(kernel, blame)
+    shares = [(category, ratio) for category, ratio in found if category not in _NO_STALLS]
+    shown = [
+        f"{describe_cause(category)} ({format_whole_percent(ratio)})"
+        for position, (category, ratio) in enumerate(shares[:_MAX_CAUSES])
+        if position == 0 or ratio >= _MIN_CAUSE_RATIO
+    ]
+    return f"waits for {', '.join(shown)}" if shown else ""
 
 
 def measure_causes(kernel: KernelReport, blame: KernelBlame) -> list[tuple[BlameCategory, float]]:

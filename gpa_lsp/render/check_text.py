@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.errors import Problem, ProblemSeverity
-from gpa_lsp.render.advice_words import find_best_advice, summarise_advice
+from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.render.advice_words import NO_SASS, find_best_advice, summarise_advice
 from gpa_lsp.render.finding_words import describe_finding, describe_problem
 from gpa_lsp.render.findings import Finding, name_kernels
 from gpa_lsp.render.layout import Line, Style, hang, style_of_share
@@ -76,7 +76,8 @@ def list_best_advice(report: Report) -> Iterator[str]:
     for kernel in report.kernels:
         best = find_best_advice(kernel)
         if best is not None:
-            yield f"best advice for {names[kernel.name]}: {summarise_advice(best)} (gpa-lsp advise says where)"
+            doubt = f"; {NO_SASS}, so better advice may be missing" if kernel.lacks_sass else ""
+            yield f"best advice for {names[kernel.name]}: {summarise_advice(best)} (gpa-lsp advise says where{doubt})"
 
 
 def _render_finding(finding: Finding, places: PlaceNames) -> Line:

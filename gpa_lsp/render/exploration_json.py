@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gpa_lsp.exploration.explore import Exploration
-from gpa_lsp.report.json_records import make_record
+from gpa_lsp.prediction.exploration.explore import Exploration
+from gpa_lsp.report_file.json_records import make_record
 
 EXPLORATION_FORMAT = "gpa-lsp/exploration-result/1"
 

@@ -1,7 +1,7 @@
 """A finding as one sentence, the same in every view."""
 
-from gpa_lsp.errors import Problem
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.findings import Finding, FindingReason
 from gpa_lsp.render.numbers import format_count, format_percent, format_share

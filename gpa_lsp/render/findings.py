@@ -5,14 +5,14 @@ shows the same ones.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.figures import Share
-from gpa_lsp.locations import InlineChain, SourceLine
+from gpa_lsp.basis.figures import Share
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain, SourceLine
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.model import InstructionColumns, KernelReport, LineRow, ReasonCounts, Report
 from gpa_lsp.report.names import demangle, shorten_distinctly, shorten_name
@@ -72,7 +72,7 @@ class Finding:
         function_name: short readable name of it; empty when unknown.
         share: inclusive samples in the kernel's samples.
         self_samples: of the line's own instructions.
-        latency_samples: of the inclusive samples, those without issue.
+        latency_samples: of the inclusive samples, those without issue; None when unknown.
         called_samples: estimate for functions called from here, not contained in the share.
         by_reason: inclusive samples per stall reason.
         reasons: the dominating stall reasons, most samples first; empty when only issuing was sampled.
@@ -87,7 +87,7 @@ class Finding:
     function_name: str
     share: Share
     self_samples: int
-    latency_samples: int
+    latency_samples: int | None
     called_samples: float
     by_reason: ReasonCounts
     reasons: tuple[FindingReason, ...]

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.render.advice_notes import AdviceNote, describe_note
 from gpa_lsp.render.check_text import name_place
 from gpa_lsp.render.finding_words import describe_finding, describe_problem
@@ -75,19 +76,20 @@ def _render_note(note: AdviceNote, places: PlaceNames) -> str:
 
 
 def make_command(name: str, message: str, properties: dict[str, str]) -> str:
-    r"""A workflow command with everything escaped that would end it early.
+    r"""A workflow command on one line with everything escaped that would end it early.
 
-    Source: the escaping rules of GitHub's own toolkit: percent and line ends everywhere, colon and comma in properties as well.
+    Source: the escaping rules of GitHub's own toolkit: percent everywhere, colon and comma in properties as well; line ends
+    are written out before.
 
-    >>> make_command("notice", "5 % of it\nhere", {"file": "a,b.cu", "line": "3"})
-    '::notice file=a%2Cb.cu,line=3::5 %25 of it%0Ahere'
+    >>> make_command("notice", "5 % of it: a\nb", {"file": "a,b.cu", "line": "3"})
+    '::notice file=a%2Cb.cu,line=3::5 %25 of it: a\\nb'
     """
     listed = ",".join(f"{key}={_escape(value, ':,')}" for key, value in properties.items())
     return f"::{name} {listed}::{_escape(message)}"
 
 
 def _escape(text: str, also: str = "") -> str:
-    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    text = make_visible(text).replace("%", "%25")
     for character in also:
         text = text.replace(character, f"%{ord(character):02X}")
     return text

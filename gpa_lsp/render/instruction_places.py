@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from gpa_lsp.locations import Frame, shorten_paths
+from gpa_lsp.basis.locations import Frame, shorten_paths
 from gpa_lsp.render.layout import ELLIPSIS
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport

@@ -1,14 +1,23 @@
 """The tables of one kernel's chapter: warp states, functions, source lines, loops, launches."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.findings import choose_reasons
 from gpa_lsp.render.layout import Align, Column, Span, Style, style_of_share
-from gpa_lsp.render.numbers import draw_bar, format_count, format_dim3, format_duration_ns, format_percent, format_share
+from gpa_lsp.render.numbers import (
+    draw_bar,
+    format_count,
+    format_dim3,
+    format_duration_ns,
+    format_launches,
+    format_percent,
+    format_share,
+)
 from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.sampling_words import OTHER_CODE
 from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow, ReasonCounts
 from gpa_lsp.report.names import demangle, shorten_name
 
@@ -81,7 +90,7 @@ def build_state_table(kernel: KernelReport, _: PlaceNames) -> Table:
 
 
 def build_function_table(kernel: KernelReport, _: PlaceNames) -> Table:
-    """The functions, where there are more than the kernel itself."""
+    """The functions, where there are more than the kernel itself; other code that was sampled meanwhile is the last."""
     columns = (
         Column(title="share", align=_RIGHT),
         Column(title="samples", align=_RIGHT),
@@ -91,8 +100,13 @@ def build_function_table(kernel: KernelReport, _: PlaceNames) -> Table:
         Column(title="mostly", can_shrink=True),
         Column(title="function", can_shrink=True, min_chars=20),
     )
-    shown = kernel.functions if len(kernel.functions) > 1 else ()
-    return Table(title="Functions", columns=columns, rows=[_function_cells(kernel, row) for row in shown])
+    foreign = kernel.sampling.foreign_samples
+    shown = kernel.functions if len(kernel.functions) > 1 or foreign else ()
+    rows = [_function_cells(kernel, row) for row in shown]
+    if foreign:
+        nothing: Span = ("", Style.PLAIN)
+        rows.append((nothing, (format_count(foreign), Style.DIM), *[nothing] * 4, (OTHER_CODE, Style.DIM)))
+    return Table(title="Functions", columns=columns, rows=rows)
 
 
 def _function_cells(kernel: KernelReport, row: FunctionRow) -> Sequence[Span]:
@@ -179,7 +193,7 @@ def _loop_cells(kernel: KernelReport, loop: LoopRow, places: PlaceNames) -> Sequ
 
 
 def build_launch_table(kernel: KernelReport, _: PlaceNames) -> Table:
-    """The launches, where there are several, or one that failed."""
+    """The launches, where there are several, one that failed, or an aggregate of several."""
     columns = (
         Column(title="launch", align=_RIGHT),
         Column(title="time", align=_RIGHT),
@@ -189,13 +203,17 @@ def build_launch_table(kernel: KernelReport, _: PlaceNames) -> Table:
         Column(title="mostly", can_shrink=True),
         Column(title="", can_shrink=True, min_chars=20),
     )
-    has_failed = any(launch.failure is not None for launch in kernel.launches)
-    shown = kernel.launches if len(kernel.launches) > 1 or has_failed else ()
+    is_special = any(launch.failure is not None or launch.aggregate is not None for launch in kernel.launches)
+    shown = kernel.launches if len(kernel.launches) > 1 or is_special else ()
     return Table(title="Launches", columns=columns, rows=[_launch_cells(launch) for launch in shown])
 
 
 def _launch_cells(launch: LaunchReport) -> Sequence[Span]:
     notes = ["sampling buffer full"] if launch.samples_truncated else []
+    if launch.sampling.dropped_samples:
+        notes.append(f"{format_count(launch.sampling.dropped_samples)} more samples dropped")
+    if launch.aggregate is not None:
+        notes.append(f"{format_launches(launch.launch_count)} added up; the time is their mean")
     if launch.failure is not None:
         notes.append(launch.failure)
     return (

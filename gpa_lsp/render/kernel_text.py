@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.render.advice_tables import build_advice_table, build_cause_table
+from gpa_lsp.render.advice_words import NO_SASS
 from gpa_lsp.render.answer_text import render_answers
 from gpa_lsp.render.kernel_tables import (
     TableBuilder,
@@ -20,10 +21,11 @@ from gpa_lsp.render.numbers import (
     format_dim3,
     format_duration_spread,
     format_hz,
+    format_launches,
     format_percent,
-    format_share,
 )
 from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts
 from gpa_lsp.report.model import DeviceReport, KernelReport, LaunchConfiguration, RuleNote
 
 _NAME_CHARS = 400
@@ -96,9 +98,13 @@ def _abridge(name: str) -> str:
 def _describe_launches(kernel: KernelReport) -> str:
     if not kernel.launches:
         return join_facts(["not measured", *_describe_resources(kernel.configuration)])
-    times = len(kernel.launches)
-    launches = f"{format_count(times)} launches of " if times > 1 else ""
-    facts = [f"{launches}{format_duration_spread(kernel.duration_spread_ns)}"]
+    times = kernel.launch_count
+    launches = f"{format_launches(times)} of " if times != 1 else ""
+    facts = [
+        f"{launches}{format_duration_spread(kernel.duration_spread_ns)}"
+        if times is not None
+        else format_launches(times)
+    ]
     return join_facts([*facts, *_describe_configuration(kernel.configuration)])
 
 
@@ -120,12 +126,12 @@ def _describe_resources(configuration: LaunchConfiguration) -> list[str]:
 def _describe_samples(kernel: KernelReport) -> str:
     if not kernel.total_samples:
         return "no samples"
-    quiet = format_share(kernel.share_of(kernel.latency_samples))
-    text = f"{format_count(kernel.total_samples)} samples, {quiet} of them while nothing was issued"
+    text = f"{format_count(kernel.total_samples)} samples, {describe_quiet(kernel)}"
     spread = kernel.samples_spread
     if spread is not None and spread.standard_deviation is not None:
         text += f"; {format_count(spread.mean)} ± {format_count(spread.standard_deviation)} per launch"
-    return f"{text}; the sampling buffer was full" if kernel.samples_truncated else text
+    full = ["the sampling buffer was full"] if kernel.samples_truncated else []
+    return "; ".join([text, *list_sampling_facts(kernel), *full, *([NO_SASS] if kernel.lacks_sass else [])])
 
 
 def _render_context(kernel: KernelReport, width: int | None, max_rows: int | None) -> Iterator[Line]:

@@ -1,14 +1,16 @@
 """Lines of styled text, and tables laid out in them. Renderers build these; who prints them decides about colour.
 
 A :data:`Line` is a tuple of spans, a span a text and the role it plays. Roles and not colours, so that a plain file, a terminal and a test see
-the same words in the same columns.
+the same words in the same columns. What names may hold is written out where text enters a line's layout, so that columns count what is shown.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.visible_text import make_visible
 
 GAP = 2
 """Spaces between columns."""
@@ -69,7 +71,7 @@ def read_plain(line: Line) -> str:
     >>> read_plain((("a ", Style.DIM), ("b  ", Style.PLAIN)))
     'a b'
     """
-    return "".join(text for text, _ in line).rstrip()
+    return make_visible("".join(text for text, _ in line)).rstrip(" ")
 
 
 class Align(Enum):
@@ -115,6 +117,7 @@ def lay_out_table(
     """
     if not rows:
         return
+    rows = [[(make_visible(text), style) for text, style in row] for row in rows]
     widths = [
         max(count_cells(column.title), *(count_cells(row[index][0]) for row in rows))
         for index, column in enumerate(columns)
@@ -220,7 +223,7 @@ def wrap(text: str, width: int | None, *, indent: int = 2, style: Style = Style.
     lead = (" " * indent, Style.PLAIN)
     words: list[str] = []
     used = indent
-    for word in re.split(r"[ \t\r\n]+", text.strip(" \t\r\n")):
+    for word in map(make_visible, re.split(r"[ \t\r\n]+", text.strip(" \t\r\n"))):
         needed = count_cells(word) + (1 if words else 0)
         if words and width is not None and used + needed > width:
             yield (lead, (" ".join(words).replace(UNBROKEN, " "), style))
@@ -238,6 +241,7 @@ def hang(line: Line, width: int | None, *, indent: int = 4) -> Iterator[Line]:
         width: characters per line; None leaves it as it is.
         indent: spaces before the second line and those that follow.
     """
+    line = tuple((make_visible(text), style) for text, style in line)
     head, (text, style) = line[:-1], line[-1]
     used = sum(count_cells(span) for span, _ in head)
     if width is None or used + count_cells(text) <= width:

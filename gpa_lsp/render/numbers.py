@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from gpa_lsp.analyses.answers import Cell, Quantity
-from gpa_lsp.figures import Share, Spread
-from gpa_lsp.machine.model import OperationKind
+from gpa_lsp.basis.figures import Share, Spread
+from gpa_lsp.device.model import OperationKind
 
 UNKNOWN = "–"
 """Shown for a number nobody knows."""
@@ -32,6 +32,17 @@ def format_count_of(count: int, noun: str) -> str:
     ('1 kernel', '1,200 samples')
     """
     return f"{format_count(count)} {noun}" + ("" if count == 1 else "s")
+
+
+def format_launches(count: int | None) -> str:
+    """How many launches something is about.
+
+    >>> format_launches(1), format_launches(1200), format_launches(None)
+    ('1 launch', '1,200 launches', 'an unknown number of launches')
+    """
+    if count is None:
+        return "an unknown number of launches"
+    return "1 launch" if count == 1 else f"{format_count(count)} launches"
 
 
 def format_significant(value: float, digits: int = 3) -> str:
@@ -73,7 +84,7 @@ def format_limit(ratio: float) -> str:
 def format_margin(share: Share) -> str:
     """Half the width of a share's 95 % interval in percentage points, its wider side; empty when it rounds to nothing.
 
-    >>> from gpa_lsp.figures import measure_share
+    >>> from gpa_lsp.basis.figures import measure_share
     >>> format_margin(measure_share(412, 1000)), format_margin(measure_share(1, 10_000_000))
     ('±3.1', '')
     """
@@ -86,7 +97,7 @@ def format_margin(share: Share) -> str:
 def format_share(share: Share) -> str:
     """A share in percent with its 95 % interval; of nothing, without.
 
-    >>> from gpa_lsp.figures import measure_share
+    >>> from gpa_lsp.basis.figures import measure_share
     >>> format_share(measure_share(412, 1000))
     '41.2 % (±3.1)'
     """
@@ -152,7 +163,8 @@ def format_duration_spread(spread: Spread | None) -> str:
     '2.00 ms ± 1.41 ms (1.00 ms to 3.00 ms)'
     """
     if spread is None or spread.standard_deviation is None:
-        return format_duration_ns(spread.mean if spread else None)
+        is_mean = spread is not None and spread.count > 1  # of launches that nobody can tell apart any more
+        return format_duration_ns(spread.mean if spread else None) + (" on average" if is_mean else "")
     ends = f"{format_duration_ns(spread.minimum)} to {format_duration_ns(spread.maximum)}"
     return f"{format_duration_ns(spread.mean)} ± {format_duration_ns(spread.standard_deviation)} ({ends})"
 
@@ -263,12 +275,14 @@ def format_bytes(size_bytes: float | None) -> str:
     return f"{size_bytes:,.0f} B"
 
 
-def format_dim3(size: Sequence[int]) -> str:
+def format_dim3(size: Sequence[int] | None) -> str:
     """A grid or block without its trailing ones.
 
-    >>> format_dim3((128, 1, 1)), format_dim3((16, 16, 1)), format_dim3((1, 1, 4))
-    ('128', '16×16', '1×1×4')
+    >>> format_dim3((128, 1, 1)), format_dim3((16, 16, 1)), format_dim3((1, 1, 4)), format_dim3(None)
+    ('128', '16×16', '1×1×4', 'unknown')
     """
+    if size is None:
+        return "unknown"
     kept = list(size)
     while len(kept) > 1 and kept[-1] == 1:
         kept.pop()

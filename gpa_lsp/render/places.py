@@ -48,7 +48,7 @@ class PlaceNames:
         return f"{self.show_file(kernel, file)}:{line}" if line else self.show_file(kernel, file)
 
     def read_line(self, kernel: KernelReport, file: str, line: int) -> str | None:
-        """The text of a line as it was profiled, without surrounding white space; None when nobody has it.
+        """The text of a line as it was profiled, without surrounding white space or tabs; None when nobody has it.
 
         The embedded source is believed first. A file on this machine is believed only when it has not changed since the measurement:
         the text of another line would be worse than none.
@@ -63,7 +63,7 @@ class PlaceNames:
             if path is None or not _is_older(path, kernel.measured_unix_s):
                 return None
             lines = self._read_local(path)
-        return lines[line - 1].strip() if 0 < line <= len(lines) else None
+        return lines[line - 1].replace("\t", " ").strip() if 0 < line <= len(lines) else None
 
     def _read_local(self, path: Path) -> Sequence[str]:
         if path not in self._local_lines:

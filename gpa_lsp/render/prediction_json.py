@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.analyses.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.emulator.model import Fault
-from gpa_lsp.locations import InlineChain
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.prediction.saved_trace import SavedTrace
-from gpa_lsp.report.json_problem import make_problem
-from gpa_lsp.report.json_records import make_record
+from gpa_lsp.report_file.json_records import make_record
+from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
 
 PREDICTION_FORMAT = "gpa-lsp/prediction/1"
 SAVED_TRACE_FORMAT = "gpa-lsp/saved-trace/1"
@@ -38,7 +37,7 @@ def make_prediction(prediction: SourcePrediction) -> dict[str, Any]:
             for one in prediction.comparisons
         ],
         "undescribed": list(prediction.undescribed),
-        "problems": [make_problem(problem) for problem in prediction.problems],
+        "problems": make_record(prediction.problems),
     }
 
 
@@ -58,7 +57,7 @@ def make_saved_trace(saved: SavedTrace) -> dict[str, Any]:
         "accesses": [_make_access(fact) for fact in saved.accesses],
         "branches": [_make_branch(fact) for fact in saved.branches],
         "answers": make_record(saved.answers),
-        "problems": [make_problem(problem) for problem in saved.problems],
+        "problems": make_record(saved.problems),
     }
 
 
@@ -94,7 +93,7 @@ def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
             ],
         },
         "answers": make_record(kernel.answers),
-        "problems": [make_problem(problem) for problem in kernel.problems],
+        "problems": make_record(kernel.problems),
     }  # fmt: skip
 
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gpa_lsp.analyses.traces.line_facts import AccessLineFact
-from gpa_lsp.emulator.ptx.model import Space
-from gpa_lsp.errors import Problem
+from gpa_lsp.basis.errors import Problem
 from gpa_lsp.prediction.model import Execution, KernelPrediction, SourcePrediction
+from gpa_lsp.ptx.model import Space
 from gpa_lsp.render.answer_text import render_answer
 from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line, wrap
 from gpa_lsp.render.numbers import (
@@ -19,6 +18,7 @@ from gpa_lsp.render.numbers import (
     format_significant,
 )
 from gpa_lsp.report.names import shorten_name
+from gpa_lsp.traces.line_facts import AccessLineFact
 
 MOST_LINES = 12
 """Of the table of accesses where the reader set no limit."""
@@ -79,7 +79,7 @@ def render_kernel_prediction(
     if kernel.execution.printed:
         yield EMPTY_LINE
         yield text_line("What the kernel printed", Style.HEADING)
-        yield from (text_line(f"  {line}") for line in kernel.execution.printed.splitlines())
+        yield from (text_line(f"  {line}") for line in kernel.execution.printed.expandtabs().splitlines())
 
 
 def render_problem(problem: Problem, width: int | None) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from gpa_lsp.advice.model import SM_UNIT, KernelAdvice, UnitUse
 from gpa_lsp.advice.roofs import BANDWIDTH_BOUND_RATIO
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.render.numbers import format_percent
 
 LATENCY_BOUND_RATIO = 0.6

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from html import escape
 
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Point
-from gpa_lsp.machine.model import MemoryLevel
+from gpa_lsp.basis.visible_text import make_visible
+from gpa_lsp.device.model import MemoryLevel
 from gpa_lsp.render.charts.chart_frame import ChartFrame, choose_frame
 from gpa_lsp.render.charts.roofline_rows import Row, build_point, build_roofs, is_drawable
 from gpa_lsp.render.charts.themes import LEVEL_COLOURS
@@ -139,7 +140,7 @@ def _draw_diagonals(plane: _Plane, slopes: Sequence[Row], limits: Sequence[Row])
         place = left * (right / left) ** (0.03 + 0.4 * min(step, 2))
         x, y = plane.x(place), plane.y(place * slope)
         parts.append(
-            f'<text transform="translate({x:.1f} {y - 3:.1f})rotate({angle:.1f})" fill="{colour}">{escape(words)}</text>'
+            f'<text transform="translate({x:.1f} {y - 3:.1f})rotate({angle:.1f})" fill="{colour}">{escape(make_visible(words))}</text>'
         )
     return parts
 
@@ -192,7 +193,7 @@ def _write_decade(value: float) -> str:
 
 
 def _draw_text(x: float, y: float, text: str, *, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(make_visible(text))}</text>'
 
 
 def _shorten(words: str) -> str:

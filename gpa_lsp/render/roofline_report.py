@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roofline
-from gpa_lsp.machine.model import Machine
+from gpa_lsp.device.model import Machine
 from gpa_lsp.render.answer_text import describe_missing, describe_movement, render_bars
 from gpa_lsp.render.charts.roofline_chart import RooflineView
 from gpa_lsp.render.check_text import render_problem

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.analyses.answers import Bar, Missing
 from gpa_lsp.analyses.roofline_model import BusyUnit, KernelRoofline, Point, Roof, Roofline
-from gpa_lsp.figures import format_whole_percent
-from gpa_lsp.machine.model import ClockBasis, Clocks, Machine, MemoryLevel
-from gpa_lsp.render.advice_markdown import escape_prose
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.device.model import ClockBasis, Clocks, Machine, MemoryLevel
 from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
 from gpa_lsp.render.layout import ELLIPSIS, count_cells, cut
+from gpa_lsp.render.markdown_text import escape_prose
 from gpa_lsp.render.numbers import (
     format_bytes_per_s,
     format_hz,

@@ -6,7 +6,7 @@ Rules are the stall reasons; a finding stands under the reason that dominates it
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpa_lsp.locations import Frame
+from gpa_lsp.basis.locations import Frame
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.finding_words import describe_finding
 from gpa_lsp.render.findings import Finding

@@ -14,8 +14,9 @@ from typing import Any
 from urllib.parse import quote
 
 from gpa_lsp import __version__
-from gpa_lsp.errors import Problem, ProblemSeverity
-from gpa_lsp.locations import Frame
+from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.locations import Frame
+from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.render.finding_words import describe_problem
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport, Report
@@ -39,13 +40,32 @@ def make_artifact_uri(path: str) -> str:
     ('file:///home/me/a%20b.cu', 'file:///C:/src/k.cu', 'src/k.cu')
     """
     parts = parse_compiled_path(path)
-    joined = "/".join(quote(part, safe="!$&'()*+,;=@~") for part in parts.parts)
+    joined = "/".join(quote(_encode(part), safe="!$&'()*+,;=@~") for part in parts.parts)
     if parts.anchor == "//":
         return f"file://{joined}"
     if parts.anchor:
         drive = parts.anchor.strip("/")
         return f"file:///{drive}/{joined}" if drive else f"file:///{joined}"
     return joined.replace(":", "%3A")
+
+
+def _encode(part: str) -> bytes:
+    """The bytes of a name of a file; of one that no file can have, all the same some."""
+    try:
+        return part.encode("utf-8", errors="surrogateescape")
+    except UnicodeEncodeError:
+        return part.encode("utf-8", errors="surrogatepass")
+
+
+def _make_shown(value: Any, name: str = "") -> Any:
+    """A value of the log without anything that steers a viewer; in a message's text no name becomes a link (3.11.6)."""
+    if isinstance(value, dict):
+        return {make_visible(key): _make_shown(one, key) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_make_shown(one) for one in value]
+    if not isinstance(value, str):
+        return value
+    return make_visible(value.replace("](", "] (") if name == "text" else value)
 
 
 class SarifParts:
@@ -76,7 +96,7 @@ class SarifParts:
             "columnKind": "utf16CodeUnits",
             "results": list(results),
         }
-        return {"$schema": SARIF_SCHEMA, "version": SARIF_VERSION, "runs": [run]}
+        return {"$schema": SARIF_SCHEMA, "version": SARIF_VERSION, "runs": [_make_shown(run)]}
 
     def make_location(self, kernel: KernelReport, function: str, frame: Frame | None) -> Json:
         """A location (3.28): the line, or for code without lines the profile, and the function around it."""

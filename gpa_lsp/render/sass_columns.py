@@ -1,13 +1,13 @@
 """The rows of an annotated SASS listing: which columns there is room for, and what stands in them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.render.control_words import describe_controls
 from gpa_lsp.render.kernel_tables import name_reasons
 from gpa_lsp.render.layout import GAP, Line, Span, Style, count_cells, cut, style_of_share
 from gpa_lsp.render.numbers import draw_bar, format_count, format_percent
-from gpa_lsp.report.count import count_reasons
+from gpa_lsp.report.count import count_row
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 _PERCENT_CELLS = 7
@@ -105,11 +105,7 @@ class SassColumns:
     def _name_all_reasons(self, limit: int) -> list[str]:
         columns = self._columns
         return [
-            name_reasons(
-                count_reasons(columns.reasons, columns.all_samples[index], columns.latency_samples[index]), limit
-            )
-            if samples
-            else ""
+            name_reasons(count_row(columns, index), limit) if samples else ""
             for index, samples in enumerate(self.samples)
         ]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from gpa_lsp.locations import Frame, InlineChain, shorten_paths
+from gpa_lsp.basis.locations import Frame, InlineChain, shorten_paths
 from gpa_lsp.render.layout import (
     EMPTY_LINE,
     Column,

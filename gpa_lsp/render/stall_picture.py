@@ -3,12 +3,12 @@
 An image in a hover knows nothing of the editor's theme, so every colour has a contrast of at least 3:1 to white and to the usual dark ground.
 """
 
-import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.profile.stall_reasons import (
     EXECUTION,
     INSTRUCTION_SUPPLY,
@@ -113,16 +113,6 @@ def describe_picture(parts: Sequence[StallPart], roofs: Sequence[RoofBar]) -> st
     )
 
 
-def embed_picture(svg: str, alternative: str) -> str:
-    r"""A picture in Markdown, as a data URI.
-
-    >>> embed_picture("<svg/>", "a [b]")
-    '![a (b)](data:image/svg+xml;base64,PHN2Zy8+)'
-    """
-    plain = alternative.translate(str.maketrans("[]<>`\n\r\\", "()()'  /"))
-    return f"![{plain}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
-
-
 def _join_small(parts: Sequence[StallPart]) -> list[StallPart]:
     shown = [part for part in parts if part.ratio > 0]
     if len(shown) <= _MOST_PARTS:
@@ -171,7 +161,7 @@ def _draw_box(left: float, top: int, width: float, colour: str) -> str:
 
 
 def _draw_text(left: float, base: int, text: str) -> str:
-    return f'<text x="{left}" y="{base}">{escape(text)}</text>'
+    return f'<text x="{left}" y="{base}">{escape(make_visible(text))}</text>'
 
 
 def _find_colour(reason: str) -> str:
@@ -179,6 +169,6 @@ def _find_colour(reason: str) -> str:
 
 
 def _shorten(name: str) -> str:
-    """Names come from profiles: what XML forbids is taken out, and what is too long is cut."""
-    plain = "".join(character for character in name if character.isprintable())
+    """Names come from profiles."""
+    plain = make_visible(name)
     return plain if len(plain) <= _LONGEST_NAME else plain[: _LONGEST_NAME - 1] + "…"

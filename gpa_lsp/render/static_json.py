@@ -9,8 +9,8 @@ from typing import Any
 from gpa_lsp.advice.find_statics import KernelFindings, list_static_checks
 from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.analyses.static.model import KernelStatics
+from gpa_lsp.basis.errors import Problem
 from gpa_lsp.compiler.model import CompilerMessage
-from gpa_lsp.errors import Problem
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.sarif_parts import BASE_ID, Json, SarifParts, make_artifact_uri

@@ -6,7 +6,9 @@ from gpa_lsp.advice.find_statics import KernelFindings
 from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.analyses.static.words import describe_block, describe_occupancy, write_bytes
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
 from gpa_lsp.report.names import demangle, shorten_name
 
 _MOST_FINDINGS = 50
@@ -23,7 +25,7 @@ def render_statics_markdown(kernel: KernelFindings, compiler: str) -> str:
     statics = kernel.statics
     return "\n".join(
         (
-            f"# {shorten_name(demangle(statics.mangled_name))}",
+            f"# {make_one_line(shorten_name(demangle(statics.mangled_name)))}",
             "",
             _introduce(statics, compiler),
             "",
@@ -38,7 +40,7 @@ def render_statics_markdown(kernel: KernelFindings, compiler: str) -> str:
 def _introduce(statics: KernelStatics, compiler: str) -> str:
     capability = statics.compute_capability
     target = f" for compute capability {capability[0]}.{capability[1]}" if capability is not None else ""
-    by = f" by {compiler}" if compiler else ""
+    by = f" by {make_one_line(compiler)}" if compiler else ""
     return f"Compiled{by}{target}. **Static**: nothing was measured; what is said here comes from the code alone."
 
 
@@ -88,11 +90,10 @@ def _list_findings(findings: Sequence[StaticFinding]) -> Iterator[str]:
     for finding in findings[:_MOST_FINDINGS]:
         line = f"line {finding.line}: " if finding.line is not None else ""
         yield ""
-        yield (
-            f"* {line}{finding.message} {finding.remedy}".rstrip() + f" *({finding.check}, {finding.certainty.value})*"
-        )
+        says = f"{line}{finding.message} {finding.remedy}".rstrip() + f" *({finding.check}, {finding.certainty.value})*"
+        yield f"* {begin_paragraph(says)}"
         for one in finding.instructions[:_MOST_INSTRUCTIONS]:
-            yield f"  * `{one.pc_offset:#06x}  {one.text.replace('`', ' ')}`"
+            yield f"  * {mark_code(f'{one.pc_offset:#06x}  {one.text}')}"
     if len(findings) > _MOST_FINDINGS:
         yield ""
         yield f"{len(findings) - _MOST_FINDINGS:,} more are left out."

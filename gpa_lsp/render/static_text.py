@@ -6,8 +6,8 @@ from pathlib import Path
 from gpa_lsp.advice.find_statics import KernelFindings
 from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.analyses.static.words import describe_resources
+from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.compiler.model import CompilerMessage
-from gpa_lsp.errors import ProblemSeverity
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.render.check_text import SEVERITY_STYLES, render_problem
 from gpa_lsp.render.github import make_command

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpa_lsp.errors import Problem
+from gpa_lsp.basis.errors import Problem
 from gpa_lsp.render.check_text import render_problem
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.kernel_tables import name_reasons
@@ -53,7 +53,7 @@ def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], 
         (
             (format_duration_ns(total or None), Style.PLAIN),
             (format_percent(total / whole) if total else "", style_of_share(total / whole)),
-            (format_count(len(kernel.launches)), Style.PLAIN),
+            (format_count(kernel.launch_count), Style.PLAIN),
             (format_count(kernel.total_samples), Style.PLAIN),
             (name_reasons(kernel.by_reason, 1), Style.PLAIN),
             (names[kernel.name], Style.TITLE),

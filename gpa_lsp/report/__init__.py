@@ -1,1 +1,1 @@
-"""GATHER: everything found → :class:`~gpa_lsp.report.model.Report`, with indexes by source line and by pc; save and load."""
+"""GATHER: everything found → :class:`~gpa_lsp.report.model.Report`, with indexes by source line and by pc."""

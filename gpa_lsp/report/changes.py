@@ -6,10 +6,10 @@ by a server that has not loaded any.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
-from gpa_lsp.figures import Spread, measure_share
+from gpa_lsp.basis.figures import Spread, measure_share
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 ASSUMED_NOISE_RATIO = 0.03
 """Run-to-run noise taken for granted where too few launches were measured to see it."""
@@ -100,7 +100,8 @@ def compare_times(before: LaunchTimes, after: LaunchTimes) -> TimeChange | None:
     """Time per launch before and after, with the range the speedup lies in; None when one of the two has no time.
 
     In cycles where both have them, because profilers lock clocks, and do so differently. With three launches or more on both sides the range is
-    twice the standard error of the ratio of means, else an assumed noise of 3 % and 1,000 cycles (1 µs) of launch overhead.
+    twice the standard error of the ratio of means, else an assumed noise of 3 % and 1,000 cycles (1 µs) of launch overhead; so it is where an
+    aggregate does not say how its launches differ.
     """
     for unit, overhead, first, second in (
         ("cycles", ASSUMED_OVERHEAD_CYCLES, before.cycles, after.cycles),
@@ -109,15 +110,19 @@ def compare_times(before: LaunchTimes, after: LaunchTimes) -> TimeChange | None:
         if first is None or second is None or second.mean <= 0 or first.mean <= 0:
             continue
         speedup = first.mean / second.mean
-        if min(first.count, second.count) >= _ENOUGH_LAUNCHES:
+        deviations = (first.standard_deviation, second.standard_deviation)
+        if min(first.count, second.count) >= _ENOUGH_LAUNCHES and None not in deviations:
             errors = [
-                (spread.standard_deviation or 0.0) / spread.mean / math.sqrt(spread.count) for spread in (first, second)
+                (deviation or 0.0) / spread.mean / math.sqrt(spread.count)
+                for spread, deviation in zip((first, second), deviations, strict=True)
             ]
             half = 2 * math.hypot(*errors)
             basis = f"{first.count} and {second.count} launches"
         else:
             half = ASSUMED_NOISE_RATIO + overhead / min(first.mean, second.mean)
-            basis = "too few launches to see the noise, 3 % and the launch overhead assumed"
+            is_hidden = any(spread.count > 1 and spread.standard_deviation is None for spread in (first, second))
+            seen = "launches were added up, which hides" if is_hidden else "too few launches to see"
+            basis = f"{seen} the noise, 3 % and the launch overhead assumed"
         return TimeChange(
             before=first.mean,
             after=second.mean,

@@ -4,11 +4,11 @@ On the rows of a report's instruction columns; kept in memory beside the report 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import ResourceLists
 
 
@@ -20,7 +20,7 @@ class KernelCode:
     one, so that what is found out about code can be kept beside it.
 
     Attributes:
-        counters: name of :mod:`gpa_lsp.kernel.counters` → int64[n], summed over launches; -1 where an instruction has no value. Counters that were
+        counters: name of :mod:`gpa_lsp.rows.counters` → int64[n], summed over launches; -1 where an instruction has no value. Counters that were
             not collected at all are missing.
         mnemonics: distinct opcodes with modifiers.
         mnemonic_index: int32[n] into ``mnemonics``; -1 without code.
@@ -38,8 +38,8 @@ class KernelCode:
         successor_starts: int32[b + 1], likewise.
         successors: int32[e].
         loop_of_block: int32[b], index of the innermost loop around each block in ``KernelReport.loops``; -1 outside loops.
-        header_of_block: int32[b], first block of the innermost loop around each block (:class:`~gpa_lsp.program.model.Loop`); -1 outside loops.
-        immediate_dominator: int32[b], as in :class:`~gpa_lsp.program.model.FlowGraph`; -1 when there is none.
+        header_of_block: int32[b], first block of the innermost loop around each block (:class:`~gpa_lsp.control_flow.model.Loop`); -1 outside loops.
+        immediate_dominator: int32[b], as in :class:`~gpa_lsp.control_flow.model.FlowGraph`; -1 when there is none.
         immediate_post_dominator: int32[b], likewise.
         procedure_of_block: int32[b], the p procedures are the functions and the local functions in them.
         procedure_entry: int32[p], first block.

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.binary.model import Flow, ResourceLists
-from gpa_lsp.program.depth_first import walk_depth_first
-from gpa_lsp.program.loops import find_loops
+from gpa_lsp.control_flow.depth_first import walk_depth_first
+from gpa_lsp.control_flow.loops import find_loops
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.tree_climb import ClimbingTree
 

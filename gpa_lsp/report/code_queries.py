@@ -10,8 +10,9 @@ are named in the answer (``past_calls``).
 """
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.code_index import CodeIndex, index_code
 from gpa_lsp.report.code_scan import scan_back, scan_on

@@ -2,12 +2,12 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from gpa_lsp.advice.model import Advice, SilenceStage
-from gpa_lsp.figures import measure_spread
+from gpa_lsp.basis.figures import Spread, measure_weighted_spread
 from gpa_lsp.report.changes import LaunchTimes, PartChange, TimeChange, compare_times, judge_change, order_changes
 from gpa_lsp.report.comparison import (
     AdviceFate,
@@ -17,7 +17,7 @@ from gpa_lsp.report.comparison import (
 )
 from gpa_lsp.report.families import find_family
 from gpa_lsp.report.line_pairs import pair_lines
-from gpa_lsp.report.model import KernelReport, LineRow, Report
+from gpa_lsp.report.model import KernelReport, LaunchReport, LineRow, Report
 
 _TAKEN_RATIO = 0.5
 _PARTLY_RATIO = 0.8
@@ -62,13 +62,14 @@ def is_same_code(before: KernelReport, after: KernelReport) -> bool:
 
 
 def digest_code(kernel: KernelReport) -> str | None:
-    """Equal for the same instructions with the same control codes, launched the same way; None where the instructions are not known.
+    """Equal for the same instructions with the same control codes, launched the same way; None where instructions or launch are not known.
 
     Returns:
         64 hexadecimal digits, the same on every machine.
     """
     columns = kernel.instructions
-    if not any(columns.texts):
+    is_launch_known = kernel.configuration.grid is not None and kernel.configuration.block is not None
+    if not any(columns.texts) or not is_launch_known:
         return None
     digest = hashlib.sha256(repr(dataclasses.astuple(kernel.configuration)).encode())
     digest.update("\n".join(columns.texts).encode("utf-8", "surrogatepass"))
@@ -84,9 +85,20 @@ def measure_time_change(before: KernelReport, after: KernelReport) -> TimeChange
 
 def measure_times(kernel: KernelReport) -> LaunchTimes:
     """How long a kernel's launches took; launches without a time are left out."""
-    cycles = [launch.elapsed_cycles for launch in kernel.launches if launch.elapsed_cycles is not None]
-    durations_ns = [launch.duration_ns for launch in kernel.launches if launch.duration_ns is not None]
-    return LaunchTimes(cycles=measure_spread(cycles), ns=measure_spread(durations_ns))
+    return LaunchTimes(
+        cycles=measure_launch_spread(kernel.launches, lambda launch: launch.elapsed_cycles),
+        ns=measure_launch_spread(kernel.launches, lambda launch: launch.duration_ns),
+    )
+
+
+def measure_launch_spread(
+    launches: Sequence[LaunchReport], read: Callable[[LaunchReport], float | None]
+) -> Spread | None:
+    """The spread of a number over launches, of which aggregates know the mean; None when none knows it."""
+    known = [(read(launch), launch.launch_count) for launch in launches]
+    return measure_weighted_spread(
+        [(value, count) for value, count in known if value is not None and count is not None]
+    )
 
 
 def _pair_kernels(
@@ -121,8 +133,10 @@ def _compare_instructions(before: KernelReport, after: KernelReport) -> float | 
 def count_executed(kernel: KernelReport) -> float | None:
     """Warp instructions a launch executes, mean over launches; None where they were not counted."""
     known = kernel.instructions.executions
-    launches = max(len([launch for launch in kernel.launches if launch.failure is None]), 1)
-    return float(known[known >= 0].sum()) / launches or None
+    launches = [launch for launch in kernel.launches if launch.failure is None]
+    if len(launches) > 1 and any(launch.aggregate is not None for launch in launches):
+        return None  # aggregates have the executions of a mean launch, and beside others none
+    return float(known[known >= 0].sum()) / max(len(launches), 1) or None
 
 
 def _part_ns(kernel: KernelReport, ratio: float) -> float | None:

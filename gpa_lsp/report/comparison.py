@@ -4,10 +4,10 @@ Times of parts are shares of samples times the kernel's duration: samples are ta
 the time. Durations are compared in SM cycles where both reports have them, because profilers lock clocks, and do so differently.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 
 from gpa_lsp.advice.model import Advice
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.report.changes import PartChange, TimeChange, Verdict
 from gpa_lsp.report.model import KernelReport
 

@@ -5,9 +5,9 @@ a tile size or inserts a line above still has the same kernel.
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.report.names import shorten_name
 
 _LINE_NAMES = (

@@ -1,29 +1,30 @@
 """From joined kernels to a :class:`~gpa_lsp.report.model.Report`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.advice.model import KernelAdvice
 from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.binary.model import Cubin
-from gpa_lsp.binary.source_stamps import SourceStamp, read_source_stamps
+from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.basis.figures import Spread, measure_spread
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.model import Cubin, SourceStamp
+from gpa_lsp.binary.source_stamps import read_source_stamps
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.errors import InputError, Problem, ProblemSeverity
-from gpa_lsp.figures import measure_spread
-from gpa_lsp.kernel.calls import estimate_called_samples
-from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import HostFrame, Launch, RuleResult
-from gpa_lsp.report.code_columns import build_kernel_code
-from gpa_lsp.report.count import count_reasons
-from gpa_lsp.report.functions import list_functions
-from gpa_lsp.report.instructions import build_instruction_columns
+from gpa_lsp.report.columns import build_instruction_columns, build_kernel_code
+from gpa_lsp.report.compare import measure_launch_spread
+from gpa_lsp.report.count import count_reasons, sum_all, sum_rows
 from gpa_lsp.report.lines import list_lines, number_routines
 from gpa_lsp.report.loops import list_loops
 from gpa_lsp.report.model import (
     DeviceReport,
+    FunctionRole,
+    FunctionRow,
     KernelReport,
     LaunchConfiguration,
     LaunchReport,
@@ -31,6 +32,53 @@ from gpa_lsp.report.model import (
     RuleNote,
 )
 from gpa_lsp.report.names import demangle
+from gpa_lsp.rows.calls import estimate_called_samples
+from gpa_lsp.rows.model import OUTSIDE_MODULE, FunctionSamples, Kernel
+
+
+def list_functions(kernel: Kernel) -> tuple[FunctionRow, ...]:
+    """One row per function and per local function inside another's section, most samples first. Rows do not overlap."""
+    rows: list[FunctionRow] = []
+    for function in kernel.functions:
+        rows.extend(_rows_of_section(kernel, function))
+    rows.sort(key=lambda row: (-row.samples, row.role is not FunctionRole.KERNEL, row.mangled_name))
+    return tuple(rows)
+
+
+def _rows_of_section(kernel: Kernel, function: FunctionSamples) -> list[FunctionRow]:
+    rows = []
+    for number, sub in enumerate(function.function.sub_functions if function.function is not None else (), start=1):
+        row = _make_row(kernel, function, (sub.name, FunctionRole.SUB_FUNCTION), function.routine_index == number)
+        rows.append(replace(row, start_offset=sub.start_offset))
+    role = FunctionRole.DEVICE_FUNCTION
+    if function.name == kernel.mangled_name:
+        role = FunctionRole.KERNEL
+    elif function.name == OUTSIDE_MODULE:
+        role = FunctionRole.OUTSIDE_MODULE
+    rows.append(_make_row(kernel, function, (function.name, role), function.routine_index == 0))
+    return rows
+
+
+def _make_row(
+    kernel: Kernel, function: FunctionSamples, identity: tuple[str, FunctionRole], rows: npt.NDArray[np.bool_]
+) -> FunctionRow:
+    mangled_name, role = identity
+    every, latency = function.all_samples[rows].sum(axis=0), sum_rows(function.latency_samples, rows)
+    return FunctionRow(
+        mangled_name=mangled_name,
+        name=demangle(kernel.name if role is FunctionRole.KERNEL else mangled_name),
+        role=role,
+        instruction_count=int(rows.sum()) if function.function is not None else 0,
+        has_lines=bool((function.chain_index[rows] >= 0).any()),
+        samples=int(every.sum()),
+        latency_samples=sum_all(latency),
+        by_reason=count_reasons(kernel.reasons, every, latency),
+        registers=function.function.registers if function.function is not None else None,
+        section=function.name,
+    )
+
+
+_RECORD_IT = "record with Nsight Compute to know it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +88,7 @@ class AnalysedKernel:
     Attributes:
         kernel: joined.
         blame: None where nothing was sampled, or nobody asked.
-        advice: None likewise.
+        advice: None where nothing was sampled, or nobody asked.
         analyses: None where nobody asked.
     """
 
@@ -62,6 +110,7 @@ def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem]
     doubts = [doubt for report in reports for doubt in _doubts(report)]
     unmeasured = dict.fromkeys(report.profile_path for report in reports if not report.launches)
     doubts.extend(_note_unmeasured(path) for path in unmeasured)
+    doubts.extend(_note_unknowns(reports))
     reports.sort(key=lambda report: (-report.total_duration_ns, report.mangled_name))
     return Report(problems=(*problems, *doubts), kernels=tuple(reports))
 
@@ -89,8 +138,7 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: _Stamps) -> KernelReport:
     called = estimate_called_samples(kernel)
     columns = build_instruction_columns(kernel)
     launches = tuple(_gather_launch(launch) for launch in kernel.launches)
-    durations = [launch.duration_ns for launch in launches if launch.duration_ns is not None]
-    duration = measure_spread(durations)
+    duration = measure_launch_spread(launches, lambda launch: launch.duration_ns)
     lines = list_lines(columns, called, number_routines(kernel))
     return KernelReport(
         name=demangle(kernel.name),
@@ -101,10 +149,10 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: _Stamps) -> KernelReport:
         device=_gather_device(kernel),
         duration_ns=duration.mean if duration else None,
         duration_spread_ns=duration,
-        samples_spread=measure_spread([launch.total_samples for launch in launches if launch.total_samples]),
+        samples_spread=_spread_samples(launches),
         total_samples=int(columns.all_samples.sum()),
-        latency_samples=int(columns.latency_samples.sum()),
-        by_reason=count_reasons(columns.reasons, columns.all_samples.sum(axis=0), columns.latency_samples.sum(axis=0)),
+        latency_samples=sum_all(columns.latency_samples),
+        by_reason=count_reasons(columns.reasons, columns.all_samples.sum(axis=0), sum_rows(columns.latency_samples)),
         samples_truncated=any(launch.samples_truncated for launch in launches),
         launches=launches,
         functions=list_functions(kernel),
@@ -118,6 +166,13 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: _Stamps) -> KernelReport:
         analyses=analysed.analyses,
         code=build_kernel_code(kernel),
     )
+
+
+def _spread_samples(launches: Sequence[LaunchReport]) -> Spread | None:
+    """How the samples of a launch vary; None where some launches are known as an aggregate only."""
+    if any(launch.aggregate is not None for launch in launches):
+        return None
+    return measure_spread([launch.total_samples for launch in launches if launch.total_samples])
 
 
 def _choose_configuration(kernel: Kernel, launches: Sequence[LaunchReport]) -> LaunchConfiguration:
@@ -153,12 +208,12 @@ def _gather_device(kernel: Kernel) -> DeviceReport:
 
 def _gather_launch(launch: Launch) -> LaunchReport:
     samples = launch.samples
-    total = latency = 0
+    total, latency = 0, 0 if samples is None else sum_all(samples.latency_samples)
     by_reason = count_reasons((), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     if samples is not None:
-        all_sums, latency_sums = samples.all_samples.sum(axis=0), samples.latency_samples.sum(axis=0)
-        total, latency = int(all_sums.sum()), int(latency_sums.sum())
-        by_reason = count_reasons(samples.reasons, all_sums, latency_sums)
+        all_sums = samples.all_samples.sum(axis=0)
+        total = int(all_sums.sum())
+        by_reason = count_reasons(samples.reasons, all_sums, sum_rows(samples.latency_samples))
     return LaunchReport(
         index=launch.index,
         configuration=LaunchConfiguration(
@@ -178,6 +233,8 @@ def _gather_launch(launch: Launch) -> LaunchReport:
         call_stack=tuple(_describe_frame(frame) for frame in launch.call_stack),
         rules=tuple(note for rule in launch.rules for note in _note_rule(rule)),
         elapsed_cycles=_count_cycles(launch),
+        aggregate=launch.aggregate,
+        sampling=replace(launch.sampling, period_cycles=launch.sampling_period_cycles),
     )
 
 
@@ -227,8 +284,15 @@ def _doubts(report: KernelReport) -> list[Problem]:
         message = "the sampling buffer was full, so the samples cover only the first part of the kernel's run"
         remedy = "record with a larger --sampling-buffer-size or a larger --sampling-interval"
         found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))
+    if report.lacks_sass:
+        message = "its SASS was not read: causes of stalls are missing, and so is advice that looks at instructions"
+        remedy = "try again with a profile that holds the code, and an nvdisasm that works (gpa-lsp doctor)"
+        found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))
     if not report.launches:
         return found
+    if dropped := report.sampling.dropped_samples:
+        message = f"{dropped:,} samples beside {report.total_samples:,} were dropped; at which instructions is unknown, so shares are less certain"
+        found.append(_doubt(report, ProblemSeverity.WARNING, message, "record with a longer sampling period"))
     if report.total_samples == 0 and all(launch.failure is None for launch in report.launches):
         message = "the profile has no stall samples for this kernel"
         remedy = "record with --set full, or with --section SourceCounters --section WarpStateStats"
@@ -237,6 +301,20 @@ def _doubts(report: KernelReport) -> list[Problem]:
         message = "the cubin has no line table, so the samples can be shown on instructions only"
         remedy = "compile with -lineinfo"
         found.append(_doubt(report, ProblemSeverity.NOTE, message, remedy))
+    return found
+
+
+def _note_unknowns(reports: Sequence[KernelReport]) -> list[Problem]:
+    """What collectors could not know, and what depends on it: one note a file, however many kernels it holds."""
+    found = []
+    unsplit = [report.profile_path for report in reports if report.total_samples and report.latency_samples is None]
+    for path in dict.fromkeys(unsplit):
+        message = "the profile does not tell which samples were taken while nothing was issued, so what latency hiding would gain is unknown"
+        found.append(Problem(severity=ProblemSeverity.NOTE, message=message, path=path, remedy=_RECORD_IT))
+    shapes = [(report.profile_path, report.configuration) for report in reports]
+    for path in dict.fromkeys(path for path, shape in shapes if shape.grid is None or shape.block is None):
+        message = "the profile does not say with how many blocks and threads kernels were launched, so how they fill the GPU is unknown"
+        found.append(Problem(severity=ProblemSeverity.NOTE, message=message, path=path, remedy=_RECORD_IT))
     return found
 
 

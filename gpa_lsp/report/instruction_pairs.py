@@ -1,11 +1,11 @@
 """Def-use pairs of single instructions: what one waits for, who waits for it, and what became of its own samples."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
 from gpa_lsp.report.model import KernelReport
 

@@ -11,7 +11,8 @@ run between two keystrokes.
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _MOST_PASSES = 50
 """Over both texts. Real ones need a handful; one can be made that needs as many as it has lines, and its lines are gone after these."""

@@ -1,19 +1,20 @@
 """The per-line rows of a kernel's report: self, inclusive and called samples."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.locations import InlineChain
-from gpa_lsp.report.count import count_reasons
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.report.count import count_reasons, sum_all, sum_rows
 from gpa_lsp.report.model import InstructionColumns, LineRow
+from gpa_lsp.rows.model import Kernel
 
 
 @dataclass(slots=True)
 class _Sums:
-    """Sums of one line, by reason."""
+    """Sums of one line, by reason; latency samples stay 0 where they are unknown."""
 
     self_all: npt.NDArray[np.int64]
     self_latency: npt.NDArray[np.int64]
@@ -72,7 +73,8 @@ def list_lines(
     called_by_chain = np.zeros(chain_count)
     placed = columns.chain_index >= 0
     np.add.at(all_by_chain, columns.chain_index[placed], columns.all_samples[placed])
-    np.add.at(latency_by_chain, columns.chain_index[placed], columns.latency_samples[placed])
+    if columns.latency_samples is not None:
+        np.add.at(latency_by_chain, columns.chain_index[placed], columns.latency_samples[placed])
     np.add.at(called_by_chain, columns.chain_index[placed], called_samples[placed])
     sums: dict[tuple[str, int], _Sums] = {}
     for index in np.flatnonzero(all_by_chain.any(axis=1) | (called_by_chain > 0)).tolist():
@@ -111,17 +113,19 @@ def _add_chain(
 
 def _make_row(columns: InstructionColumns, place: tuple[str, int], line: _Sums) -> LineRow:
     function = min(line.functions, key=lambda name: (-line.functions[name], name))
+    is_split = columns.latency_samples is not None
+    self_latency, inclusive_latency = (line.self_latency, line.inclusive_latency) if is_split else (None, None)
     return LineRow(
         file=place[0],
         line=place[1],
         function=function,
         samples=int(line.self_all.sum()),
-        latency_samples=int(line.self_latency.sum()),
+        latency_samples=sum_all(self_latency),
         inclusive_samples=int(line.inclusive_all.sum()),
-        inclusive_latency_samples=int(line.inclusive_latency.sum()),
+        inclusive_latency_samples=sum_all(inclusive_latency),
         called_samples=line.called,
-        by_reason=count_reasons(columns.reasons, line.self_all, line.self_latency),
-        inclusive_by_reason=count_reasons(columns.reasons, line.inclusive_all, line.inclusive_latency),
+        by_reason=count_reasons(columns.reasons, line.self_all, self_latency),
+        inclusive_by_reason=count_reasons(columns.reasons, line.inclusive_all, inclusive_latency),
     )
 
 
@@ -131,7 +135,7 @@ def _rows_without_line(columns: InstructionColumns, routines: Routines) -> list[
     for index in np.unique(lost_routines).tolist():
         function = routines.names[index]
         lost = (routines.index == index) & (columns.chain_index < 0)
-        every, latency = columns.all_samples[lost].sum(axis=0), columns.latency_samples[lost].sum(axis=0)
+        every, latency = columns.all_samples[lost].sum(axis=0), sum_rows(columns.latency_samples, lost)
         counts = count_reasons(columns.reasons, every, latency)
         rows.append(
             LineRow(
@@ -139,9 +143,9 @@ def _rows_without_line(columns: InstructionColumns, routines: Routines) -> list[
                 line=None,
                 function=function,
                 samples=int(every.sum()),
-                latency_samples=int(latency.sum()),
+                latency_samples=sum_all(latency),
                 inclusive_samples=int(every.sum()),
-                inclusive_latency_samples=int(latency.sum()),
+                inclusive_latency_samples=sum_all(latency),
                 called_samples=0.0,
                 by_reason=counts,
                 inclusive_by_reason=counts,

@@ -4,9 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.binary.model import INSTRUCTION_BYTES
-from gpa_lsp.kernel.model import FunctionSamples, Kernel
-from gpa_lsp.program.model import FlowGraph
+from gpa_lsp.control_flow.model import FlowGraph
 from gpa_lsp.report.model import LoopRow
+from gpa_lsp.rows.model import FunctionSamples, Kernel
 
 _MAX_DEPTH = (1 << 16) - 1
 
@@ -38,7 +38,8 @@ def measure_loop_depths(function: FunctionSamples) -> npt.NDArray[np.uint16]:
 
 def _rows_of_function(function: FunctionSamples, graph: FlowGraph) -> list[LoopRow]:
     samples = _sum_over_loops(graph, _sum_by_block(function.all_samples, graph))
-    latency_samples = _sum_over_loops(graph, _sum_by_block(function.latency_samples, graph))
+    latency = function.latency_samples
+    latency_samples = None if latency is None else _sum_over_loops(graph, _sum_by_block(latency, graph))
     last_instruction = _find_last_instructions(graph)
     rows = []
     for number in order_loops(graph):
@@ -54,7 +55,7 @@ def _rows_of_function(function: FunctionSamples, graph: FlowGraph) -> list[LoopR
                 first_line=lines.first_line if lines is not None else None,
                 last_line=lines.last_line if lines is not None else None,
                 samples=samples[number],
-                latency_samples=latency_samples[number],
+                latency_samples=None if latency_samples is None else latency_samples[number],
             )
         )
     return rows

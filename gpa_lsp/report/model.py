@@ -1,11 +1,11 @@
 """The :class:`Report`: what was found, free of any file it came from, ready to be shown, saved and indexed.
 
-A report is self-contained: it can be written as JSON (``gpa-lsp/report/1``), read back on another machine without profile or cubin, and
+A report is self-contained: it can be written as JSON (``gpa-lsp/report/3``), read back on another machine without profile or cubin, and
 rendered there. Rows per line and per function are objects; rows per instruction are columns, since there can be a hundred thousand.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 
@@ -14,11 +14,13 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.model import KernelAdvice
 from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.binary.source_stamps import SourceStamp
+from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.figures import Share, Spread, measure_share, sum_known
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain, SourceLine
+from gpa_lsp.binary.model import SourceStamp
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.errors import Problem
-from gpa_lsp.figures import Share, Spread, measure_share
-from gpa_lsp.locations import InlineChain, SourceLine
+from gpa_lsp.profile.sampling import Aggregate, Sampling
 from gpa_lsp.report.code import KernelCode
 
 Dim3 = tuple[int, int, int]
@@ -30,11 +32,11 @@ class ReasonCount:
 
     Attributes:
         all_samples: every sample.
-        latency_samples: those taken when the scheduler issued nothing ("not issued").
+        latency_samples: those taken when the scheduler issued nothing ("not issued"); None when unknown.
     """
 
     all_samples: int
-    latency_samples: int
+    latency_samples: int | None
 
 
 ReasonCounts = Mapping[str, ReasonCount]
@@ -46,15 +48,15 @@ class LaunchConfiguration:
     """How a kernel was launched.
 
     Attributes:
-        grid: blocks in x, y, z.
-        block: threads in x, y, z.
+        grid: blocks in x, y, z; None when unknown.
+        block: threads in x, y, z; None when unknown.
         registers_per_thread: None when unknown.
         shared_static_bytes: per block; None when unknown.
         shared_dynamic_bytes: per block; None when unknown.
     """
 
-    grid: Dim3
-    block: Dim3
+    grid: Dim3 | None
+    block: Dim3 | None
     registers_per_thread: int | None
     shared_static_bytes: int | None
     shared_dynamic_bytes: int | None
@@ -62,7 +64,14 @@ class LaunchConfiguration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceReport:
-    """The GPU; every attribute is None when the profile does not say."""
+    """The GPU; what the profile does not say is None.
+
+    Attributes:
+        name: marketing name.
+        compute_capability: major and minor version.
+        sm_count: streaming multiprocessors.
+        sm_clock_hz: nominal SM clock.
+    """
 
     name: str | None
     compute_capability: tuple[int, int] | None
@@ -98,7 +107,7 @@ class LaunchReport:
         configuration: its launch configuration.
         duration_ns: None when unknown.
         total_samples: all stall samples.
-        latency_samples: samples without issue.
+        latency_samples: samples without issue; None when unknown.
         by_reason: per stall reason.
         samples_truncated: the sampling buffer was full; the samples cover only the start.
         failure: why it has no usable numbers; None when it has.
@@ -106,13 +115,15 @@ class LaunchReport:
         call_stack: ``function (module)`` or ``function at file:line``, innermost first; host addresses are not kept.
         rules: what NVIDIA's own rules said.
         elapsed_cycles: SM cycles from start to end; None when not collected.
+        aggregate: the launches this one stands for, whose mean its duration and cycles are and whose samples are added up; None for one launch.
+        sampling: how it was sampled, and samples that are in no row.
     """
 
     index: int
     configuration: LaunchConfiguration
     duration_ns: float | None
     total_samples: int
-    latency_samples: int
+    latency_samples: int | None
     by_reason: ReasonCounts
     samples_truncated: bool
     failure: str | None
@@ -120,6 +131,18 @@ class LaunchReport:
     call_stack: tuple[str, ...] = ()
     rules: tuple[RuleNote, ...] = ()
     elapsed_cycles: float | None = None
+    aggregate: Aggregate | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+
+    @property
+    def launch_count(self) -> int | None:
+        """How many executions it stands for; None when unknown."""
+        return 1 if self.aggregate is None else self.aggregate.launches
+
+    @property
+    def total_duration_ns(self) -> float:
+        """Time of all it stands for; 0 when unknown."""
+        return (self.duration_ns or 0.0) * (self.launch_count or 0)
 
 
 class FunctionRole(Enum):
@@ -145,7 +168,7 @@ class FunctionRow:
         instruction_count: 0 for foreign code.
         has_lines: a line table covers it.
         samples: in its own instructions.
-        latency_samples: of these, without issue.
+        latency_samples: of these, without issue; None when unknown.
         by_reason: per stall reason.
         registers: per thread; None when unknown.
         section: mangled name of the section its instructions are in; another function's for a local function. None when unknown.
@@ -158,7 +181,7 @@ class FunctionRow:
     instruction_count: int
     has_lines: bool
     samples: int
-    latency_samples: int
+    latency_samples: int | None
     by_reason: ReasonCounts
     registers: int | None
     section: str | None = None
@@ -171,12 +194,12 @@ class LineRow:
 
     Attributes:
         file: as compiled; None for instructions without line information (one row per function).
-        line: 1-based; None likewise.
+        line: 1-based; None for instructions without line information.
         function: mangled name of the function whose body holds the line; where several do (templates), the one with most samples.
         samples: of instructions whose innermost frame is this line (*self*).
-        latency_samples: of these, without issue.
+        latency_samples: of these, without issue; None when unknown.
         inclusive_samples: of instructions with this line in any frame of their inline chain; at least ``samples``.
-        inclusive_latency_samples: of these, without issue.
+        inclusive_latency_samples: of these, without issue; None when unknown.
         called_samples: estimate of samples in functions *called* (not inlined) from this line, shared among the call sites by how often each
             executed; not contained in ``inclusive_samples``.
         by_reason: self samples per stall reason.
@@ -187,9 +210,9 @@ class LineRow:
     line: int | None
     function: str
     samples: int
-    latency_samples: int
+    latency_samples: int | None
     inclusive_samples: int
-    inclusive_latency_samples: int
+    inclusive_latency_samples: int | None
     called_samples: float
     by_reason: ReasonCounts
     inclusive_by_reason: ReasonCounts
@@ -213,10 +236,10 @@ class LoopRow:
             lies between header and last instruction need not be in it: ``InstructionColumns.loop_depths`` tells.
         depth: 1 for an outermost loop.
         file: file of the loop's lines; None without line information.
-        first_line: smallest line of the loop in ``file``; None likewise.
-        last_line: largest; None likewise.
+        first_line: smallest line of the loop in ``file``; None without line information.
+        last_line: largest line of the loop in ``file``; None without line information.
         samples: of all instructions in the loop, inner loops included.
-        latency_samples: of these, without issue.
+        latency_samples: of these, without issue; None when unknown.
     """
 
     function: str
@@ -227,7 +250,7 @@ class LoopRow:
     first_line: int | None
     last_line: int | None
     samples: int
-    latency_samples: int
+    latency_samples: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,8 +266,9 @@ class InstructionColumns:
         chain_index: int32[n] into ``chains``; -1 without line.
         reasons: the k stall reasons.
         all_samples: int64[n, k].
-        latency_samples: int64[n, k].
-        executions: int64[n], warp-level executions summed over launches (``inst_executed``); -1 where not collected.
+        latency_samples: int64[n, k]; None when unknown.
+        executions: int64[n], warp-level executions summed over launches (``inst_executed``); -1 where not collected. Of an aggregate those of a
+            mean launch.
         loop_depths: uint16[n], loops each instruction is in; 0 outside loops and where control flow is unknown.
         stall_cycles: uint8[n]; with the other control columns all zero / 7 where unknown (``has_control`` False).
         yield_flag: uint8[n].
@@ -262,7 +286,7 @@ class InstructionColumns:
     chain_index: npt.NDArray[np.int32]
     reasons: tuple[str, ...]
     all_samples: npt.NDArray[np.int64]
-    latency_samples: npt.NDArray[np.int64]
+    latency_samples: npt.NDArray[np.int64] | None
     executions: npt.NDArray[np.int64]
     loop_depths: npt.NDArray[np.uint16]
     stall_cycles: npt.NDArray[np.uint8]
@@ -285,13 +309,13 @@ class KernelReport:
         mangled_name: linkage name.
         profile_path: the profile it was measured in; None when it came from no file.
         measured_unix_s: when; None when unknown.
-        configuration: of its longest launch; without launches, grid and block are zeros.
+        configuration: of its longest launch; without launches, grid and block are zeros. An aggregate whose launches differ has neither.
         device: the GPU.
         duration_ns: mean over launches; None when unknown.
         duration_spread_ns: mean, min, max, standard deviation; None when unknown.
         samples_spread: of total samples per launch; None without samples.
         total_samples: over all launches.
-        latency_samples: of these, without issue.
+        latency_samples: of these, without issue; None when unknown.
         by_reason: per stall reason.
         samples_truncated: at least one launch filled the sampling buffer.
         launches: in profile order; empty for code without a profile.
@@ -317,7 +341,7 @@ class KernelReport:
     duration_spread_ns: Spread | None
     samples_spread: Spread | None
     total_samples: int
-    latency_samples: int
+    latency_samples: int | None
     by_reason: ReasonCounts
     samples_truncated: bool
     launches: tuple[LaunchReport, ...]
@@ -335,11 +359,43 @@ class KernelReport:
     @property
     def total_duration_ns(self) -> float:
         """Time of all launches together; launches of unknown duration count nothing."""
-        return sum(launch.duration_ns or 0.0 for launch in self.launches)
+        return sum(launch.total_duration_ns for launch in self.launches)
+
+    @property
+    def launch_count(self) -> int | None:
+        """Executions the launches stand for; None when that of an aggregate is unknown."""
+        return sum_known(launch.launch_count for launch in self.launches)
+
+    @property
+    def sampling(self) -> Sampling:
+        """That of all launches with samples together: what one of them does not know is unknown, and so is a period in which they differ."""
+        found = [launch.sampling for launch in self.launches if launch.total_samples]
+        if not found:
+            return Sampling()
+        periods = {one.period_cycles for one in found}
+        return Sampling(
+            period_cycles=periods.pop() if len(periods) == 1 else None,
+            dropped_samples=sum_known(one.dropped_samples for one in found),
+            foreign_samples=sum_known(one.foreign_samples for one in found),
+            total_samples=sum_known(one.total_samples for one in found),
+        )
+
+    @property
+    def lacks_sass(self) -> bool:
+        """Instructions of its own, or of functions it calls, have no text: causes, and whatever else looks at instructions, are not whole."""
+        columns = self.instructions
+        if "" not in columns.texts:
+            return False
+        foreign = {row.mangled_name for row in self.functions if row.role is FunctionRole.OUTSIDE_MODULE}
+        is_own = [name not in foreign for name in columns.functions]
+        return any(
+            not text and is_own[index]
+            for text, index in zip(columns.texts, columns.function_index.tolist(), strict=True)
+        )
 
     def share_of(self, samples: int) -> Share:
-        """``samples`` as a share of all of the kernel's samples, with its 95 % interval."""
-        return measure_share(samples, self.total_samples)
+        """``samples`` as a share of all of the kernel's samples, with its 95 % interval, which dropped samples widen."""
+        return measure_share(samples, self.total_samples, self.sampling.dropped_samples or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from gpa_lsp.binary.linkage_names import demangle
+
+__all__ = ["SHORT_NAME_CHARS", "demangle", "find_plain_name", "is_named", "shorten_distinctly", "shorten_name"]
+
 SHORT_NAME_CHARS = 60
 """Longest name that is shown with its template arguments."""
 
@@ -21,27 +25,6 @@ _OPERATOR = re.compile(r"operator(?:\(\)|<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>)")
 _OPERATOR_END = re.compile(r"operator\W{0,3}$")
 _OPENING = "<([{"
 _CLOSING = ">)]}"
-
-
-@functools.lru_cache(maxsize=4096)
-def demangle(name: str) -> str:
-    """The readable form of a linkage name of C++ (Itanium or Microsoft) or Rust; any other name as it is.
-
-    Of a local function inside another's section (``$kernel$function``, ``$__internal_0_$function``) it is the function's own name.
-
-    >>> demangle("main"), demangle("$__internal_0_$__cuda_sm20_div_f64")
-    ('main', '__cuda_sm20_div_f64')
-    """
-    if name.startswith("$") and not name.endswith("$"):
-        name = name.rsplit("$", 1)[1]
-    try:
-        from pycxxfilt import demangle as demangle_with_llvm  # loaded late: reports whose names are plain do without it
-    except ImportError:
-        return name
-    try:
-        return demangle_with_llvm(name) or name
-    except (ValueError, UnicodeError):
-        return name  # a name with a NUL or a lone surrogate in it is nobody's linkage name
 
 
 @functools.lru_cache(maxsize=4096)

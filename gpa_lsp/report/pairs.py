@@ -5,14 +5,14 @@ the inlined function as well as from the line that calls it.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, KernelBlame
-from gpa_lsp.locations import Frame, InlineChain, SourceLine
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
@@ -28,7 +28,7 @@ class LinePair:
         category: what kind of cause it is.
         dependency: how the use depends on the def, in the heaviest pair.
         samples: blamed on the def.
-        latency_samples: of these, without issue.
+        latency_samples: of these, without issue; None when unknown.
         separable_samples: of the samples, those whose use waits for this def alone; the others were shared out by convention.
         edge_count: pairs of instructions.
         use_row: the suffering instruction of the heaviest pair.
@@ -43,7 +43,7 @@ class LinePair:
     category: BlameCategory
     dependency: Dependency
     samples: float
-    latency_samples: float
+    latency_samples: float | None
     separable_samples: float
     edge_count: int
     use_row: int
@@ -153,7 +153,7 @@ class PairIndex:
             category=BlameCategory(int(edges.category[heaviest])),
             dependency=Dependency(int(edges.dependency[heaviest])),
             samples=float(bundles.samples[numbers].sum()),
-            latency_samples=float(bundles.latency_samples[numbers].sum()),
+            latency_samples=None if bundles.latency_samples is None else float(bundles.latency_samples[numbers].sum()),
             separable_samples=float(bundles.separable_samples[numbers].sum()),
             edge_count=int(bundles.edge_count[numbers].sum()),
             use_row=int(edges.use_row[heaviest]),
@@ -198,7 +198,7 @@ class _Bundles:
         reason: int64[b].
         category: int64[b].
         samples: float64[b].
-        latency_samples: float64[b].
+        latency_samples: float64[b]; None when unknown.
         separable_samples: float64[b].
         edge_count: int64[b].
         heaviest: int64[b], number of the edge with most samples.
@@ -211,7 +211,7 @@ class _Bundles:
     reason: npt.NDArray[np.int64]
     category: npt.NDArray[np.int64]
     samples: npt.NDArray[np.float64]
-    latency_samples: npt.NDArray[np.float64]
+    latency_samples: npt.NDArray[np.float64] | None
     separable_samples: npt.NDArray[np.float64]
     edge_count: npt.NDArray[np.int64]
     heaviest: npt.NDArray[np.int64]
@@ -236,7 +236,7 @@ def _bundle_edges(columns: InstructionColumns, edges: BlameEdges) -> _Bundles:
     )
     kinds, first, number = np.unique(table, axis=0, return_index=True, return_inverse=True)
     number = number.reshape(-1)
-    samples = edges.all_samples[moved]
+    samples, latency = edges.all_samples[moved], edges.latency_samples
     size = len(kinds)
     return _Bundles(
         use_chain=kinds[:, 0],
@@ -244,7 +244,7 @@ def _bundle_edges(columns: InstructionColumns, edges: BlameEdges) -> _Bundles:
         reason=kinds[:, 2],
         category=kinds[:, 3],
         samples=_sum_by_number(number, samples, size),
-        latency_samples=_sum_by_number(number, edges.latency_samples[moved], size),
+        latency_samples=None if latency is None else _sum_by_number(number, latency[moved], size),
         separable_samples=_sum_by_number(number, samples * is_separable[moved], size),
         edge_count=np.bincount(number, minlength=size).astype(np.int64),
         heaviest=moved[first].astype(np.int64),

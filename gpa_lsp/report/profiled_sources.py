@@ -1,16 +1,22 @@
 """The texts of sources as they were when the profile was taken."""
 
-import os
+import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gpa_lsp.binary.model import Cubin
-from gpa_lsp.binary.source_stamps import SourceStamp, read_source_stamps
-from gpa_lsp.errors import InputError
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.binary.model import Cubin, SourceStamp
+from gpa_lsp.report.measured_files import is_as_compiled
 from gpa_lsp.report.source_paths import SourceLocator
 
+if TYPE_CHECKING:
+    from gpa_lsp.rows.model import Kernel
+
 _MAX_SOURCE_BYTES = 16 << 20
+
+SourceQuestion = tuple[str, int, SourceStamp | None]
+"""A path as compiled, when the kernel was measured (seconds since 1970), and what the compiler wrote down of the file."""
 
 
 class ProfiledSources:
@@ -22,14 +28,19 @@ class ProfiledSources:
 
     Args:
         locator: finds files on this machine; None reads embedded sources only.
+
+    Attributes:
+        answers: every question about files of this machine so far, with a digest of the text that was the answer; None where there was none.
+            What was concluded from the answers holds as long as :meth:`ask` gives the same ones.
     """
 
     def __init__(self, locator: SourceLocator | None = None) -> None:
+        self.answers: dict[SourceQuestion, str | None] = {}
         self._locator = locator
         self._texts: dict[tuple[Path, SourceStamp | None], str | None] = {}
         self._stamps: dict[str, Mapping[str, SourceStamp]] = {}
 
-    def reader_for(self, kernel: Kernel) -> Callable[[str], str | None]:
+    def reader_for(self, kernel: "Kernel") -> Callable[[str], str | None]:
         """A function from a path as compiled to the text the kernel was compiled from, as far as anyone can tell; None when nobody has it."""
         embedded = kernel.module.sources if kernel.module is not None else {}
         measured = [launch.created_unix_s for launch in kernel.launches if launch.created_unix_s is not None]
@@ -40,15 +51,28 @@ class ProfiledSources:
             text = embedded.get(file)
             if text is not None or self._locator is None or measured_unix_s is None:
                 return text
-            path = self._locator.locate(file)
-            return None if path is None else self._read_unchanged(path, measured_unix_s, stamps.get(file))
+            question = (file, measured_unix_s, stamps.get(file))
+            found = self._read_located(question)
+            self.answers[question] = _digest(found)
+            return found
 
         return read
+
+    def ask(self, question: SourceQuestion) -> str | None:
+        """The answer to a question today, as a digest."""
+        return _digest(self._read_located(question))
+
+    def _read_located(self, question: SourceQuestion) -> str | None:
+        file, measured_unix_s, stamp = question
+        path = None if self._locator is None else self._locator.locate(file)
+        return None if path is None else self._read_unchanged(path, measured_unix_s, stamp)
 
     def _read_stamps(self, cubin: Cubin | None) -> Mapping[str, SourceStamp]:
         if cubin is None:
             return {}
         if cubin.sha256 not in self._stamps:
+            from gpa_lsp.binary.source_stamps import read_source_stamps  # a report that is kept needs no line tables
+
             try:
                 self._stamps[cubin.sha256] = read_source_stamps(cubin)
             except InputError:  # whoever reads its lines has said so
@@ -62,22 +86,6 @@ class ProfiledSources:
         return self._texts[key]
 
 
-def is_as_compiled(found: os.stat_result, measured_ns: int, stamp: SourceStamp | None) -> bool:
-    """Whether a file holds the text that was compiled, as far as that can be told without the text.
-
-    Its length decides where the compiler wrote it down: a file may be older than the measurement and yet newer than the program, and checking out a
-    repository makes files look new. Otherwise it must not have been saved since the measurement.
-
-    Args:
-        found: of the file now.
-        measured_ns: when the kernel was measured, since 1970.
-        stamp: what the compiler wrote down; None when nothing.
-    """
-    if stamp is not None:
-        return found.st_size == stamp.size_bytes
-    return found.st_mtime_ns <= measured_ns
-
-
 def _read_compiled(path: Path, measured_unix_s: int, stamp: SourceStamp | None) -> str | None:
     try:
         found = path.stat()
@@ -86,3 +94,7 @@ def _read_compiled(path: Path, measured_unix_s: int, stamp: SourceStamp | None) 
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
+
+
+def _digest(text: str | None) -> str | None:
+    return None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

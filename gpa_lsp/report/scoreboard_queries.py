@@ -7,11 +7,11 @@ Ways go through the function the instruction is in; calls are stepped over.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.binary.opcodes import describe_mnemonic
 from gpa_lsp.binary.sass import split_operands

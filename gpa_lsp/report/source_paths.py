@@ -9,8 +9,9 @@ import re
 import threading
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 DEFAULT_MAX_FILES = 200_000
 """Files visited below the roots before the search for sources gives up."""

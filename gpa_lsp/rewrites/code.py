@@ -1,9 +1,9 @@
 """The function around a place of CUDA C++, with what its text proves."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.model import Site
 from gpa_lsp.sources.cuda_declarations import Names, read_names
 from gpa_lsp.sources.cuda_functions import CudaFunction, find_function_around, find_functions_on_lines, find_kernels

@@ -1,14 +1,15 @@
 """What a report knows that rewriting needs: contexts and lines for the advice of a kernel."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from math import prod
 
 from gpa_lsp.advice.model import Advice, Category, Region
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.occupancy import BlockShape, OccupancyLimit
 from gpa_lsp.arch.occupancy_steps import OccupancyStep, find_next_steps
-from gpa_lsp.errors import UnknownArchitectureError
-from gpa_lsp.locations import SourceLine
+from gpa_lsp.basis.errors import UnknownArchitectureError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import SourceLine
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.names import find_plain_name
 from gpa_lsp.rewrites.model import RewriteContext
@@ -98,15 +99,16 @@ def read_unroll_copies(hint: str) -> int | None:
 
 
 def _find_most_threads(kernel: KernelReport) -> int | None:
-    """Threads of the largest block that any launch had; None without launches."""
+    """Threads of the largest block that any launch had; None without launches, and where the block of one is unknown."""
     blocks = [launch.configuration.block for launch in kernel.launches] or [kernel.configuration.block]
-    return max(x * y * z for x, y, z in blocks) or None
+    known = [prod(block) for block in blocks if block is not None]
+    return max(known) or None if len(known) == len(blocks) else None
 
 
 def _find_register_step(kernel: KernelReport) -> OccupancyStep | None:
     """The fewest registers to give up for more resident warps; None where registers alone do not help, or the report does not say enough."""
     shape, capability = kernel.configuration, kernel.device.compute_capability
-    threads = shape.block[0] * shape.block[1] * shape.block[2]
+    threads = 0 if shape.block is None else prod(shape.block)
     if capability is None or threads < 1 or shape.registers_per_thread is None:
         return None
     if shape.shared_static_bytes is None or shape.shared_dynamic_bytes is None:

@@ -1,9 +1,9 @@
 """The floating-point divisions of CUDA C++ code."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.code import Code, read_code
 from gpa_lsp.sources.cuda_types import join_types
 from gpa_lsp.sources.cuda_values import UNKNOWN, ValueType, read_number

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 
-from gpa_lsp.registry import load_catalogue
+from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.rewrites import kinds
 from gpa_lsp.rewrites.model import Proposal, Rewrite, RewriteContext, RewriteKind, Site
 from gpa_lsp.sources.trees import read_tree

@@ -1,8 +1,8 @@
 """What rewriting takes and gives: :class:`RewriteContext` and :class:`Rewrite`, edits of one text that a person can take or leave."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.trees import SourceTree
 
 

@@ -1,9 +1,9 @@
 """Values of a Numba kernel that are single precision for certain: what the kernel itself, or its signature, says so of."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.python_functions import (
     BINDING,
     PythonFunction,

@@ -1,9 +1,9 @@
 """The pointer parameters of a kernel, and what its text says against promises about them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.code import Code
 from gpa_lsp.sources.cuda_declarations import Declaration
 from gpa_lsp.sources.cuda_functions import find_kernel_calls, find_parameter

@@ -1,9 +1,9 @@
 """The loops of Triton kernels over a range, and other words for the range."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.edits import insert_behind, replace_node
 from gpa_lsp.rewrites.model import Site, TextEdit
 from gpa_lsp.sources.python_functions import (

@@ -4,10 +4,11 @@ Only the file itself is read. What a header declares is unknown, and a name that
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.cuda_functions import CudaFunction, find_function_around, list_file_nodes
 from gpa_lsp.sources.cuda_values import UNKNOWN, Scalar, ValueType, read_scalar
 from gpa_lsp.sources.trees import MOST_NODES, SourceTree, list_ancestors, read_text

@@ -1,10 +1,10 @@
 """The functions of a CUDA C++ text: which one is around a place, which one is a kernel, what it takes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.trees import SourceTree, list_ancestors, read_text, walk, walk_lines
 
 if TYPE_CHECKING:

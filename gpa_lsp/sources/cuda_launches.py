@@ -1,9 +1,9 @@
 """The block sizes that the host code of a CUDA C++ text launches a kernel with, as far as the text says them in numbers."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.cuda_declarations import read_macros
 from gpa_lsp.sources.cuda_functions import find_kernel_calls
 from gpa_lsp.sources.cuda_values import read_number

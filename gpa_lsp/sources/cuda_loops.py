@@ -1,10 +1,10 @@
 """The loops of CUDA C++ functions: where they begin, what pragma stands before them, whether their turns are counted when compiled."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.cuda_declarations import Names, list_words
 from gpa_lsp.sources.directives import Pragma, find_directives
 from gpa_lsp.sources.trees import SourceTree, list_ancestors, read_text, walk_lines

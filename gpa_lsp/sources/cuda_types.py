@@ -1,12 +1,14 @@
 """The types of expressions in CUDA C++, as far as the text of one file proves them; everything else is unknown."""
 
-import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import tomli
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.cuda_declarations import Names
 from gpa_lsp.sources.cuda_functions import find_function_names
 from gpa_lsp.sources.cuda_values import (
@@ -67,7 +69,7 @@ class KnownFunctions:
 @cache
 def load_known_functions() -> KnownFunctions:
     """The functions of ``cuda_functions.toml``."""
-    table = tomllib.loads(files(__package__).joinpath("cuda_functions.toml").read_text(encoding="utf-8"))
+    table = tomli.loads(Path(__file__).with_name("cuda_functions.toml").read_text(encoding="utf-8"))
     groups = {group: frozenset(names) for group, names in table.items()}
     of_numbers = groups["single"] | groups["converting"] | groups["overloaded"] | groups["integer"]
     return KnownFunctions(**groups, of_numbers=of_numbers, reading=of_numbers | groups["loads"] | groups["second"])

@@ -1,10 +1,10 @@
 """What the text of a function does with a variable: whether it only reads it, or lets something else change it."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.cuda_declarations import Declaration, Names
 from gpa_lsp.sources.trees import list_ancestors, read_text
 

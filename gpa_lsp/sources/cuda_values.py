@@ -1,11 +1,11 @@
 """What kind of value a CUDA C++ type, declarator or literal stands for, as far as its spelling says."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.trees import read_text
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """Lines in front of loops that grammars of C++ do not foresee, pragmas and macros that stand for them: found, and hidden from the grammar."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _NAME = b"pragma"
 _SIGNS = (b"UNROLL", b"LOOP")

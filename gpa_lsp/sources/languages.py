@@ -3,12 +3,13 @@
 import importlib
 import logging
 import re
-import tomllib
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+import tomli
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from tree_sitter import Parser
@@ -91,7 +92,7 @@ def load_parser(language: Language) -> "Parser | None":
 
 @cache
 def _languages_by_suffix() -> dict[str, Language]:
-    table = tomllib.loads(files(__package__).joinpath("languages.toml").read_text(encoding="utf-8"))
+    table = tomli.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
     found: dict[str, Language] = {}
     for name, row in table.items():
         sets = {key: frozenset(row.get(key, ())) for key in _SETS}

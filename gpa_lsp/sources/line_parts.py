@@ -1,10 +1,12 @@
 """What one line of source does, as its author wrote it: the expressions that load, store, divide and call on it."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.languages import Language
-from gpa_lsp.sources.trees import read_text, read_tree, walk_lines
+from gpa_lsp.sources.trees import SourceTree, read_text, read_tree, walk_lines
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -56,10 +58,19 @@ def read_line_parts(file: str, text: str, line: int) -> LineParts | None:
     tree = read_tree(file, text)
     if tree is None or not 0 < line <= tree.line_count:
         return None
-    found = _Parts(tree.language)
-    for node in walk_lines(tree.root, (line,)):
-        found.look_at(node)
-    return found.gather()
+    known = _find_known_lines(tree)
+    if line not in known:
+        found = _Parts(tree.language)
+        for node in walk_lines(tree.root, (line,)):
+            found.look_at(node)
+        known[line] = found.gather()
+    return known[line]
+
+
+@lru_cache(maxsize=16)
+def _find_known_lines(_tree: SourceTree) -> dict[int, LineParts]:
+    """The lines of a text that were read before: hints come back to the same few hot lines."""
+    return {}
 
 
 @dataclass(slots=True)

@@ -1,10 +1,10 @@
 """The functions of a Python text that a decorator compiles for a GPU, and what their names mean."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.trees import SourceTree, is_sound, list_ancestors, read_text, walk
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.directives import hide_directives
 from gpa_lsp.sources.languages import Language, find_language, load_parser
 

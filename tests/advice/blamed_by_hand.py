@@ -11,8 +11,8 @@ from gpa_lsp.binary.opcodes import describe_mnemonic
 from gpa_lsp.blame.categories import find_category
 from gpa_lsp.blame.edge_list import Edge, build_edges, build_unattributed
 from gpa_lsp.blame.model import Dependency, IssueCounts, KernelBlame, SingleDependencyCoverage
-from gpa_lsp.kernel.model import Kernel
-from tests.kernel.written import write_kernel
+from gpa_lsp.rows.model import Kernel
+from tests.rows.written import write_kernel
 
 Causes = Mapping[tuple[int, str], Sequence[int]]
 """(Sampled row, reason) → the rows to blame; several share the samples evenly, behind one scoreboard."""
@@ -21,7 +21,7 @@ _AT_BARRIERS = ("barrier", "membar", "drain")
 
 
 def write_subject(text: str, causes: Causes, **kernel: Any) -> Subject:
-    """A kernel in the notation of :mod:`tests.kernel.written`, blamed as told; samples nobody is named for are their own cause."""
+    """A kernel in the notation of :mod:`tests.rows.written`, blamed as told; samples nobody is named for are their own cause."""
     return blame_by_hand(write_kernel(text, **kernel), causes)
 
 
@@ -61,7 +61,7 @@ def blame_by_hand(kernel: Kernel, causes: Causes) -> Subject:
 
 def forget_code(subject: Subject) -> Subject:
     """The same subject as it is where the code cannot be disassembled."""
-    functions = tuple(replace(function, instructions=None, graph=None) for function in subject.kernel.functions)
+    functions = tuple(replace(function, instructions=None, graph=None) for function in subject.rows.functions)
     return build_subject(replace(subject.kernel, functions=functions), subject.blame)
 
 

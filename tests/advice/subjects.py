@@ -7,12 +7,12 @@ import numpy as np
 from gpa_lsp.advice.subject import Subject, build_subject
 from gpa_lsp.blame.edge_list import Edge, build_edges, build_unattributed
 from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 
 
 def make_blame(kernel: Kernel, edges: Iterable[Edge] = ()) -> KernelBlame:
     """A blame of the given edges; none are needed where an optimizer looks at the launch alone."""
-    rows = sum(len(function.pc_offsets) for function in kernel.functions)
+    rows = len(kernel.rows)
     return KernelBlame(
         blamer="test",
         edges=build_edges(edges),

@@ -8,12 +8,13 @@ import pytest
 from gpa_lsp.advice import advise as module
 from gpa_lsp.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion, HidingMatch, HidingRegion
-from gpa_lsp.advice.model import LEAST_SPEEDUP, Category, Hotspot, Scope, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import LEAST_SPEEDUP, Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer, HidingOptimizer, Optimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.kernel.counters import COUNTERS
-from tests.kernel.written import write_kernel
+from gpa_lsp.rows.counters import COUNTERS
+from gpa_lsp.rows.scopes import Scope, ScopeKind
+from tests.rows.written import write_kernel
 
 SOURCE = """
     B-:R-:W0:-:S02  LDG.E R2, [R4.64]        # k.cu:3 | selected=10

@@ -5,16 +5,17 @@ from typing import Any
 import pytest
 
 from gpa_lsp.advice.matches import HidingMatch
-from gpa_lsp.advice.model import Advice, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers.async_copy import OPTIMIZER
-from gpa_lsp.advice.staged_copies import find_groups_pending, find_staged_copies
 from gpa_lsp.advice.subject import Subject, build_subject
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.dataflow.staged_copies import find_groups_pending, find_staged_copies
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject
 from tests.advice.subjects import make_subject
-from tests.kernel.written import write_kernel
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
+from tests.rows.written import write_kernel
 
 SOURCE = """__global__ void k(const float4* in) {
   for (int t = 0; t < tiles; ++t) {
@@ -99,11 +100,11 @@ def test_a_value_that_is_changed_on_the_way_does_not_match() -> None:
 
 
 def test_a_loaded_address_is_no_copy() -> None:
-    assert not find_staged_copies(make_subject(write_kernel(LOOP.replace("STS.128 [R20], R4", "STS [R4], R20"))))
+    assert not find_staged_copies(write_kernel(LOOP.replace("STS.128 [R20], R4", "STS [R4], R20")).rows)
 
 
 def test_a_value_that_is_needed_in_registers_too_stays() -> None:
-    assert not find_staged_copies(make_subject(write_kernel(LOOP.replace("FADD R9, R9, R8", "FADD R9, R4, R8"))))
+    assert not find_staged_copies(write_kernel(LOOP.replace("FADD R9, R9, R8", "FADD R9, R4, R8")).rows)
 
 
 @pytest.mark.parametrize(
@@ -111,11 +112,11 @@ def test_a_value_that_is_needed_in_registers_too_stays() -> None:
 )
 def test_only_sizes_that_can_be_copied_count(opcodes: tuple[str, str], count: int) -> None:
     text = LOOP.replace("LDG.E.128.CONSTANT", opcodes[0] + ".CONSTANT").replace("STS.128", opcodes[1])
-    assert len(find_staged_copies(make_subject(write_kernel(text)))) == count
+    assert len(find_staged_copies(write_kernel(text).rows)) == count
 
 
 def test_a_volatile_load_is_no_copy() -> None:
-    assert not find_staged_copies(make_subject(write_kernel(LOOP.replace("128.CONSTANT", "128.STRONG.SYS"))))
+    assert not find_staged_copies(write_kernel(LOOP.replace("128.CONSTANT", "128.STRONG.SYS")).rows)
 
 
 def test_several_loads_can_fill_one_store() -> None:
@@ -123,17 +124,17 @@ def test_several_loads_can_fill_one_store() -> None:
         "    LDG.E.128.CONSTANT R4, [R2.64]      #",
         "    LDG.E.64.CONSTANT R6, [R2.64+0x8] # k.cu:3\n    LDG.E.64.CONSTANT R4, [R2.64]      #",
     )
-    (copy,) = find_staged_copies(make_subject(write_kernel(text)))
+    (copy,) = find_staged_copies(write_kernel(text).rows)
     assert (copy.load_rows, copy.store_row, copy.bytes_moved) == ((0, 1), 3, 16)
     half = text.replace("LDG.E.64.CONSTANT R6", "LDG.E.64.CONSTANT R10")
-    assert not find_staged_copies(make_subject(write_kernel(half)))
+    assert not find_staged_copies(write_kernel(half).rows)
 
 
 def test_a_load_that_needs_the_tile_before_cannot_be_started_ahead() -> None:
     text = LOOP.replace("IADD3 R2, R2, 0x1000, RZ            #", "IADD3 R2, R8, 0x1000, RZ #").replace(
         "LDS R8, [R21] ", "LDS R2, [R21] "
     )
-    assert not find_staged_copies(make_subject(write_kernel(text)))
+    assert not find_staged_copies(write_kernel(text).rows)
 
 
 def test_a_copy_outside_loops_has_no_next_tile() -> None:
@@ -224,7 +225,7 @@ def test_bulk_copies_are_waited_for_at_a_barrier_object() -> None:
 def test_the_fewest_pending_groups_of_a_loop_count() -> None:
     text = ASYNC.format(pending="0x2").replace("    IADD3 R2, R2, 0x1000, RZ            #", "    DEPBAR.LE SB0, 0x1 #")
     subject = make_subject(write_kernel(text))
-    assert list(find_groups_pending(subject).values()) == [1]
+    assert list(find_groups_pending(subject.rows).values()) == [1]
 
 
 def test_asynchronous_copies_nobody_waits_for_are_fine() -> None:

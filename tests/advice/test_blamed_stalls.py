@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.advice.blamed_stalls import MOST_HOTSPOTS, build_hotspots, build_regions, find_edges, find_separable
-from gpa_lsp.advice.model import ScopeKind
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import write_subject
 
 CODE = """
@@ -25,7 +25,7 @@ def write():
 
 
 def mark(subject, *rows: int):
-    marks = np.zeros(subject.row_count, dtype=np.bool_)
+    marks = np.zeros(len(subject.rows), dtype=np.bool_)
     marks[list(rows)] = True
     return marks
 
@@ -81,7 +81,7 @@ def test_a_region_carries_its_largest_pairs_and_counts_all():
     count = MOST_HOTSPOTS + 50
     lines = [f"FADD R{row % 200}, R1, R2  # k.cu:1 | wait={row + 1}" for row in range(count)]
     subject = write_subject("\n".join(lines) + "\nEXIT", {})
-    edges = find_edges(subject, np.ones(subject.row_count, dtype=np.bool_))
+    edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_))
     (region,) = build_regions(subject, edges, np.ones(len(edges)), write_note=lambda def_row, _use: str(def_row))
     assert region.samples == count * (count + 1) / 2
     assert [int(hotspot.samples) for hotspot in region.hotspots] == list(range(count, count - MOST_HOTSPOTS, -1))
@@ -104,10 +104,47 @@ def test_regions_take_each_pairs_weight_once(data):
         for row in range(rows)
     }
     subject = write_subject("\n".join(lines) + "\n@P0 BRA loop\nEXIT", causes)
-    edges = find_edges(subject, np.ones(subject.row_count, dtype=np.bool_))
+    edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_))
     weights = np.array(data.draw(st.lists(st.floats(0, 1), min_size=len(edges), max_size=len(edges))))
     regions = build_regions(subject, edges, weights) if len(edges) else ()
     matched = float((subject.blame.edges.all_samples[edges] * weights).sum())
     assert sum(region.samples for region in regions) == pytest.approx(matched)
     assert sum(spot.samples for region in regions for spot in region.hotspots) == pytest.approx(matched)
     assert matched <= subject.total_samples + 1e-6
+
+
+@given(st.data())
+def test_hotspots_are_the_sums_of_their_pairs_named_after_the_largest(data):
+    rows = data.draw(st.integers(1, 5))
+    row = st.integers(0, rows - 1)
+    reasons = ("long_scoreboard", "wait", "short_scoreboard")
+    lines = [
+        f"FADD R{number}, R1, R2  # k.cu:1 | " + " ".join(f"{one}={data.draw(st.integers(0, 4))}" for one in reasons)
+        for number in range(rows)
+    ]
+    causes = {
+        (one, reason): data.draw(st.lists(row, min_size=1, max_size=3)) for one in range(rows) for reason in reasons
+    }
+    subject = write_subject("\n".join(lines) + "\nEXIT", causes)
+    every = subject.blame.edges
+    edges = np.array(sorted(data.draw(st.sets(st.integers(0, len(every) - 1)))) if len(every) else [], dtype=np.int64)
+    weights = np.array(data.draw(st.lists(st.sampled_from([0.25, 0.5, 1.0]), min_size=len(edges), max_size=len(edges))))
+    most = data.draw(st.none() | st.integers(1, 4))
+    found = build_hotspots(subject, edges, weights, write_note=lambda one, other: f"{one} {other}", most=most)
+
+    pairs: dict[tuple[int, int], list[int]] = {}
+    for place, edge in enumerate(edges.tolist()):
+        pairs.setdefault((int(every.def_row[edge]), int(every.use_row[edge])), []).append(place)
+    samples = every.all_samples[edges] * weights
+    ranked = sorted(pairs, key=lambda pair: (-samples[pairs[pair]].sum(), pair))[:most]
+    separable = find_separable(subject)
+    assert [(one.def_row, one.def_row if one.use_row is None else one.use_row) for one in found] == ranked
+    for hotspot, pair in zip(found, ranked, strict=True):
+        places = pairs[pair]
+        largest = edges[max(places, key=lambda place: (samples[place], -place))]
+        assert hotspot.samples == pytest.approx(samples[places].sum())
+        assert hotspot.latency_samples == pytest.approx((every.latency_samples[edges] * weights)[places].sum())
+        assert hotspot.reason == subject.kernel.reasons[every.reason[largest]]
+        assert hotspot.category == every.category[largest]
+        assert hotspot.is_separable is bool(separable[edges[places]].all())
+        assert hotspot.note == f"{pair[0]} {pair[1]}"

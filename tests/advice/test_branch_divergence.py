@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.advice.divergent_branches import Parting, find_divergent_branches
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers.branch_divergence import OPTIMIZER
+from gpa_lsp.dataflow.divergent_branches import Parting, find_divergent_branches
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import blame_by_hand, forget_code, write_subject
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
 
@@ -133,7 +134,7 @@ EXIT                 # l.cu:8 | selected=1   | x=100 {name}=3200
 def test_loops_of_different_length_run_with_the_threads_that_are_left(name, branch):
     """As older profilers count, too: only threads whose guard holds."""
     subject = write_subject(LOOP.format(name=name, branch=branch), {})
-    (branch_found,) = find_divergent_branches(subject)
+    (branch_found,) = find_divergent_branches(subject.rows)
     assert (branch_found.kind, branch_found.threads) == (Parting.TURNS, 32.0)
     assert branch_found.rows.tolist() == [1, 2]
     assert branch_found.loss.tolist() == [0.5, 0.5]
@@ -196,8 +197,8 @@ def test_losses_of_a_row_never_add_up_to_more_than_its_work():
         for number, threads in enumerate(range(3200, 100, -100), start=1)
     )
     subject = write_subject(f"{blocks}\nout:\nEXIT  # m.cu:99 | wait=1 | x=100 thread_executions=3200", {})
-    total = np.zeros(subject.row_count)
-    branches = find_divergent_branches(subject)
+    total = np.zeros(len(subject.rows))
+    branches = find_divergent_branches(subject.rows)
     for branch in branches:
         assert (branch.loss > 0).all()
         total[branch.rows] += branch.loss
@@ -210,7 +211,7 @@ def test_in_real_code_the_sides_are_what_lies_between_the_branch_and_the_meeting
     path = FIXTURES / "cubins" / architecture / "branch_divergence_original.cubin"
     subject = blame_by_hand(make_up_kernel(path, Circumstances(lanes=16)), {})
     found = match(subject)
-    graph = subject.kernel.functions[0].graph
+    graph = subject.rows.functions[0].graph
     assert graph is not None
     (meeting,) = graph.divergence_regions
     inside = {use for region in found.regions for hotspot in region.hotspots if (use := hotspot.use_row) is not None}

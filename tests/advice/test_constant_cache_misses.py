@@ -3,8 +3,9 @@
 import pytest
 
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers.constant_cache_misses import OPTIMIZER
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import blame_by_hand, forget_code, write_subject
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
 

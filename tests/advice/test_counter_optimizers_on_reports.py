@@ -6,7 +6,6 @@ from functools import cache
 
 import pytest
 
-from gpa_lsp.advice.accesses import GLOBAL_SPACES, mark_accesses
 from gpa_lsp.advice.advise import find_obstacle
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Advice
@@ -22,9 +21,10 @@ from gpa_lsp.advice.optimizers.warp_balance import OPTIMIZER as BARRIERS
 from gpa_lsp.advice.subject import Subject, build_subject
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, mark_accesses
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()
@@ -77,7 +77,7 @@ def test_every_answer_is_sound(name):
                 assert sum(hotspot.samples for hotspot in region.hotspots) <= region.samples * (1 + 1e-9)
             reasons = WITH_STALLS_AT.get(optimizer)
             if reasons is not None:
-                assert matched <= sum(subject.count_reason(reason) for reason in reasons) * (1 + 1e-9)
+                assert matched <= sum(subject.rows.count_reason(reason) for reason in reasons) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -87,7 +87,7 @@ def test_the_excess_is_the_one_the_profilers_rule_names(name):
     for subject, launch in single_launches(name):
         text = find_rule(launch, "UncoalescedGlobalAccess")
         found = re.search(r"total of (\d+) excessive sectors \(\d+% of the total (\d+) sectors\)", text)
-        sectors, ideal = subject.counter("global_sectors"), subject.counter("global_sectors_ideal")
+        sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
         if found is None:
             continue
         assert sectors is not None
@@ -137,8 +137,8 @@ def test_one_warp_looks_back_while_the_block_waits():
     assert isinstance(found, EliminationMatch)
     cause = found.regions[0].hotspots[0]
     assert cause.note == "6 % of the warps go through it before the barrier"
-    assert subject.mnemonic(cause.def_row).startswith("LDG.E.64.STRONG")
-    assert subject.mnemonic(cause.use_row or 0).startswith("BAR")
+    assert subject.rows.mnemonic(cause.def_row).startswith("LDG.E.64.STRONG")
+    assert subject.rows.mnemonic(cause.use_row or 0).startswith("BAR")
     assert cause.samples > 0.3 * subject.total_samples
 
 
@@ -149,14 +149,14 @@ def test_half_empty_warps_of_the_self_join():
     # The profiler counts 17.5 of 32 threads: regrouped perfectly, all instructions would take 0.55 of the time.
     matched = sum(region.samples for region in found.regions) / subject.total_samples
     assert matched == pytest.approx(1 - 17.5 / 32, abs=0.05)
-    assert subject.opcode(found.regions[0].hotspots[0].def_row).name == "BRA"
+    assert subject.rows.opcode(found.regions[0].hotspots[0].def_row).name == "BRA"
     atomics = ATOMICS.match(subject)
     assert isinstance(atomics, EliminationMatch)
-    assert mark_accesses(subject, GLOBAL_SPACES, (Access.ATOMIC,))[atomics.regions[0].hotspots[0].def_row]
+    assert mark_accesses(subject.rows, GLOBAL_SPACES, (Access.ATOMIC,))[atomics.regions[0].hotspots[0].def_row]
 
 
 def test_first_constants_of_tiny_launches_are_no_advice():
     for subject in read_subjects("rtx3090_mergesort_2023.1.ncu-rep"):
         if "findPartitions" in subject.kernel.name:
             assert not isinstance(CONSTANTS.advise(subject), Advice)
-            assert subject.count_reason("imc_miss") > 0.5 * subject.total_samples
+            assert subject.rows.count_reason("imc_miss") > 0.5 * subject.total_samples

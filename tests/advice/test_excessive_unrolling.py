@@ -6,10 +6,11 @@ import pytest
 
 from gpa_lsp.advice.instruction_caches import find_instruction_caches
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Silence, SilenceStage
 from gpa_lsp.advice.optimizers.excessive_unrolling import OPTIMIZER
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject
 
 COPY = """

@@ -8,16 +8,17 @@ import pytest
 
 from gpa_lsp.advice.advise import advise_kernel
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, Category, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers.fast_math import OPTIMIZER
 from gpa_lsp.advice.subject import Subject, build_subject
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
+from gpa_lsp.rows.model import Kernel
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject
-from tests.advice.written_arithmetic import DIVISION, DIVISION_CAUSES
 from tests.conftest import find_corpus
+from tests.dataflow.written_arithmetic import DIVISION, DIVISION_CAUSES
 
 CORPUS = find_corpus()
 BASELINE = "v100_miniweather_baseline_2022.2.ncu-rep"
@@ -39,7 +40,7 @@ def match(subject: Subject) -> EliminationMatch:
 def test_everything_blamed_on_the_division_counts_and_the_wait_for_its_operand_does_not() -> None:
     subject = write_subject(DIVISION, DIVISION_CAUSES)
     (region,) = match(subject).regions
-    on_rows = int(subject.all_samples[[1, 2, 3, *range(5, 18), 20, 21, 22]].sum())
+    on_rows = int(subject.rows.all_samples[[1, 2, 3, *range(5, 18), 20, 21, 22]].sum())
     assert region.samples == pytest.approx(on_rows - 500 + 20)
     assert region.samples == pytest.approx(OWN_SAMPLES + RESULT_SAMPLES + ROUTINE_SAMPLES)
     assert (region.scope.kind, region.scope.file, region.scope.line) == (ScopeKind.LINE, "k.cu", 4)

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.advice.called_routines import find_called_routines
 from gpa_lsp.advice.matches import HidingMatch
-from gpa_lsp.advice.model import Advice, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers.function_inlining import OPTIMIZER
 from gpa_lsp.advice.subject import Subject, build_subject
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.dataflow.called_routines import find_called_routines
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject
-from tests.advice.subjects import make_subject
-from tests.kernel.written import write_kernel
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
+from tests.rows.written import write_kernel
 
 SOURCE = """__device__ __noinline__
 float blend(float a) {
@@ -164,7 +164,7 @@ def test_without_code_nothing_is_said() -> None:
 
 def test_routines_know_their_calls() -> None:
     text = LOCAL.replace("STG.E [R2.64], R7                       #", "CALL.REL.NOINC `($kernel$_Z5blendf)     #")
-    (routine,) = find_called_routines(make_subject(write_kernel(text)))
+    (routine,) = find_called_routines(write_kernel(text).rows)
     assert (routine.name, routine.sites, routine.rows, routine.instructions) == ("blend", (2, 3), range(5, 8), 3)
     assert not routine.is_recursive
     assert not routine.is_internal
@@ -196,4 +196,4 @@ def test_the_called_fixture_and_its_twin(sm: str) -> None:
 
 def count_instructions(sm: str) -> dict[str, int]:
     kernel = make_up_kernel(FIXTURES / "cubins" / sm / "device_calls_original.cubin", Circumstances())
-    return {routine.name: routine.instructions for routine in find_called_routines(make_subject(kernel))}
+    return {routine.name: routine.instructions for routine in find_called_routines(kernel.rows)}

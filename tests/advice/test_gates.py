@@ -7,18 +7,19 @@ from hypothesis import strategies as st
 from gpa_lsp.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.advice.bounds import find_peak_roof, find_roof, find_sm_roof
 from gpa_lsp.advice.gates import Limit, Standing, find_gate, find_standing, is_relief, rank_advice
-from gpa_lsp.advice.model import Advice, Category, MemoryLevel, Scope, ScopeKind, Speedup
+from gpa_lsp.advice.model import Advice, Category, MemoryLevel, Speedup
 from gpa_lsp.advice.reliefs import OccupancyUse, Relief, find_reliefs, list_reliefs
 from gpa_lsp.advice.roofs import list_sure_roofs, measure_roofs
 from gpa_lsp.advice.subject import Subject, build_subject
 from gpa_lsp.analyses.roofline_model import KernelRoofline
+from gpa_lsp.basis.figures import measure_share
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.figures import measure_share
-from gpa_lsp.machine.model import MemoryLevel as MachineLevel
-from gpa_lsp.machine.model import OperationKind
+from gpa_lsp.device.model import MemoryLevel as MachineLevel
+from gpa_lsp.device.model import OperationKind
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 from tests.advice.subjects import make_blame
 from tests.analyses.starlight.rooflines import make_roofline
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 T = 1e12
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"

@@ -9,12 +9,12 @@ from gpa_lsp.advice.gates import Limit, find_standing
 from gpa_lsp.advice.model import KernelAdvice, SilenceStage
 from gpa_lsp.advice.reliefs import OccupancyUse, find_reliefs
 from gpa_lsp.advice.subject import build_subject
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions.starlight import answer_starlight
 from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()
@@ -50,7 +50,7 @@ def test_a_roofline_only_tightens(report: str) -> None:
             assert all(find_reliefs(name).occupancy is not OccupancyUse.ALWAYS for name in after)
         parts = [
             table
-            for table in answer_starlight(build_facts(kernel, blame, roofline)).tables
+            for table in answer_starlight(KernelFacts(kernel, blame, roofline)).tables
             if table.title == "Where the samples count"
         ]
         counted = sum(count for table in parts for _, count, _ in table.rows if isinstance(count, int))

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, MemoryLevel, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.optimizers.global_coalescing import OPTIMIZER
 from gpa_lsp.profile.model import RuleResult, RuleSpeedup
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import blame_by_hand, forget_code, write_subject
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 STRIDED = """
 B-:R-:W-:-:S04  IMAD.WIDE R2, R0, 0x100, R8  # k.cu:3 | selected=2 | x=100

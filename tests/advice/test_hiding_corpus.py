@@ -14,8 +14,8 @@ from gpa_lsp.advice.optimizers.function_inlining import OPTIMIZER as FUNCTION_IN
 from gpa_lsp.advice.optimizers.loop_unrolling import OPTIMIZER as LOOP_UNROLLING
 from gpa_lsp.advice.subject import Subject, build_subject
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()
@@ -43,8 +43,8 @@ def ask(optimizer: HidingOptimizer, report: str, kernel: str) -> Advice | Silenc
 @pytest.mark.parametrize("report", REPORTS)
 def test_matches_stay_within_the_samples(report: str) -> None:
     for subject in build_subjects(report).values():
-        latency = float(subject.latency_samples.sum())
-        active = float((subject.all_samples - subject.latency_samples).sum())
+        latency = float(subject.rows.latency_samples.sum())
+        active = float((subject.rows.all_samples - subject.rows.latency_samples).sum())
         for optimizer in OPTIMIZERS:
             found = optimizer.match(subject)
             if isinstance(found, Silence):

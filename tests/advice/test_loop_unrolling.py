@@ -5,15 +5,16 @@ from typing import Any
 import pytest
 
 from gpa_lsp.advice.matches import HidingMatch
-from gpa_lsp.advice.model import Advice, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers.loop_unrolling import OPTIMIZER
 from gpa_lsp.advice.subject import Subject, build_subject
 from gpa_lsp.advice.unroll_plans import choose_copies
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import blame_by_hand, forget_code, write_subject
-from tests.kernel.written import write_kernel
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
+from tests.rows.written import write_kernel
 
 SOURCE = """__global__ void k(const float* x, float* y, int n) {
   float sum = 0;

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.advice.adjacent_accesses import find_access_runs
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.optimizers.memory_transaction_reduction import OPTIMIZER
 from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
-from tests.advice.blamed_by_hand import Causes, blame_by_hand, forget_code, write_subject
+from gpa_lsp.dataflow.adjacent_accesses import find_access_runs
+from gpa_lsp.rows.model import Kernel
+from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from tests.advice.blamed_by_hand import Causes, forget_code, write_subject
+from tests.rows.written import write_kernel
 
 
 def match(subject) -> EliminationMatch:
@@ -27,7 +28,7 @@ def silence(subject) -> Silence:
 
 
 def list_runs(text: str, **kernel) -> list[tuple[tuple[int, ...], int]]:
-    return [(run.rows, run.bytes_each) for run in find_access_runs(write_subject(text, {}, **kernel))]
+    return [(run.rows, run.bytes_each) for run in find_access_runs(write_kernel(text, **kernel).rows)]
 
 
 # ---- as published
@@ -172,16 +173,16 @@ def read_fixture(fixtures: Path, architecture: str, name: str) -> Kernel:
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_120"])
 def test_the_pair_of_narrow_loads_is_told_apart(fixtures, architecture):
-    narrow = find_access_runs(blame_by_hand(read_fixture(fixtures, architecture, "narrow_loads_original"), {}))
+    narrow = find_access_runs(read_fixture(fixtures, architecture, "narrow_loads_original").rows)
     assert sorted((len(run.rows), run.merged_bytes) for run in narrow) == [(4, 16), (4, 16)]
-    wide = find_access_runs(blame_by_hand(read_fixture(fixtures, architecture, "narrow_loads_improved"), {}))
+    wide = find_access_runs(read_fixture(fixtures, architecture, "narrow_loads_improved").rows)
     assert wide == ()
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_120"])
 @pytest.mark.parametrize("name", ["strided_access_improved", "bank_conflict_original", "branch_divergence_original"])
 def test_kernels_whose_threads_are_neighbours_have_nothing_to_merge(fixtures, architecture, name):
-    assert find_access_runs(blame_by_hand(read_fixture(fixtures, architecture, name), {})) == ()
+    assert find_access_runs(read_fixture(fixtures, architecture, name).rows) == ()
 
 
 # ---- repeated loads

@@ -3,12 +3,12 @@
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.advice.advise import find_obstacle, list_optimizers
 from gpa_lsp.advice.gates import find_gate, find_standing
-from gpa_lsp.advice.model import Advice, Category, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import Optimizer
 from gpa_lsp.advice.optimizers.block_increase import OPTIMIZER as BLOCK_INCREASE
 from gpa_lsp.advice.optimizers.partial_last_warp import OPTIMIZER as PARTIAL_LAST_WARP
@@ -17,11 +17,12 @@ from gpa_lsp.advice.optimizers.small_grid import OPTIMIZER as SMALL_GRID
 from gpa_lsp.advice.optimizers.tail_effect import OPTIMIZER as TAIL_EFFECT
 from gpa_lsp.advice.optimizers.thread_increase import OPTIMIZER as THREAD_INCREASE
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.subjects import make_subject
-from tests.conftest import find_corpus
-from tests.kernel.written import write_kernel
+from tests.conftest import examples, find_corpus
+from tests.rows.written import write_kernel
 
 CORPUS = find_corpus()
 PARALLEL = (BLOCK_INCREASE, PARTIAL_LAST_WARP, SM_IMBALANCE, SMALL_GRID, TAIL_EFFECT, THREAD_INCREASE)
@@ -139,7 +140,7 @@ def test_block_increase_keeps_silent(blocks: int, threads: int, words: str):
     assert message.startswith(words)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     blocks=st.integers(1, 79),
     warps=st.integers(1, 32),
@@ -299,7 +300,7 @@ def test_full_sms_and_unknown_limits_keep_silent():
     assert silence(THREAD_INCREASE, make_subject(kernel))[0] is SilenceStage.NO_METRICS
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     threads=st.integers(1, 1024),
     registers=st.integers(1, 255),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.advice.bounds import find_roof
@@ -16,21 +16,13 @@ from gpa_lsp.advice.matches import (
     IdleMatch,
     ParallelMatch,
 )
-from gpa_lsp.advice.model import (
-    MOST_REGIONS,
-    Advice,
-    Category,
-    Hotspot,
-    MemoryLevel,
-    Scope,
-    ScopeKind,
-    Silence,
-    SilenceStage,
-)
+from gpa_lsp.advice.model import MOST_REGIONS, Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 from tests.advice.subjects import make_subject
-from tests.kernel.written import write_kernel
+from tests.conftest import examples
+from tests.rows.written import write_kernel
 
 LABEL = Label(optimizer="tested", title="Tested", category=Category.CODE, group="tests")
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -157,7 +149,7 @@ def test_a_place_is_a_line_or_an_instruction():
     subject = nest()
     bare = replace(line(1, 100.0), scope=KERNEL)
     assert isinstance(eliminate(subject, bare), Advice)
-    functions = tuple(replace(function, instructions=None) for function in subject.kernel.functions)
+    functions = tuple(replace(function, instructions=None) for function in subject.rows.functions)
     no_code = replace(subject, kernel=replace(subject.kernel, functions=functions))
     assert isinstance(eliminate(no_code, bare), Silence)
     assert isinstance(eliminate(no_code, line(1, 100.0)), Advice)
@@ -291,7 +283,7 @@ def check_speedup(answer: Advice | Silence) -> None:
         assert speedup.estimate <= max(speedup.uncapped, 1) * (1 + 1e-9)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rooves, st.lists(counts, min_size=1, max_size=8), st.booleans())
 def test_elimination_holds_its_order(percent: float | None, parts: list[float], removes: bool):
     subject = nest(percent)
@@ -299,7 +291,7 @@ def test_elimination_holds_its_order(percent: float | None, parts: list[float], 
     check_speedup(eliminate(subject, *regions, relieves=EVERY_LEVEL if removes else ()))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rooves, counts, counts, counts)
 def test_hiding_holds_its_order_and_the_theorem(percent: float | None, inner: float, outer: float, active: float):
     subject = nest(percent)
@@ -321,20 +313,20 @@ configurations = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rooves, configurations)
 def test_parallel_holds_its_order(percent: float | None, configuration: dict[str, object]):
     check_speedup(parallel(nest(percent), **configuration))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rooves, st.lists(st.floats(0, 0.99), min_size=3, max_size=3), st.floats(1, 100))
 def test_idle_holds_its_order(percent: float | None, ratios: list[float], bound: float):
     subject = nest(percent)
     check_speedup(idle(subject, *sorted(ratios), bound))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rooves, counts, counts)
 def test_more_matched_samples_never_gain_less(percent: float | None, one: float, other: float):
     subject = nest(percent)

@@ -4,18 +4,19 @@ from functools import cache
 
 import pytest
 
-from gpa_lsp.advice.local_accesses import LocalUse, find_local_accesses
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, Category, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers.register_reuse import OPTIMIZER
 from gpa_lsp.advice.register_limits import find_register_limits
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.containers import find_cubins
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.dataflow.local_accesses import LocalUse, find_local_accesses
+from gpa_lsp.rows.model import KernelRows
+from gpa_lsp.rows.scopes import ScopeKind
+from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 from tests.advice.blamed_by_hand import forget_code, write_subject
-from tests.advice.subjects import make_subject
 from tests.conftest import ROOT
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
 
@@ -68,20 +69,20 @@ def advise(subject: Subject) -> Advice:
 
 
 def list_uses(text: str) -> list[LocalUse]:
-    return [one.use for one in find_local_accesses(make_subject(write_kernel(text)))]
+    return [one.use for one in find_local_accesses(write_kernel(text).rows)]
 
 
 def test_a_place_that_is_written_and_read_again_by_its_offset_is_a_spill() -> None:
     assert list_uses(SPILL) == [LocalUse.SPILL, LocalUse.SPILL]
     # Without the mark of a last use too.
     assert list_uses(SPILL.replace(".LU", "")) == [LocalUse.SPILL, LocalUse.SPILL]
-    store, load = find_local_accesses(make_subject(write_kernel(SPILL)))
+    store, load = find_local_accesses(write_kernel(SPILL).rows)
     assert (store.slots, load.slots, store.value_row, load.value_row) == ((8,), (8,), 0, None)
 
 
 def test_an_address_that_depends_on_an_index_makes_an_array_of_its_frame() -> None:
     assert set(list_uses(ARRAY)) == {LocalUse.ARRAY}
-    indexed = [one.is_indexed for one in find_local_accesses(make_subject(write_kernel(ARRAY)))]
+    indexed = [one.is_indexed for one in find_local_accesses(write_kernel(ARRAY).rows)]
     assert indexed == [False, True, True, False]
 
 
@@ -89,7 +90,7 @@ def test_a_copy_of_the_stack_pointer_is_no_index() -> None:
     text = SPILL.replace("LDL.LU R5, [R1+0x8]", "LDL R5, [R7+0x4]     ").replace(
         "    loop:", "        IADD3 R7, R1, 0x4, RZ  # k.cu:4\n    loop:"
     )
-    assert [(one.use, one.slots) for one in find_local_accesses(make_subject(write_kernel(text)))] == [
+    assert [(one.use, one.slots) for one in find_local_accesses(write_kernel(text).rows)] == [
         (LocalUse.SPILL, (8,)),
         (LocalUse.SPILL, (8,)),
     ]
@@ -177,11 +178,11 @@ def test_silences() -> None:
 
 
 @cache
-def read_fixture(pattern: str, role: str, sm: str) -> Subject:
+def read_fixture(pattern: str, role: str, sm: str) -> KernelRows:
     (cubin,) = find_cubins(ROOT / "fixtures" / "cubins" / sm / f"{pattern}_{role}.cubin")
     (kernel, *_), problems = list_unmeasured_kernels(cubin)
     assert not problems
-    return make_subject(kernel)
+    return kernel.rows
 
 
 @pytest.mark.parametrize("sm", ARCHITECTURES)

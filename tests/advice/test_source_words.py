@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from gpa_lsp.advice.model import Scope, ScopeKind
 from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope
 from gpa_lsp.advice.subject import Subject, build_subject
 from gpa_lsp.blame.edge_list import build_edges, build_unattributed
 from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
-from gpa_lsp.kernel.model import Kernel
-from tests.kernel.written import write_kernel
+from gpa_lsp.rows.model import Kernel
+from gpa_lsp.rows.scopes import Scope, ScopeKind
+from tests.rows.written import write_kernel
 
 SOURCE = """void k(float* x, float* y) {
   a = x[i];

@@ -10,7 +10,7 @@ from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import Certainty, StaticFinding
 from gpa_lsp.binary.compiled_limits import read_compiled_limits
 from gpa_lsp.binary.containers import find_cubins
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")

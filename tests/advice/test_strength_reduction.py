@@ -3,14 +3,15 @@
 import pytest
 
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Silence, SilenceStage
 from gpa_lsp.advice.optimizers.fast_math import OPTIMIZER as FAST_MATH
 from gpa_lsp.advice.optimizers.strength_reduction import OPTIMIZER
 from gpa_lsp.advice.slow_arithmetic import SlowKind, find_slowness
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.lookup import find_architecture, list_architectures
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject
-from tests.advice.written_arithmetic import DIVISION, DIVISION_CAUSES, INTEGER_DIVISION, INTEGER_DIVISION_ROWS
+from tests.dataflow.written_arithmetic import DIVISION, DIVISION_CAUSES, INTEGER_DIVISION, INTEGER_DIVISION_ROWS
 
 
 def match(subject: Subject) -> EliminationMatch:
@@ -29,7 +30,7 @@ def test_an_integer_division_counts_whole_and_says_that_its_divisor_stays() -> N
     subject = write_subject(INTEGER_DIVISION, {})
     found = match(subject)
     (region,) = found.regions
-    assert region.samples == int(subject.all_samples[sorted(INTEGER_DIVISION_ROWS)].sum())
+    assert region.samples == int(subject.rows.all_samples[sorted(INTEGER_DIVISION_ROWS)].sum())
     assert region.scope.line == 5
     assert found.hint.startswith("The integer division in lines 4 and 5 of k.cu takes 18 instructions")
     assert "The divisor does not change" in found.hint

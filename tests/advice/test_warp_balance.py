@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpa_lsp.advice.barrier_intervals import find_late_code
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Advice, ScopeKind, Silence, SilenceStage
-from gpa_lsp.advice.optimizers.warp_balance import OPTIMIZER
+from gpa_lsp.advice.model import Advice, Silence, SilenceStage
+from gpa_lsp.advice.optimizers.warp_balance import OPTIMIZER, find_late_causes
+from gpa_lsp.rows.scopes import ScopeKind
 from tests.advice.blamed_by_hand import blame_by_hand, forget_code, write_subject
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
 
@@ -47,7 +47,7 @@ def silence(subject) -> Silence:
 
 def test_warps_that_get_to_late_code_are_counted_before_the_loop_inside_it():
     """The inner loop's body executes more often than the barrier, but only an eighth of the warps enters it."""
-    late = find_late_code(write(), [6, 9])
+    late = find_late_causes(write(), [6, 9])
     assert late.keys() == {6}
     assert (late[6].row, late[6].warps_ratio, late[6].samples) == (3, pytest.approx(1 / 8), 101)
     assert late[6].explained_samples == pytest.approx(101 * 7)
@@ -56,7 +56,7 @@ def test_warps_that_get_to_late_code_are_counted_before_the_loop_inside_it():
 @pytest.mark.parametrize(("cause", "named"), [(2, 2), (0, 3)], ids=["in the late code", "before it"])
 def test_late_code_is_named_by_what_it_waits_for(cause, named):
     text = ONE_OF_EIGHT.format(work=80)
-    late = find_late_code(write_subject(text, {**AT_BARRIERS, (3, "wait"): (cause,)}), [6])
+    late = find_late_causes(write_subject(text, {**AT_BARRIERS, (3, "wait"): (cause,)}), [6])
     assert (late[6].row, late[6].samples) == (named, 101)
 
 
@@ -168,7 +168,7 @@ def test_in_real_code_the_work_of_the_first_warp_is_found(architecture, role, is
     assert instructions is not None
     barriers = [row for row, text in enumerate(instructions.texts) if text.startswith("BAR")]
     causes = {(row + 1, "barrier"): (row,) for row in barriers}
-    late = find_late_code(blame_by_hand(kernel, causes), barriers)
+    late = find_late_causes(blame_by_hand(kernel, causes), barriers)
     assert bool(late) is is_late
     if is_late:
         assert late.keys() == {barriers[0]}

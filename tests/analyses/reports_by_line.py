@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from functools import cache
 
-from gpa_lsp.analyses.facts import KernelFacts, build_facts
-from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 
@@ -42,7 +42,7 @@ def sum_over_launches(facts: KernelFacts, *names: str) -> float | None:
 def runs_alike(facts: KernelFacts) -> bool:
     """Every pass executed the same instructions, and none of them outside the module: executions add up to the hardware's own count."""
     counted = sum_over_launches(facts, "smsp__inst_executed.sum")
-    return counted == int(facts.executions[facts.executions > 0].sum())
+    return counted == int(facts.rows.executions[facts.rows.executions > 0].sum())
 
 
 def _read_kernels() -> Iterator[KernelFacts]:
@@ -51,6 +51,6 @@ def _read_kernels() -> Iterator[KernelFacts]:
     for path in sorted((folder / "ncu").glob("*.ncu-rep")):
         kernels, _ = join_profile(read_profile(path))
         for kernel in kernels:
-            facts = build_facts(kernel, None, None)
-            if any(True for _ in facts.list_disassembled()):
+            facts = KernelFacts(kernel, None, None)
+            if facts.rows.has_code:
                 yield facts

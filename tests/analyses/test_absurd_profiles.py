@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.advice.advise import advise_kernel
@@ -27,8 +27,9 @@ from gpa_lsp.render.roofline_text import render_roofline_markdown
 from gpa_lsp.render.text import render_report
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import Report
-from gpa_lsp.report.store import read_report, write_report
-from tests.kernel.written import write_kernel
+from gpa_lsp.report_file.store import read_report, write_report
+from tests.conftest import examples
+from tests.rows.written import write_kernel
 
 CODE = """
     B-:R-:W2:-:S02  LDG.E R2, [R4.64]        # k.cu:4 | selected=4 lg_throttle=3 | x=1000
@@ -140,7 +141,7 @@ def launches(draw: st.DrawFn) -> tuple[Launch, ...]:
 
 
 @given(launches(), st.sampled_from([(7, 0), (8, 6), (9, 0), (12, 0)]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_everything_is_answered_and_shown(measured: tuple[Launch, ...], capability: tuple[int, int]) -> None:
     text = show(analyse(measured, capability))
     assert " nan" not in text
@@ -148,7 +149,7 @@ def test_everything_is_answered_and_shown(measured: tuple[Launch, ...], capabili
 
 
 @given(launches())
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_pages_and_saved_reports_hold_it(
     tmp_path_factory: pytest.TempPathFactory, measured: tuple[Launch, ...]
 ) -> None:

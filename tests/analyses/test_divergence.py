@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.analyses.answers import Answer, Weight
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.lanes.columns import measure_partial_warps, read_lanes
 from gpa_lsp.analyses.questions.divergence import ANALYSIS
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 
 def facts_of(text: str, **kernel):
-    return build_facts(write_kernel(text, **kernel), None, None)
+    return KernelFacts(write_kernel(text, **kernel), None, None)
 
 
 def ask(text: str, **kernel) -> Answer:

@@ -1,11 +1,13 @@
 """Classes and pipes of opcodes, and what is said of a kernel's mix."""
 
 import dataclasses
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from gpa_lsp.analyses.answers import Answer, Weight
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.mix import classes as mix_classes
 from gpa_lsp.analyses.mix import pipes as mix_pipes
 from gpa_lsp.analyses.mix.classes import WorkClass, classify_mnemonic
@@ -14,7 +16,7 @@ from gpa_lsp.analyses.mix.tables import _GROUPS
 from gpa_lsp.analyses.questions.instruction_mix import ANALYSIS
 from gpa_lsp.arch.lookup import find_architecture, list_architectures
 from gpa_lsp.binary.opcodes import list_opcodes
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 TABLES = sorted({find_architecture(one).name for one in list_architectures()})
 WITHOUT_CLASS = {
@@ -24,7 +26,7 @@ WITHOUT_CLASS = {
 
 
 def ask(text: str, **kernel) -> Answer:
-    return ANALYSIS.answer(build_facts(write_kernel(text, **kernel), None, None))
+    return ANALYSIS.answer(KernelFacts(write_kernel(text, **kernel), None, None))
 
 
 def find_said(answer: Answer, words: str):
@@ -43,9 +45,7 @@ def test_entries_name_opcodes_that_there_are():
 
 
 def test_no_entry_is_in_two_classes():
-    lists = list(
-        mix_classes.tomllib.loads((mix_classes.files(mix_classes.__package__) / "classes.toml").read_text()).values()
-    )
+    lists = list(tomllib.loads(Path(mix_classes.__file__).with_name("classes.toml").read_text()).values())
     entries = [entry for one in lists for entry in one]
     assert len(entries) == len(set(entries))
 
@@ -173,7 +173,7 @@ def test_overhead_is_not_spoken_of_beside_tensor_instructions():
 
 def test_an_architecture_without_a_table_has_classes_and_no_pipes():
     kernel = dataclasses.replace(write_kernel(BUSY), architecture=None)
-    answer = ANALYSIS.answer(build_facts(kernel, None, None))
+    answer = ANALYSIS.answer(KernelFacts(kernel, None, None))
     assert {bar.label: bar.ratio for bar in answer.bars} == {"FP32": 0.8, "integer and logic": 0.2}
     assert "which pipes execute the instructions" in [one.what for one in answer.missing]
     assert not any(table.title == "Pipes" for table in answer.tables)
@@ -183,11 +183,11 @@ def test_what_no_disassembler_could_read_is_not_counted_as_anything():
     kernel = write_kernel(BUSY)
     (function,) = kernel.functions
     bare = dataclasses.replace(kernel, functions=(dataclasses.replace(function, instructions=None, graph=None),))
-    answer = ANALYSIS.answer(build_facts(bare, None, None))
+    answer = ANALYSIS.answer(KernelFacts(bare, None, None))
     assert not answer.is_known
     assert [one.why for one in answer.missing if one.why] == ["the code could not be disassembled"]
 
 
 def test_executions_that_are_all_zero_are_said_to_be():
-    answer = ANALYSIS.answer(build_facts(write_kernel("EXIT    # k.cu:1 | selected=1 | x=0"), None, None))
+    answer = ANALYSIS.answer(KernelFacts(write_kernel("EXIT    # k.cu:1 | selected=1 | x=0"), None, None))
     assert "the profiler counted no execution of any instruction" in [one.why for one in answer.missing]

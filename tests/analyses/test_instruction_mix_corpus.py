@@ -7,7 +7,6 @@ import pytest
 
 from gpa_lsp.analyses.mix.classes import CLASSES, WorkClass, classify_rows
 from gpa_lsp.analyses.mix.pipes import assign_pipes, list_pipes
-from gpa_lsp.analyses.opcode_rows import read_executions
 from gpa_lsp.analyses.questions.instruction_mix import ANALYSIS, count_opcodes
 from tests.analyses.reports_by_line import every_kernel, launches_of, name_of, runs_alike
 from tests.conftest import find_corpus
@@ -31,7 +30,7 @@ def test_executions_by_opcode_are_nvidias_table():
             table.update(
                 {str(name): int(count) for name, count in zip(metric.instance_ids, metric.instance_values, strict=True)}
             )
-        counts = count_opcodes(facts, read_executions(facts))
+        counts = count_opcodes(facts, facts.read_executions())
         assert {name: count for name, count in counts.items() if count} == {
             name: count for name, count in table.items() if count
         }
@@ -56,7 +55,7 @@ def test_pipes_execute_what_their_counters_say():
     exact: Counter[str] = Counter()
     for facts in every_kernel():
         pipes = assign_pipes(facts, facts.architecture.name)
-        executions = read_executions(facts)
+        executions = facts.read_executions()
         for number, pipe in enumerate(list_pipes()):
             counted = count_by_counter(facts, pipe)
             if counted is None or not runs_alike(facts):
@@ -80,7 +79,7 @@ def test_v100_has_only_cycles_for_alu_and_fma_and_they_agree():
         if facts.architecture.name != "sm_70":
             continue
         pipes = assign_pipes(facts, "sm_70")
-        executions = read_executions(facts)
+        executions = facts.read_executions()
         (launch,) = launches_of(facts)
         for number, pipe in enumerate(list_pipes()):
             if pipe.name not in ("alu", "fma"):
@@ -97,7 +96,7 @@ def test_conversions_to_doubles_on_8_6_are_the_fp64_pipes():
     (facts,) = (one for one in every_kernel() if "init_data" in one.kernel.mangled_name)
     (launch,) = launches_of(facts)
     pipes = {pipe.name: number for number, pipe in enumerate(list_pipes())}
-    executions, assigned = read_executions(facts), assign_pipes(facts, facts.architecture.name)
+    executions, assigned = facts.read_executions(), assign_pipes(facts, facts.architecture.name)
     assert launch.read_number("sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed") == 0
     assert executions[assigned == pipes["xu"]].sum() == 0
     assert executions[assigned == pipes["fp64"]].sum() == count_opcodes(facts, executions)["I2F"] > 0
@@ -109,7 +108,7 @@ def test_pipes_of_12_0_are_nvidias_own_table():
     metric = launch.metrics["sass__inst_executed_per_opcode_pipeline"]
     table = dict(zip(metric.instance_ids, metric.instance_values, strict=True))
     pipes = {pipe.name: number for number, pipe in enumerate(list_pipes())}
-    executions, assigned = read_executions(facts), assign_pipes(facts, "sm_120")
+    executions, assigned = facts.read_executions(), assign_pipes(facts, "sm_120")
     ours = {name: int(executions[assigned == number].sum()) for name, number in pipes.items()}
     assert ours["lsu"] == table["LSU"]
     assert ours["adu"] == table["ADU"]
@@ -124,7 +123,7 @@ def test_classes_of_12_0_are_nvidias_categories():
     (launch,) = launches_of(facts)
     metric = launch.metrics["sass__inst_executed_per_opcode_category"]
     table = dict(zip(metric.instance_ids, metric.instance_values, strict=True))
-    classes, executions = classify_rows(facts), read_executions(facts)
+    classes, executions = classify_rows(facts), facts.read_executions()
     ours = {one: int(executions[classes == number].sum()) for number, one in enumerate(CLASSES)}
     # Constants that HFMA2 loads are moves to us; comparisons of the loop's end are integers to both.
     moves = count_opcodes(facts, executions)["HFMA2"]
@@ -138,12 +137,9 @@ def test_classes_of_12_0_are_nvidias_categories():
 def _count_constants(facts) -> int:
     """Executions of integer instructions that load a constant, which are moves to us."""
     moves = classify_rows(facts) == CLASSES.index(WorkClass.MOVE)
-    is_integer = np.zeros_like(moves)
-    for function, first in facts.list_disassembled():
-        for index, mnemonic in enumerate(function.instructions.mnemonic_index):
-            name = facts.opcodes[function.instructions.mnemonics[mnemonic]].name
-            is_integer[first + index] = name in ("IMAD", "IADD", "LEA", "ISETP")
-    return int(read_executions(facts)[moves & is_integer].sum())
+    names = [facts.rows.opcode(row).name for row in range(len(facts.rows))]
+    is_integer = np.isin(names, ("IMAD", "IADD", "LEA", "ISETP"))
+    return int(facts.read_executions()[moves & is_integer].sum())
 
 
 def test_every_answer_is_known_and_its_bars_are_one_whole():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.analyses.answers import MOST_MARKS, Quantity
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import (
     FrameChoice,
     LineIndex,
@@ -20,7 +20,7 @@ from gpa_lsp.analyses.line_sums import (
 )
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.blame.model import BlameCategory
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 INLINED = """
 FADD R1, R1, R1    # k.cu:3 | selected=1
@@ -35,13 +35,15 @@ FADD R7, R7, R7    # - | selected=64
 
 
 def facts_of(text: str):
-    return build_facts(write_kernel(text), None, None)
+    return KernelFacts(write_kernel(text), None, None)
 
 
 def sums_by_name(text: str, choice: FrameChoice) -> dict[str, float]:
     facts = facts_of(text)
     index = index_lines(facts, choice)
-    return dict(zip(map(str, index.places), index.sum_by_line(facts.all_samples.sum(axis=1)).tolist(), strict=True))
+    return dict(
+        zip(map(str, index.places), index.sum_by_line(facts.rows.all_samples.sum(axis=1)).tolist(), strict=True)
+    )
 
 
 def test_innermost_lines_of_all_functions():
@@ -75,7 +77,7 @@ def test_marks_name_the_heaviest_instruction_and_the_share_of_all():
     marks = mark_lines(
         facts,
         index_lines(facts),
-        facts.all_samples.sum(axis=1),
+        facts.rows.all_samples.sum(axis=1),
         measure="samples",
         quantity=Quantity.SAMPLES,
         describe=lambda line: f"place {line}",
@@ -95,7 +97,7 @@ def test_inlined_code_is_marked_where_the_kernel_asked_for_it():
     marks = mark_callers(
         facts,
         find_inlined(facts, index_lines(facts)),
-        facts.all_samples.sum(axis=1),
+        facts.rows.all_samples.sum(axis=1),
         measure="samples",
         quantity=Quantity.SAMPLES,
     )
@@ -112,7 +114,7 @@ def test_there_are_no_more_marks_than_an_answer_may_have():
     marks = mark_lines(
         facts,
         index_lines(facts),
-        facts.all_samples.sum(axis=1),
+        facts.rows.all_samples.sum(axis=1),
         measure="samples",
         quantity=Quantity.SAMPLES,
         describe=str,
@@ -148,7 +150,7 @@ B2:R-:W-:-:S05  FADD R6, R2, R6      # k.cu:2 | long_scoreboard=90 selected=5
 
 def test_waits_are_counted_for_their_cause():
     kernel = write_kernel(WAITING)
-    facts = build_facts(kernel, blame_kernel(kernel), None)
+    facts = KernelFacts(kernel, blame_kernel(kernel), None)
     assert count_waits(facts, (BlameCategory.MEMORY_GLOBAL,)).tolist() == [90, 0]
     assert count_waits(facts).sum() == 100
 

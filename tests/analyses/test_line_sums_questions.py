@@ -1,15 +1,16 @@
 """The three questions that are asked line by line, about kernels that have any part of what a profiler counts."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.analyses.answers import MOST_MARKS
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import divergence, instruction_mix, memory_access
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.kernel.counters import COUNTERS
-from tests.kernel.written import write_kernel
+from gpa_lsp.rows.counters import COUNTERS
+from tests.conftest import examples
+from tests.rows.written import write_kernel
 
 QUESTIONS = [memory_access.ANALYSIS, divergence.ANALYSIS, instruction_mix.ANALYSIS]
 TEXTS = (
@@ -44,10 +45,10 @@ def written(draw):
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(kernel=written(), with_blame=st.booleans())
 def test_answers_hold_together_whatever_was_counted(question, kernel, with_blame):
-    answer = question.answer(build_facts(kernel, blame_kernel(kernel) if with_blame else None, None))
+    answer = question.answer(KernelFacts(kernel, blame_kernel(kernel) if with_blame else None, None))
     assert answer.analysis == question.name
     assert answer.summary.endswith(".")
     assert len(answer.marks) <= MOST_MARKS

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from gpa_lsp.analyses.answers import Answer, Weight
 from gpa_lsp.analyses.balance.waves import Waves, list_grid_sizes
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import load_balance
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 from tests.analyses.checked_answers import check_answer
 from tests.analyses.written_launches import NO_SHARED, TEXT, launches
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 
 def ask(kernel: Kernel) -> Answer:
-    answer = load_balance.ANALYSIS.answer(build_facts(kernel, None, None))
+    answer = load_balance.ANALYSIS.answer(KernelFacts(kernel, None, None))
     check_answer(answer)
     return answer
 

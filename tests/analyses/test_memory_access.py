@@ -4,13 +4,14 @@ import dataclasses
 
 import pytest
 
-from gpa_lsp.analyses.access.columns import count_access_bytes, read_accesses
+from gpa_lsp.analyses.access.columns import read_accesses
 from gpa_lsp.analyses.access.patterns import Pattern, RequestShape, find_pattern
 from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Weight
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions.memory_access import ANALYSIS
 from gpa_lsp.blame.blame import blame_kernel
-from tests.kernel.written import write_kernel
+from gpa_lsp.dataflow.accesses import count_access_bytes
+from tests.rows.written import write_kernel
 
 LOAD = """
 B-:R-:W2:-:S02  {access}             # k.cu:1 | {own} | x=100 {counters}
@@ -20,7 +21,7 @@ B2:R-:W-:-:S05  FADD R6, R2, R6      # k.cu:2 | long_scoreboard={waits} selected
 
 def ask(text: str, **kernel) -> Answer:
     written = write_kernel(text, **kernel)
-    return ANALYSIS.answer(build_facts(written, blame_kernel(written), None))
+    return ANALYSIS.answer(KernelFacts(written, blame_kernel(written), None))
 
 
 def ask_load(counters: str, *, access: str = "LDG.E R2, [R4.64]", own: str = "selected=10", waits: int = 100, **kernel):
@@ -143,7 +144,7 @@ def test_a_row_whose_ideal_exceeds_what_it_moved_has_no_negative_excess():
             access="LDG.E R2, [R4.64]", own="selected=1", waits=1, counters="global_sectors=3 global_sectors_ideal=4"
         )
     )
-    transfers = read_accesses(build_facts(written, None, None)).global_transfers
+    transfers = read_accesses(KernelFacts(written, None, None)).global_transfers
     assert transfers is not None
     assert transfers.excess.tolist() == [0, 0]
 
@@ -170,6 +171,6 @@ def test_code_that_cannot_be_disassembled_still_has_its_sectors():
     )
     (function,) = written.functions
     bare = dataclasses.replace(written, functions=(dataclasses.replace(function, instructions=None, graph=None),))
-    answer = ANALYSIS.answer(build_facts(bare, None, None))
+    answer = ANALYSIS.answer(KernelFacts(bare, None, None))
     assert answer.summary.startswith("The accesses move 32 sectors of global memory where 4 would do")
     assert [mark.value for mark in answer.marks] == [28]

@@ -7,7 +7,7 @@ import pytest
 
 from gpa_lsp.analyses.access.columns import read_accesses
 from gpa_lsp.analyses.access.lines import count_widths
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import index_lines
 from gpa_lsp.analyses.questions.memory_access import ANALYSIS
 from tests.analyses.reports_by_line import every_kernel, launches_of, name_of, runs_alike, sum_over_launches
@@ -93,7 +93,7 @@ def test_every_answer_is_known_and_its_shares_are_shares():
 def test_a_kernel_whose_launches_were_lost_has_nothing_but_its_code():
     facts = every_kernel()[0]
     assert launches_of(facts)
-    empty = build_facts(_forget(facts.kernel), None, None)
+    empty = KernelFacts(_forget(facts.kernel), None, None)
     answer = ANALYSIS.answer(empty)
     assert not answer.is_known
     assert len(answer.missing) == 6

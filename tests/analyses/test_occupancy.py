@@ -5,25 +5,25 @@ from dataclasses import replace
 from hypothesis import given
 
 from gpa_lsp.analyses.answers import Answer, Weight
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.occupancy.gap import measure_gap
 from gpa_lsp.analyses.occupancy.launch import LaunchShape
 from gpa_lsp.analyses.questions import occupancy
 from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
-from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.device.model import MemoryLevel, OperationKind
+from gpa_lsp.rows.model import Kernel
 from tests.analyses.checked_answers import check_answer
 from tests.analyses.starlight.rooflines import make_roofline
 from tests.analyses.written_launches import NO_SHARED, TEXT, launches
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 MEASURED = {"smsp__warps_active.avg.per_cycle_active": 6.0, "smsp__issue_active.avg.per_cycle_active": 0.2}
 
 
 def ask(kernel: Kernel, roofline: KernelRoofline | None = None) -> Answer:
-    answer = occupancy.ANALYSIS.answer(build_facts(kernel, None, roofline))
+    answer = occupancy.ANALYSIS.answer(KernelFacts(kernel, None, roofline))
     check_answer(answer)
     return answer
 

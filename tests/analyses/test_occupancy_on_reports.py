@@ -9,11 +9,11 @@ from functools import cache
 import pytest
 
 from gpa_lsp.analyses.answers import Answer, Chart, Table
-from gpa_lsp.analyses.facts import KernelFacts, build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import load_balance, occupancy
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()
@@ -44,7 +44,7 @@ def _cut_kernels() -> Iterator[tuple[str, KernelFacts, Launch]]:
         for kernel in kernels:
             for launch in kernel.launches:
                 if launch.failure is None:
-                    facts = build_facts(replace(kernel, launches=(launch,)), None, None)
+                    facts = KernelFacts(replace(kernel, launches=(launch,)), None, None)
                     yield f"{path.name} {launch.index}", facts, launch
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from gpa_lsp.analyses.answers import Answer, Weight
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions.speed_of_light import ANALYSIS
 from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.kernel.model import Kernel
-from tests.kernel.written import write_kernel
+from gpa_lsp.rows.model import Kernel
+from tests.rows.written import write_kernel
 
 SUFFIX = ".avg.pct_of_peak_sustained_elapsed"
 SASS = """
@@ -57,7 +57,7 @@ def write(stored: dict[str, float], **metrics: float) -> Kernel:
 
 
 def ask(kernel: Kernel) -> Answer:
-    return ANALYSIS.answer(build_facts(kernel, None, place_kernel(kernel)))
+    return ANALYSIS.answer(KernelFacts(kernel, None, place_kernel(kernel)))
 
 
 def list_recomputed(answer: Answer) -> dict[str, float]:

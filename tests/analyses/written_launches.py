@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 TEXT = """
     B-:R-:W2:-:S02  LDG.E R2, [R4.64]       # selected=10

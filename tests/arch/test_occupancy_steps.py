@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, OccupancyLimit, find_occupancy
-from gpa_lsp.arch.occupancy_steps import find_needed_carveout, list_steps_up
+from gpa_lsp.arch.occupancy_steps import find_needed_carveout, list_register_steps, list_steps_up
 from tests.arch.occupancy_strategies import architectures, pick_carveout, shapes
 
 numbers = st.integers(0, 100)
@@ -73,3 +73,18 @@ def test_the_needed_carve_out_holds_what_is_resident(architecture: Architecture,
     found = find_occupancy(architecture, shape)
     needed = find_needed_carveout(architecture, found)
     assert find_occupancy(architecture, shape, needed).blocks_per_sm == found.blocks_per_sm
+
+
+@given(architectures, shapes)
+def test_register_steps_are_all_counts_that_hold_more_warps_than_the_one_before(
+    architecture: Architecture, shape: BlockShape
+):
+    most = find_occupancy(architecture, shape).warps_per_sm
+    expected = []
+    for count in range(shape.registers_per_thread - 1, 0, -1):
+        warps = find_occupancy(architecture, replace(shape, registers_per_thread=count)).warps_per_sm
+        if warps > most:
+            most = warps
+            expected.append((count, warps))
+    found = list_register_steps(architecture, shape)
+    assert [(step.block.registers_per_thread, step.occupancy.warps_per_sm) for step in found] == expected

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.arch.lookup import TABLES, load_opcode_classes
 from gpa_lsp.arch.read_table import read_architecture, read_opcode_classes
-from gpa_lsp.errors import CatalogueError
+from gpa_lsp.basis.errors import CatalogueError
+from tests.conftest import examples
 
 TEXT = (TABLES / "sm_86.toml").read_text(encoding="utf-8")
 
@@ -115,7 +116,7 @@ DOCUMENT = tomllib.loads(TEXT)
 JUNK = st.sampled_from([0, -1, 1.5, "", "?", True, [], [1], ["x"], {}, {"value": 1}, {"unknown": "x"}])
 
 
-@settings(max_examples=settings.default.max_examples // 5)
+@examples(60)
 @given(data=st.data(), junk=JUNK)
 def test_no_damage_escapes_as_another_error(
     data: st.DataObject, junk: object, tmp_path_factory: pytest.TempPathFactory

@@ -13,13 +13,13 @@ from itertools import islice
 import numpy as np
 
 from gpa_lsp.analyses.analyse_kernel import analyse_kernel, list_analyses
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
+from gpa_lsp.rows.model import Kernel
 from tests.bench.advising import make_kernel
 from tests.bench.large_function import time_median
 from tests.conftest import find_corpus
@@ -49,7 +49,7 @@ def time_kernels(title: str, kernels: Sequence[Blamed], times: int) -> None:
     print(f"  all               {1000 * total:8.1f} ms   {total / LIMIT_S:5.2f} of the limit of {LIMIT_S} s")
     placed = time_median(lambda: [place_kernel(kernel) for kernel, _ in kernels], times)
     print(f"  placing           {1000 * placed:8.1f} ms   {placed / total:5.2f} of all")
-    facts = [build_facts(kernel, found, place_kernel(kernel)) for kernel, found in kernels]
+    facts = [KernelFacts(kernel, found, place_kernel(kernel)) for kernel, found in kernels]
     for name, analysis in list_analyses().items():
         seconds = time_median(lambda one=analysis: [one.answer(some) for some in facts], times)  # type: ignore[misc]
         print(f"  {name:17} {1000 * seconds:8.1f} ms   {seconds / total:5.2f} of all")

@@ -9,13 +9,6 @@ import tracemalloc
 
 import numpy as np
 
-from gpa_lsp.analyses.traces.access_sums import AccessAccumulator
-from gpa_lsp.analyses.traces.analyse import analyse_trace
-from gpa_lsp.analyses.traces.ask import answer_questions, list_questions
-from gpa_lsp.analyses.traces.bank_conflicts import BankAccumulator
-from gpa_lsp.analyses.traces.distance_counting import measure_distances
-from gpa_lsp.analyses.traces.model import AnalysisSettings, TraceContext
-from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import (
     ACCESS_DTYPES,
     Accesses,
@@ -26,6 +19,13 @@ from gpa_lsp.emulator.trace import (
     StaticInstruction,
     Trace,
 )
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.access_sums import AccessAccumulator
+from gpa_lsp.traces.analyse import analyse_trace
+from gpa_lsp.traces.ask import answer_questions, list_questions
+from gpa_lsp.traces.bank_conflicts import BankAccumulator
+from gpa_lsp.traces.distance_counting import measure_distances
+from gpa_lsp.traces.model import AnalysisSettings, TraceContext
 
 _WARPS = 8
 

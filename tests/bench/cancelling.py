@@ -17,9 +17,10 @@ import uuid
 from pathlib import Path
 
 from gpa_lsp.collect.allowance import Allowance
-from gpa_lsp.collect.command_run import start_command
-from gpa_lsp.lsp.measure_on_save import MeasureOptions, Measuring
+from gpa_lsp.collect.command_run import CommandRun
+from gpa_lsp.lsp.measure_on_save import Measuring
 from gpa_lsp.lsp.measure_permission import RUN
+from gpa_lsp.lsp.settings import Settings
 from tests.collect.processes import MARK, find_marked, wait_for_file
 from tests.collect.scripts import ENDLESS, FAMILY, HANG, STUBBORN, write_program
 from tests.collect.test_command_run import SERVER
@@ -52,7 +53,7 @@ async def measure_cancel(program: str) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as name:
         folder, mark = Path(name), uuid.uuid4().hex
         environment = {**os.environ, MARK: mark}
-        running = await start_command(
+        running = CommandRun(
             [program, name, "stay"],
             folder=folder,
             timeout_s=600,
@@ -93,7 +94,7 @@ async def measure_leaving(program: str) -> float:
         measuring = Measuring(
             _Silent(), is_relevant=lambda file: True, allowance=Allowance(Path(name) / "allowed.json")
         )
-        options = MeasureOptions(profile=(program, name, "stay"), debounce_s=0.0)
+        options = Settings(profile_command=(program, name, "stay"), debounce_s=0.0)
         measuring.configure(options, [Path(name)], is_trusted=True)
         measuring.measure_now()
         await asyncio.to_thread(wait_for_file, Path(name) / "grandchild")
@@ -105,7 +106,7 @@ async def measure_leaving(program: str) -> float:
 async def measure_delay(program: str, duration_s: float) -> list[float]:
     """How late the event loop is while a command prints without end, in seconds."""
     with tempfile.TemporaryDirectory() as name:
-        running = await start_command([program, name], folder=Path(name), timeout_s=600, take_lines=lambda lines: None)
+        running = CommandRun([program, name], folder=Path(name), timeout_s=600, take_lines=lambda lines: None)
         await asyncio.to_thread(wait_for_file, Path(name) / "grandchild")
         delays = []
         until_s = time.perf_counter() + duration_s

@@ -16,7 +16,6 @@ from gpa_lsp.compiler.messages import parse_messages
 from gpa_lsp.compiler.nvcc_location import find_nvcc
 from gpa_lsp.compiler.nvrtc_processes import NvrtcProcesses, identify_nvrtc
 from gpa_lsp.compiler.project import find_flags
-from gpa_lsp.compiler.resources import read_resources
 from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
 from tests.conftest import ROOT
 
@@ -48,8 +47,6 @@ def main() -> None:
         kept = CompileSettings(choice=CompilerChoice.NVRTC)
         compile_source(source, settings=kept)
         _print_row(f"kept unit {KERNELS[0]}", *time_work(lambda: compile_source(source, settings=kept), times))
-        unit = compile_source(ROOT / "fixtures" / "kernels" / "huge_body" / "original.cu", settings=kept)
-        _print_row("resources of huge_body", *time_work(lambda: read_resources(unit), times))
     with tempfile.TemporaryDirectory() as folder:
         whole = Path(folder, "whole.cu")
         whole.write_bytes((ROOT / "fixtures" / "kernels" / KERNELS[0] / "original.cu").read_bytes() + HOST.encode())
@@ -68,7 +65,7 @@ def main() -> None:
 def _start() -> None:
     processes = NvrtcProcesses()
     processes.greet()
-    processes.close()
+    processes.pool.close()
 
 
 def _time_source(source: Path, choice: CompilerChoice, times: int) -> None:

@@ -1,6 +1,7 @@
 """Single-dependency coverage and the check of ``wait``, kernel by kernel over the corpus, for both blamers.
 
-*before* and *after* are the paper's node coverage, *group* the share of scoreboard and wait samples with exactly one group or producer,
+*before* and *after* are the paper's node coverage, *group* the share of scoreboard and wait samples that have one group or producer (of waits for
+several, the least share that has the most frequent one alone),
 *explained* that of long- and short-scoreboard samples with a cause; *r* is the correlation of ``wait`` with the model (predecessor's stall count − 1)
 × issues.
 
@@ -12,9 +13,9 @@ import sys
 from statistics import median
 
 from gpa_lsp.blame.blame import blame_kernel, list_blamers
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.names import shorten_name
+from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
 
 _COLUMNS = ("before", "after", "group", "explained")

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.launch import Argument, ArrayArgument, Generator, LaunchDescription, ScalarArgument
 from gpa_lsp.emulator.model import Budget, Emulation, TraceSettings
-from gpa_lsp.emulator.ptx.model import PtxModule
-from gpa_lsp.emulator.ptx.parse import parse_ptx
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.launches.launch import Argument, ArrayArgument, Generator, LaunchDescription, ScalarArgument
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.ptx.scalar_types import ScalarType
 from tests.emulator.kernels.compiling import compile_ptx
 
 _SOURCES = Path(__file__).parents[1] / "emulator" / "kernels" / "sources"

@@ -22,21 +22,39 @@ import numpy as np
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.disassembler import disassemble
 from gpa_lsp.binary.line_table import read_line_table
-from gpa_lsp.binary.model import Cubin, Function
+from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, Function
 from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.control_flow.build import build_flow_graph
 from gpa_lsp.profile.model import Device, Launch, LoadedFunction, Module, Profile, StallSamples
-from gpa_lsp.program.build import build_flow_graph
+from gpa_lsp.rows.join import join_profile
 from tests.conftest import ROOT
 
 _SOURCE = ROOT / "fixtures" / "cubins" / "sm_90" / "huge_body_original.cubin"
 _BASE = 0x7F0000000000
+_EXIT, _BRANCH = 0x94D, 0x947
+"""The lowest twelve bits of the two opcodes, on every architecture."""
 
 
 def repeat_function(cubin: Cubin, function: Function, instruction_count: int) -> Function:
     """The function with its code repeated up to a number of instructions."""
     copies = -(-instruction_count * 16 // function.size_bytes)
     image = (function.code * copies)[: instruction_count * 16]
+    return replace(function, image=image, code_start=0, size_bytes=len(image), sub_functions=(), call_symbols={})
+
+
+def chain_function(function: Function, instruction_count: int) -> Function:
+    """The function repeated up to at least a number of instructions, its copies run one after the other: an EXIT jumps to the next copy.
+
+    A branch counts its bytes from the next instruction, from bit 32 on; bits 87 to 90 name the always-true predicate. Without sub-functions.
+    """
+    words = np.frombuffer(function.code, dtype="<u8").reshape(-1, 2).copy()
+    exits = np.flatnonzero(words[:, 0] & np.uint64(0xFFF) == _EXIT)
+    ahead_bytes = (INSTRUCTION_BYTES * (len(words) - 1 - exits)).astype(np.uint64)
+    guards = words[exits, 0] & np.uint64(0xF000)
+    words[exits, 0] = guards | np.uint64(_BRANCH) | ahead_bytes << np.uint64(32)
+    words[exits, 1] = words[exits, 1] >> np.uint64(32) << np.uint64(32) | np.uint64(0xF << 23)
+    copies = -(-instruction_count * INSTRUCTION_BYTES // function.size_bytes)
+    image = words.tobytes() * (copies - 1) + function.code
     return replace(function, image=image, code_start=0, size_bytes=len(image), sub_functions=(), call_symbols={})
 
 
@@ -100,7 +118,7 @@ def main() -> None:
         structure = time_median(lambda: build_flow_graph(function, instructions, None), options.times)
         lines = time_median(lambda: read_line_table(real, original.name), options.times)
         profile = make_profile(cubin, function)
-        import gpa_lsp.kernel.join as join_module  # the join reads the image; here it is given the repeated function
+        import gpa_lsp.rows.join as join_module  # the join reads the image; here it is given the repeated function
 
         join_module.read_cubin = lambda image, path=None: cubin  # type: ignore[assignment]
         join = time_median(lambda: join_profile(profile), options.times) - warm - structure

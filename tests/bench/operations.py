@@ -12,7 +12,7 @@ import numpy as np
 
 from gpa_lsp.emulator.operations.find import bind_operation
 from gpa_lsp.emulator.operations.model import WarpOperation
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType
 from tests.emulator.operations.evaluating import read_instruction
 
 INSTRUCTIONS = """

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.ptx_lines import read_ptx_text
-from gpa_lsp.emulator.ptx.blocks import find_blocks
-from gpa_lsp.emulator.ptx.model import PtxModule
-from gpa_lsp.emulator.ptx.parse import parse_ptx
+from gpa_lsp.ptx.blocks import find_blocks
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
 
 CUBINS = Path(__file__).resolve().parent.parent.parent / "fixtures" / "cubins" / "sm_90"
 

@@ -15,19 +15,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.analyses.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
-from gpa_lsp.analyses.volumes.predict import predict_volumes
+from gpa_lsp.basis.errors import GpaError, Problem
 from gpa_lsp.compiler.compile import compile_source
 from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
 from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.inputs.read_launches import read_launches
 from gpa_lsp.emulator.model import Budget, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.emulator.ptx.parse import parse_ptx
-from gpa_lsp.errors import GpaError, Problem
-from gpa_lsp.exploration.subjects import prepare_exploration
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.prediction.exploration.subjects import prepare_exploration
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.settings import DEFAULT_PREDICTION, EDITOR_PREDICTION
+from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
+from gpa_lsp.volumes.predict import predict_volumes
 
 NVRTC = CompileSettings(choice=CompilerChoice.NVRTC, keeps_units=False)
 KEPT = CompileSettings(choice=CompilerChoice.NVRTC)

@@ -19,13 +19,11 @@ import numpy as np
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
+from gpa_lsp.basis.locations import Frame
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.locations import Frame
-from gpa_lsp.lsp.measuring import measure_kernel
-from gpa_lsp.lsp.places import PlaceFinder
-from gpa_lsp.lsp.positions import Positions
+from gpa_lsp.lsp.lines.places import PlaceFinder
+from gpa_lsp.lsp.lines.positions import Positions
 from gpa_lsp.lsp.sass.document import build_document
 from gpa_lsp.lsp.sass.folding import list_folds
 from gpa_lsp.lsp.sass.hints import answer_sass
@@ -34,12 +32,14 @@ from gpa_lsp.lsp.sass.model import SassDocument, SassView
 from gpa_lsp.lsp.sass.operand_spans import has_target, scan_operand
 from gpa_lsp.lsp.sass.symbols import list_symbols
 from gpa_lsp.lsp.sass.tokens import encode_tokens
-from gpa_lsp.lsp.session import LoadedProfile, MeasuredFile, Snapshot, VisibleKernel
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot, VisibleKernel, measure_kernel
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
+from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.rows.join import join_profile
 from tests.bench.large_function import make_profile, repeat_function
 from tests.conftest import ROOT
 
@@ -56,7 +56,7 @@ def make_kernel(path: Path, instruction_count: int) -> VisibleKernel:
     original = max(real.functions.values(), key=lambda function: function.size_bytes)
     function = repeat_function(real, original, instruction_count)
     cubin = replace(real, functions={function.name: function})
-    with patch("gpa_lsp.kernel.join.read_cubin", lambda image, path=None: cubin):
+    with patch("gpa_lsp.rows.join.read_cubin", lambda image, path=None: cubin):
         (kernel,), _ = join_profile(make_samples(make_profile(cubin, function)))
     (report,) = gather_report([AnalysedKernel(kernel=kernel, blame=blame_kernel(kernel))]).kernels
     file = MeasuredFile(

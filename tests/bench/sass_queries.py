@@ -19,20 +19,20 @@ from lsprotocol import types
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.disassembler import disassemble
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.control_flow.build import build_flow_graph
 from gpa_lsp.lsp.sass import definition, hierarchy, hover, references
 from gpa_lsp.lsp.sass.document import build_document
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.sass.operand_values import list_values
 from gpa_lsp.pipeline import analyse
-from gpa_lsp.program.build import build_flow_graph
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.rows.model import Kernel
 from tests.bench.large_function import repeat_function
 from tests.conftest import ROOT
-from tests.kernel.builders import make_kernel, make_section
-from tests.kernel.written import write_kernel
 from tests.lsp.sass.documents import URI, open_document, show_report
+from tests.rows.builders import make_kernel, make_section
+from tests.rows.written import write_kernel
 
 _SOURCE = ROOT / "fixtures" / "cubins" / "sm_90" / "huge_body_original.cubin"
 _DOCUMENT = types.TextDocumentIdentifier(URI)

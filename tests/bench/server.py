@@ -111,7 +111,7 @@ def measure_session(client: RawClient, folder: Path, source: Path, profile_count
     started = time.perf_counter()
     client.initialize(folder, initializationOptions={"client": {"heat": True, "status": True}})
     uri = client.open(source)
-    client.wait_for_diagnostics(uri, timeout_s=300)
+    client.wait_for_diagnostics(uri)
     print(f"{'open to first diagnostics':40} {time.perf_counter() - started:7.2f} s")
     wait_until_loaded(client, profile_count)
     time.sleep(2.0)

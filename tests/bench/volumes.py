@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gpa_lsp.analyses.volumes.answer import answer_volumes
-from gpa_lsp.analyses.volumes.devices import VolumeDevice, find_device, find_paper_device
-from gpa_lsp.analyses.volumes.expressions import KernelAccesses, LaunchShape, Triple, cover_updates, fold_accesses
-from gpa_lsp.analyses.volumes.from_trace import list_probe_blocks, recover_expressions
-from gpa_lsp.analyses.volumes.model import VolumeMode
-from gpa_lsp.analyses.volumes.predict import predict_volumes
-from tests.analyses.volumes.test_measured_v100 import list_rates, measure_errors, predict_all, rank_correlation
-from tests.analyses.volumes.test_paper_mode import list_differences
-from tests.analyses.volumes.written_kernels import DATA, find_reference, read_json, write_star
-from tests.analyses.volumes.written_traces import WrittenAccess, write_trace
+from gpa_lsp.volumes.answer import answer_volumes
+from gpa_lsp.volumes.devices import VolumeDevice, find_device, find_paper_device
+from gpa_lsp.volumes.expressions import KernelAccesses, LaunchShape, Triple, cover_updates, fold_accesses
+from gpa_lsp.volumes.from_trace import list_probe_blocks, recover_expressions
+from gpa_lsp.volumes.model import VolumeMode
+from gpa_lsp.volumes.predict import predict_volumes
+from tests.volumes.test_measured_v100 import list_rates, measure_errors, predict_all, rank_correlation
+from tests.volumes.test_paper_mode import list_differences
+from tests.volumes.written_kernels import DATA, find_reference, read_json, write_star
+from tests.volumes.written_traces import WrittenAccess, write_trace
 
 _EXTENTS, _UPDATES = (640, 512, 1000), (632, 504, 992)
 _FOLDS: tuple[Triple, ...] = ((1, 1, 1), (1, 2, 1), (1, 1, 2))

@@ -64,7 +64,7 @@ def read_life_ranges(path: Path) -> dict[str, ListedFunction]:
     if tool is None:
         pytest.skip("nvdisasm is not installed")
     command = [str(tool), "-c", "-plr", "-lrm", "narrow", str(path)]
-    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return parse_life_ranges(text.splitlines())
 
 

@@ -49,7 +49,7 @@ def list_image(path: Path) -> dict[str, ListedFunction]:
     with tempfile.TemporaryDirectory() as folder:
         known = _pass_off_as_turing(path, Path(folder))
         command: list[str | Path] = [tool, "-c", "-gi", "-gp", known]
-        text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     functions: dict[str, ListedFunction] = {}
     current = ListedFunction()
     chain: list[tuple[str, int]] = []

@@ -8,7 +8,7 @@ import pytest
 from gpa_lsp.binary.compiled_limits import read_compiled_limits
 from gpa_lsp.binary.containers import find_cubins
 from gpa_lsp.binary.model import Cubin
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 
 CUBINS = Path(__file__).parents[2] / "fixtures" / "cubins"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.model import IndirectCalls, SubFunction
 from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.errors import InputError, UnsupportedInputError
 from tests.binary.elf_builder import (
     ENTRY,
     NO_BITS,
@@ -22,8 +22,7 @@ from tests.binary.elf_builder import (
     pack_rel,
     pack_rela,
 )
-from tests.binary.nvdisasm_listing import list_image
-from tests.binary.seeds import CONTAINERS, FIXTURES, find_fixture_cubins, name_of, read_fixture
+from tests.binary.seeds import CONTAINERS, FIXTURES, find_fixture_cubins, read_fixture
 
 
 def two_functions(*, abi: int = 8, sm: int = 90, machine: int = 190) -> ElfBuilder:
@@ -151,45 +150,35 @@ def test_facts_of_fixtures() -> None:
     assert [sub.name for sub in recursion.sub_functions] == ["$_Z9recursionPKjPjii$_Z11subtree_sumPKjii"]
 
 
-@pytest.mark.parametrize("path", find_fixture_cubins(), ids=name_of)
-def test_every_fixture_opens(path: Path) -> None:
-    cubin = read_fixture(path)
-    assert any(function.is_entry for function in cubin.functions.values())
-    assert f"sm_{cubin.sm}" in str(path)
-    for function in cubin.functions.values():
-        assert function.registers is not None
-        assert function.size_bytes % 16 == 0
-        assert function.barriers is not None
-        assert all(sub.start_offset + sub.size_bytes <= function.size_bytes for sub in function.sub_functions)
-        assert all(
-            target < function.size_bytes for targets in function.indirect_branch_targets.values() for target in targets
-        )
+def test_every_fixture_opens() -> None:
+    for path in find_fixture_cubins():
+        cubin = read_fixture(path)
+        assert any(function.is_entry for function in cubin.functions.values()), path
+        assert f"sm_{cubin.sm}" in str(path)
+        for function in cubin.functions.values():
+            assert function.registers is not None, path
+            assert function.size_bytes % 16 == 0, path
+            assert function.barriers is not None, path
+            assert all(sub.start_offset + sub.size_bytes <= function.size_bytes for sub in function.sub_functions), path
+            targets = [target for listed in function.indirect_branch_targets.values() for target in listed]
+            assert all(target < function.size_bytes for target in targets), path
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("path", find_fixture_cubins(), ids=name_of)
-def test_resources_as_cuobjdump_says(path: Path) -> None:
+def test_resources_as_cuobjdump_says() -> None:
     tool = find_tool("cuobjdump")
     if tool is None:
         pytest.skip("cuobjdump is not installed")
-    said = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True, timeout=60).stdout
-    usage = {
-        match[1]: {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", match[2])}
-        for match in re.finditer(r"Function (\S+?):\s*\n\s*(REG:.*)", said)
-    }
-    cubin = read_fixture(path)
-    assert set(usage) == set(cubin.functions)
-    for name, numbers in usage.items():
-        function = cubin.functions[name]
-        if function.is_entry:  # for device functions the tool says 0
-            assert (function.registers, function.shared_static_bytes) == (numbers["REG"], numbers["SHARED"]), name
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("path", find_fixture_cubins(), ids=name_of)
-def test_call_symbols_as_nvdisasm_says(path: Path) -> None:
-    cubin = read_fixture(path)
-    for name, listed in list_image(path).items():
-        function = cubin.functions[name]
-        local = {sub.name for sub in function.sub_functions}
-        assert {pc: callee for pc, callee in listed.calls.items() if callee not in local} == function.call_symbols
+    for path in find_fixture_cubins():  # it answers in no time
+        said = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
+        usage = {
+            match[1]: {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", match[2])}
+            for match in re.finditer(r"Function (\S+?):\s*\n\s*(REG:.*)", said)
+        }
+        cubin = read_fixture(path)
+        assert set(usage) == set(cubin.functions), path
+        for name, numbers in usage.items():
+            function = cubin.functions[name]
+            if function.is_entry:  # for device functions the tool says 0
+                said_of_it = (numbers["REG"], numbers["SHARED"])
+                assert (function.registers, function.shared_static_bytes) == said_of_it, (path, name)

@@ -5,7 +5,7 @@ nvdisasm 12.8) left the same differences and no other; they are listed below wit
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.binary.disassembler import disassemble
 from gpa_lsp.binary.model import Cubin, Flow, Instruction, Instructions, ResourceKind, name_resource
 from gpa_lsp.binary.sass import find_unknown_opcodes, instruction_at
 from tests.binary.life_ranges import ListedFunction, has_new_layout, read_life_ranges, wrap_functions
 from tests.binary.seeds import find_fixture_cubins, read_fixture
 from tests.binary.test_corpus_images import REPORTS
 from tests.binary.test_corpus_images import find_images as find_images_in_report
+from tests.binary.together import disassemble_together
 
 pytestmark = pytest.mark.oracle
 
@@ -144,18 +144,6 @@ def find_images(group: str) -> list[Cubin]:
 
 def has_flow(instructions: Instructions, *flows: Flow) -> bool:
     return bool(np.isin(instructions.flow, [int(flow) for flow in flows]).any())
-
-
-def disassemble_together(cubins: Sequence[Cubin]) -> list[dict[str, Instructions]]:
-    """The functions of each image, disassembled in one go per architecture."""
-    found: list[dict[str, Instructions]] = [{} for _ in cubins]
-    for sm in {cubin.sm for cubin in cubins}:
-        members = [(index, cubin) for index, cubin in enumerate(cubins) if cubin.sm == sm]
-        merged = {f"{index}/{name}": one for index, cubin in members for name, one in cubin.functions.items()}
-        for key, instructions in disassemble(replace(members[0][1], functions=merged), merged).items():
-            index, _, name = key.partition("/")
-            found[int(index)][name] = instructions
-    return found
 
 
 @cache

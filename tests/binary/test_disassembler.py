@@ -3,13 +3,16 @@
 import os
 import random
 import stat
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from gpa_lsp.basis.errors import GpaError, MissingToolError, ToolError, UnsupportedInputError
 from gpa_lsp.binary import disassembler, nvdisasm
 from gpa_lsp.binary.disassembler import disassemble
 from gpa_lsp.binary.disassembly_cache import DisassemblyCache
@@ -18,7 +21,8 @@ from gpa_lsp.binary.nvdisasm import decode_words
 from gpa_lsp.binary.opcodes import UNDECODED
 from gpa_lsp.binary.sass import decode_instructions
 from gpa_lsp.binary.tool_location import find_tool, name_override
-from gpa_lsp.errors import GpaError, MissingToolError, ToolError, UnsupportedInputError
+from gpa_lsp.processes import time_limits
+from gpa_lsp.processes.time_limits import read_processor_time
 from tests.binary.seeds import FIXTURES, read_fixture
 from tests.binary.test_sass import check_columns
 
@@ -208,7 +212,7 @@ def test_a_ragged_tail_is_cut_off(tool: Path, cache: DisassemblyCache) -> None:
 def test_a_damaged_cache_is_repaired(tool: Path, cache: DisassemblyCache, runs: list[int]) -> None:
     cubin = make_cubin(EXIT)
     disassemble(cubin, ["f"], cache=cache)
-    for path in cache.folder.iterdir():
+    for path in cache.files.folder.iterdir():
         path.write_bytes(b"junk")
     assert disassemble(cubin, ["f"], cache=cache)["f"].texts == ("EXIT",)
     assert disassemble(cubin, ["f"], cache=cache)["f"].texts == ("EXIT",)
@@ -238,10 +242,47 @@ def make_tool(folder: Path, body: str) -> Path:
 
 @posix_only
 def test_a_tool_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvdisasm, "_START_SECONDS", 0.5)
-    hanging = make_tool(tmp_path, "print('working', file=sys.stderr, flush=True)\ntime.sleep(60)")
-    with pytest.raises(ToolError, match="did not end within"):
+    monkeypatch.setattr(nvdisasm, "_START_SECONDS", 0.05)
+    hanging = make_tool(tmp_path, "print('working', file=sys.stderr, flush=True)\ntime.sleep(3600)")
+    with pytest.raises(ToolError, match=r"did not end within .* had 0\.\d s of processor time"):
         decode_words(hanging, EXIT, 80)
+
+
+@posix_only
+def test_a_tool_that_works_for_ever_is_stopped_by_its_processor_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvdisasm, "_START_SECONDS", 0.3)
+    monkeypatch.setattr(time_limits, "CLOCK_PER_PROCESSOR", 1e6)
+    busy = make_tool(tmp_path, "print('working', file=sys.stderr, flush=True)\nwhile True: pass")
+    with pytest.raises(ToolError, match="did not end within 0 s of processor time") as caught:
+        decode_words(busy, EXIT, 80)
+    assert "working" in caught.value.output
+
+
+@posix_only
+def test_a_tool_that_gets_no_processor_for_minutes_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look at it is a minute after the one before; after the third it is let go on, and has all the time it needs."""
+    looks = count()
+    monkeypatch.setattr(time_limits, "_LOOK_S", 0.01)
+    minutes = count()
+    monkeypatch.setattr(time_limits, "monotonic", lambda: 60.0 * min(next(minutes), 4))
+    go_on = tmp_path / "go_on"
+
+    def look(process: "subprocess.Popen[bytes]") -> float | None:
+        if next(looks) == 3:
+            go_on.touch()
+        return read_processor_time(process)
+
+    monkeypatch.setattr(time_limits, "read_processor_time", look)
+    starved = make_tool(
+        tmp_path,
+        f"while not os.path.exists({str(go_on)!r}): time.sleep(0.01)\nprint('        /*0000*/ EXIT ;')",
+    )
+    assert decode_words(starved, EXIT, 80) == ["EXIT"]
+    assert next(looks) > 3
 
 
 @posix_only

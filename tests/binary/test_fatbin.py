@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.binary.fatbin import FATBIN_MAGIC, EntryKind, read_fatbin_entries, unpack_entry
-from gpa_lsp.errors import InputError, UnsupportedInputError
 from tests.binary.seeds import CONTAINERS
 
 LZ4, ZSTANDARD = 0x2011, 0x8011

@@ -1,42 +1,56 @@
-"""Lines, inline chains and PTX lines of every instruction of every fixture, against what nvdisasm announces for them."""
+"""Lines, inline chains, PTX lines and calls of every instruction of the fixtures, against what nvdisasm announces for them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gpa_lsp.binary.line_table import read_line_table
+from gpa_lsp.binary.model import Cubin
 from gpa_lsp.binary.ptx_lines import read_ptx_line_table
-from tests.binary.nvdisasm_listing import list_image
-from tests.binary.seeds import find_fixture_cubins, name_of, read_fixture
+from tests.binary.nvdisasm_listing import ListedFunction, list_image
+from tests.binary.representatives import choose_by_tables
+from tests.binary.seeds import read_fixture
 
 pytestmark = pytest.mark.oracle
-every_image = pytest.mark.parametrize("path", find_fixture_cubins(), ids=name_of)
 
 
-@every_image
-def test_lines_and_inline_chains(path: Path) -> None:
+def list_functions() -> Iterator[tuple[Path, Cubin, str, ListedFunction]]:
+    """Each function of the chosen images with what nvdisasm says of it; an image is listed once."""
+    for path in choose_by_tables():
+        cubin = read_fixture(path)
+        for name, listed in list_image(path).items():
+            yield path, cubin, name, listed
+
+
+def test_lines_and_inline_chains() -> None:
     """nvdisasm announces a chain only when its innermost line changes, so what it shows is the chain at the last such change."""
-    cubin = read_fixture(path)
-    listing = list_image(path)
-    assert set(listing) == set(cubin.functions)
-    for name, listed in listing.items():
-        assert listed.pc_offsets, name
+    for path in choose_by_tables():
+        assert set(list_image(path)) == set(read_fixture(path).functions), path
+    for path, cubin, name, listed in list_functions():
+        assert listed.pc_offsets, (path, name)
         table = read_line_table(cubin, name)
         shown: tuple[tuple[str, int], ...] = ()
         numbers = table.chain_index(np.array(listed.pc_offsets)).tolist()
         for pc_offset, number, said in zip(listed.pc_offsets, numbers, listed.chains, strict=True):
             ours = tuple((frame.file, frame.line) for frame in table.chains[number])
-            assert ours[0] == said[0], f"{name}+0x{pc_offset:x}"
+            assert ours[0] == said[0], f"{path}: {name}+0x{pc_offset:x}"
             shown = ours if ours[:1] != shown[:1] else shown
-            assert shown == said, f"{name}+0x{pc_offset:x}"
+            assert shown == said, f"{path}: {name}+0x{pc_offset:x}"
 
 
-@every_image
-def test_ptx_lines(path: Path) -> None:
-    cubin = read_fixture(path)
-    for name, listed in list_image(path).items():
+def test_ptx_lines() -> None:
+    for path, cubin, name, listed in list_functions():
         table = read_ptx_line_table(cubin, name)
         numbers = table.chain_index(np.array(listed.pc_offsets)).tolist()
         ours = [(table.chains[number][0].file, table.chains[number][0].line) for number in numbers]
-        assert ours == listed.ptx, name
+        assert ours == listed.ptx, (path, name)
+
+
+def test_call_symbols() -> None:
+    for path, cubin, name, listed in list_functions():
+        function = cubin.functions[name]
+        local = {sub.name for sub in function.sub_functions}
+        expected = {pc: callee for pc, callee in listed.calls.items() if callee not in local}
+        assert function.call_symbols == expected, (path, name)

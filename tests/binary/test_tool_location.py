@@ -1,6 +1,5 @@
 """The order in which NVIDIA's tools are looked for, and what is said when there is none."""
 
-import importlib.util
 import os
 import sys
 import sysconfig
@@ -8,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.basis.errors import MissingToolError
 from gpa_lsp.binary import tool_location
 from gpa_lsp.binary.tool_location import find_tool, require_tool
-from gpa_lsp.errors import MissingToolError
 
 TOOL = "nvdisasm"
 PROGRAM = TOOL + (".exe" if os.name == "nt" else "")
@@ -32,7 +31,7 @@ def bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setattr(tool_location, "_TOOLKIT_FOLDER", tmp_path / "toolkit")
     monkeypatch.setattr(sysconfig, "get_path", lambda _kind: str(tmp_path / "site"))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(sys, "path", [])
     return tmp_path
 
 

@@ -24,8 +24,8 @@ from gpa_lsp.blame.model import (
 from gpa_lsp.blame.view import view_function
 from gpa_lsp.blame.walk_back import find_other_causes
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.kernel.model import Kernel
-from tests.kernel.written import write_kernel
+from gpa_lsp.rows.model import Kernel
+from tests.rows.written import write_kernel
 
 SCOREBOARDS = ("long_scoreboard", "short_scoreboard")
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpa_lsp.basis.errors import ConservationError
 from gpa_lsp.blame.conservation import check_conservation
 from gpa_lsp.blame.edge_list import Edge, Lost, build_edges, build_unattributed
 from gpa_lsp.blame.model import (
@@ -16,8 +17,7 @@ from gpa_lsp.blame.model import (
     SingleDependencyCoverage,
     UnattributedCause,
 )
-from gpa_lsp.errors import ConservationError
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 KERNEL = write_kernel("""
     LDG.E R2, [R4.64]      # selected=4
@@ -57,7 +57,7 @@ def make_blame(edges: tuple[Edge, ...] = EDGES, lost: tuple[Lost, ...] = LOST) -
 
 
 def change(number: int, **fields: Any) -> tuple[Edge, ...]:
-    return (*EDGES[:number], replace(EDGES[number], **fields), *EDGES[number + 1 :])
+    return (*EDGES[:number], EDGES[number]._replace(**fields), *EDGES[number + 1 :])
 
 
 def test_shares_that_add_up_pass() -> None:
@@ -77,7 +77,7 @@ def test_shares_that_add_up_pass() -> None:
         (change(3, def_row=3), LOST, r"a def outside 0\.\.2"),
         (change(3, use_row=-1), LOST, r"a use outside 0\.\.2"),
         (change(3, reason=len(KERNEL.reasons)), LOST, r"a reason outside"),
-        (EDGES, (replace(LOST[0], row=3),), r"a unattributed row outside"),
+        (EDGES, (LOST[0]._replace(row=3),), r"a unattributed row outside"),
         ((*EDGES, make_edge(0, 1, SELECTED, 1, 2)), LOST, r"2 latency samples of 1"),
         ((*EDGES, make_edge(0, 1, SELECTED, 1, -1)), LOST, r"-1 latency samples of 1"),
         (change(1, all_samples=float("nan")), LOST, r"latency samples of nan"),

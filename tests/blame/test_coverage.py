@@ -11,10 +11,10 @@ from gpa_lsp.blame.blamers import DependencyGraph
 from gpa_lsp.blame.coverage import measure_coverage
 from gpa_lsp.blame.edge_list import Edge, Lost, build_edges, build_unattributed
 from gpa_lsp.blame.model import BlameCategory, Dependency, SingleDependencyCoverage, UnattributedCause
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
 from tests.conftest import find_corpus
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 KERNEL = write_kernel("""
     LDG.E R0, [R2.64]
@@ -25,6 +25,7 @@ KERNEL = write_kernel("""
     MOV R11, R10            # wait=6
     EXIT                    # selected=1
 """)
+ISSUES = np.ones(7)
 REASONS = {reason: number for number, reason in enumerate(KERNEL.reasons)}
 
 
@@ -40,7 +41,7 @@ def measure(
     edges: list[Edge], before: list[tuple[int, int]], after: list[tuple[int, int]], lost: list[Lost] | None = None
 ) -> SingleDependencyCoverage:
     graph = DependencyGraph(before=tuple(before), after=tuple(after))
-    return measure_coverage(KERNEL, build_edges(edges), build_unattributed(lost or []), [(graph, 0)])
+    return measure_coverage(KERNEL, build_edges(edges), build_unattributed(lost or []), [(graph, 0)], ISSUES)
 
 
 def test_a_node_is_single_with_one_source_of_each_class():
@@ -60,7 +61,7 @@ def test_two_memory_sources_or_two_others_make_a_node_multiple():
 
 def test_functions_are_laid_one_after_the_other():
     graph = DependencyGraph(before=((2, 0), (2, 1)), after=())
-    found = measure_coverage(KERNEL, build_edges([]), build_unattributed([]), [(graph, 2)])
+    found = measure_coverage(KERNEL, build_edges([]), build_unattributed([]), [(graph, 2)], ISSUES)
     assert found.before_ratio == pytest.approx(4 / 5)  # the pairs are (4, 2) and (4, 3)
     assert found.nodes == 5
 
@@ -81,6 +82,26 @@ def test_samples_with_one_group_of_causes_count_as_grouped():
     assert found.explained_ratio == 1
 
 
+@pytest.mark.parametrize(
+    ("issues", "ratio"),
+    [
+        ([1, 1, 1, 1, 1], 0),
+        ([1, 1, 1, 1, 4], 0),
+        ([1, 1, 4, 4, 4], 3 / 5),
+        ([1, 1, 0, 4, 4], 1),
+        ([0, 0, 2, 2, 2], 1),
+    ],
+)
+def test_a_wait_for_several_groups_counts_as_often_as_it_has_one(issues, ratio):
+    """Loads 0 and 1 are one group, in one block with load 2, the other."""
+    edges = [
+        edge(4, row, "long_scoreboard", samples, group) for row, samples, group in ((0, 5, 1), (1, 4, 1), (2, 1, 2))
+    ]
+    counts = np.array([*issues, 1, 1], dtype=np.float64)
+    found = measure_coverage(KERNEL, build_edges(edges), build_unattributed([]), [], counts)
+    assert found.group_ratio == pytest.approx(ratio)
+
+
 def test_staying_with_the_instruction_or_getting_lost_explains_nothing():
     lost = Lost(
         row=4,
@@ -96,10 +117,10 @@ def test_staying_with_the_instruction_or_getting_lost_explains_nothing():
 
 def test_without_anything_to_count_there_is_no_ratio():
     kernel = write_kernel("EXIT  # selected=1")
-    found = measure_coverage(kernel, build_edges([]), build_unattributed([]), [])
+    found = measure_coverage(kernel, build_edges([]), build_unattributed([]), [], ISSUES[:1])
     assert (found.before_ratio, found.nodes) == (1, 1)
     assert (found.group_ratio, found.explained_ratio, found.group_samples) == (None, None, 0)
-    silent = measure_coverage(write_kernel("EXIT"), build_edges([]), build_unattributed([]), [])
+    silent = measure_coverage(write_kernel("EXIT"), build_edges([]), build_unattributed([]), [], ISSUES[:1])
     assert silent.before_ratio is silent.after_ratio is None
 
 

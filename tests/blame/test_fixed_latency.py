@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.binary.model import name_resource
@@ -17,6 +17,7 @@ from tests.blame.listings import sections
 from tests.blame.worst_cases import write_diamonds, write_irreducible, write_recursion
 from tests.blame.written_views import blame_wait, view_kernel
 from tests.blame.written_views import view_text as view
+from tests.conftest import examples
 
 
 class Blamed(NamedTuple):
@@ -266,7 +267,7 @@ def test_without_samples_there_is_nothing_to_blame() -> None:
 
 
 @given(text=sections())
-@settings(max_examples=150)
+@examples(150)
 def test_every_sampled_instruction_has_one_cause_with_all_its_samples(text: str) -> None:
     function = view(text.replace("long_scoreboard=7/3 short_scoreboard=2", "wait=7/3"))
     edges = find_wait_causes(function, WorkBudget.for_function(len(function)))
@@ -306,7 +307,7 @@ def straight_lines(draw: st.DrawFn) -> str:
 
 
 @given(text=straight_lines())
-@settings(max_examples=200)
+@examples(200)
 def test_in_straight_code_the_cause_is_the_def_that_asks_for_the_most(text: str) -> None:
     """Against the definition, pair by pair."""
     function = view(text)

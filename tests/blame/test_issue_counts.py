@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gpa_lsp.blame.issue_counts import LEAST_ISSUES_SAMPLES, count_issues
-from gpa_lsp.kernel.model import FunctionSamples, Kernel
-from tests.kernel.written import write_kernel
+from gpa_lsp.rows.model import FunctionSamples, Kernel
+from tests.rows.written import write_kernel
 
 LOOP = """
     IADD3 R0, RZ, RZ, RZ            # - | selected=1  | x=10

@@ -10,11 +10,11 @@ from gpa_lsp.blame.blamers import FunctionBlame
 from gpa_lsp.blame.conservation import check_conservation
 from gpa_lsp.blame.model import BlameCategory, Dependency, KernelBlame, UnattributedCause
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 from tests.blame.listings import sections
 from tests.blame.programs import programs
 from tests.blame.written_views import view_kernel, view_text
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 Moved = dict[tuple[int, int, str], float]
 

@@ -4,17 +4,18 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from gpa_lsp.blame import pending_flow
 from gpa_lsp.blame.pending import MOST_SETTERS, PendingSetters, find_pending
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 from tests.blame.listings import sections
 from tests.blame.path_walk import Found, PathWalk
 from tests.blame.worst_cases import write_diamonds, write_irreducible, write_recursion, write_waiting_loop
 from tests.blame.written_views import view_kernel, view_text
+from tests.conftest import examples
 
 
 def find_all(view: FunctionView, budget: WorkBudget | None = None) -> PendingSetters:
@@ -228,7 +229,7 @@ def test_it_is_what_a_walk_along_all_paths_finds(text: str) -> None:
     assert flatten(find_all(view)) == (walk.at_masks, walk.at_dependency_barriers)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(sections())
 def test_without_budget_only_what_crosses_blocks_is_missed(text: str) -> None:
     view = view_text(text)

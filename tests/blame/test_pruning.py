@@ -37,7 +37,10 @@ def make_pruner(view: FunctionView, work: int = 10**9) -> Pruner:
 
 def list_edges(view: FunctionView) -> list[DependencyEdge]:
     blocks, def_use = list_blocks(view.graph), find_def_use(view)
-    slicer = Slicer(blocks, Joins(view.graph, blocks), def_use, lambda row, resource: 1e9, WorkBudget(remaining=10**9))
+    budget = WorkBudget(remaining=10**9)
+    paths = ShortestPaths(blocks, view.stall_cycles, budget)
+    joins = Joins(view.graph, blocks)
+    slicer = Slicer(blocks, joins, def_use, paths=paths, find_reach=lambda row, resource: 1e9, budget=budget)
     return [
         build_edge(def_use, definition, row, resources)
         for row in range(len(view))
@@ -231,3 +234,14 @@ def test_a_spent_budget_stops_the_rules():
     (edge,) = [one for one in list_edges(view) if one.use_row == 3]
     with pytest.raises(OutOfWorkError):
         make_pruner(view, work=3).prune(edge)
+
+
+@given(programs())
+def test_the_rules_together_keep_what_each_of_them_keeps(text: str):
+    view = view_program(text)
+    for edge in list_edges(view):
+        pruner = make_pruner(view)
+        paths = ShortestPaths(list_blocks(view.graph), view.stall_cycles, WorkBudget(remaining=10**9))
+        distance = paths.find(edge.def_row, edge.use_row, pruner.find_latency(edge))
+        kept = make_pruner(view).prune_dominated(edge)
+        assert pruner.prune(edge) == (None if distance is None or kept is None else (kept, distance))

@@ -1,18 +1,21 @@
 """Long- and short-scoreboard samples and whom they are blamed on."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 
+from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.blame.edge_list import Edge
-from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
+from gpa_lsp.blame.model import BlameCategory, Dependency, KernelBlame, UnattributedCause
 from gpa_lsp.blame.scoreboard_stalls import ScoreboardBlame, blame_scoreboards
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.work import WorkBudget
 from tests.blame.listings import sections
 from tests.blame.written_views import view_text
+from tests.rows.written import write_kernel
 
 
 def blame(view: FunctionView) -> ScoreboardBlame:
@@ -63,7 +66,7 @@ def test_a_load_that_moved_nothing_is_not_blamed() -> None:
     assert list_shares(blame_text(idle.replace("global_sectors=30", "global_sectors=0"))) == [(2, 0, 30), (2, 1, 30)]
 
 
-def test_counters_waited_for_together_are_groups_of_equal_weight() -> None:
+def test_counters_that_are_waited_for_as_often_are_groups_of_equal_weight() -> None:
     found = blame_text("""
         B-:R-:W0:-:S02  LDG.E R2, [R4.64]
         B-:R-:W0:-:S02  LDG.E R3, [R6.64]
@@ -72,6 +75,117 @@ def test_counters_waited_for_together_are_groups_of_equal_weight() -> None:
     """)
     assert list_shares(found) == [(3, 0, 15), (3, 1, 15), (3, 2, 30)]
     assert [edge.group for edge in found.edges] == [0, 0, 1]
+
+
+LOOP_WITH_PROLOGUE = """
+    B-:R-:W0:-:S02  LDS R2, [R6]
+    B-:R-:W1:-:S02  LDS R3, [R6+0x100]
+    B-:R-:W1:-:S02  LDS R4, [R6+0x200]
+loop:
+    B012:R-:W-:-:S04 FFMA R8, R2, R3, R8    # short_scoreboard=528
+    B-:R-:W2:-:S02  LDS R2, [R7]
+    B-:R-:W-:-:S05  @P0 BRA loop
+    EXIT
+"""
+
+
+@pytest.mark.parametrize(
+    ("issues", "shares"),
+    [
+        ([1, 1, 1, 64, 64, 64, 1], [8, 4, 4, 512]),
+        ([2, 2, 2, 64, 30, 64, 1], [528 / 17, 264 / 17, 264 / 17, 528 * 15 / 17]),
+        ([9, 9, 9, 1, 9, 1, 1], [176, 88, 88, 176]),
+    ],
+)
+def test_counters_share_by_how_often_they_are_waited_for(issues: list[float], shares: list[float]) -> None:
+    """What is loaded in front of a loop is waited for in its first iteration; no counter more often than the wait issues."""
+    found = blame(view_text(LOOP_WITH_PROLOGUE, issue_counts=issues))
+    assert [edge.def_row for edge in found.edges] == [0, 1, 2, 4]
+    assert [edge.all_samples for edge in found.edges] == pytest.approx(shares)
+    assert [edge.group for edge in found.edges] == [0, 1, 1, 2]
+
+
+def test_what_never_issued_is_not_blamed() -> None:
+    found = blame(view_text(LOOP_WITH_PROLOGUE, issue_counts=[0, 0, 0, 64, 64, 64, 1]))
+    assert list_shares(found) == [(3, 4, 528)]
+    found = blame(view_text(LOOP_WITH_PROLOGUE, issue_counts=[5, 5, 0, 64, 0, 64, 1]))
+    assert list_shares(found) == [(3, 0, 264), (3, 1, 264)]
+    assert [edge.group for edge in found.edges] == [0, 1]
+
+
+def test_where_nothing_issued_the_parts_are_equal() -> None:
+    found = blame(view_text(LOOP_WITH_PROLOGUE, issue_counts=[0] * 7))
+    assert list_shares(found) == [(3, 0, 176), (3, 1, 88), (3, 2, 88), (3, 4, 176)]
+
+
+def test_a_wait_that_never_issued_bounds_nothing() -> None:
+    found = blame(view_text(LOOP_WITH_PROLOGUE, issue_counts=[1, 1, 1, 0, 20, 20, 1]))
+    assert list_shares(found) == [(3, 0, 24), (3, 1, 12), (3, 2, 12), (3, 4, 480)]
+
+
+def test_one_counter_on_two_paths_is_waited_for_on_both() -> None:
+    """Neither of the loads behind SB0 is waited for as often as the one behind SB1, together they are."""
+    found = blame(
+        view_text(
+            """
+            B-:R-:W1:-:S02  LDG.E R3, [R6.64]
+            B-:R-:W-:-:S05  @P0 BRA other
+            B-:R-:W0:-:S02  LDG.E R2, [R4.64]
+            B-:R-:W-:-:S05  BRA join
+        other:
+            B-:R-:W0:-:S02  LDG.E R2, [R8.64]
+        join:
+            B01:R-:W-:-:S04 FADD R3, R2, R3     # long_scoreboard=80
+            EXIT
+        """,
+            issue_counts=[40, 40, 30, 30, 10, 40, 40],
+        )
+    )
+    assert sorted(list_shares(found)) == [(5, 0, 40), (5, 2, 30), (5, 4, 10)]
+
+
+def test_sectors_count_as_far_as_they_are_waited_for() -> None:
+    """Of the first load's sectors, those of a tenth of its executions are waited for there."""
+    text = TWO_LOADS.replace("global_sectors=30", "global_sectors=300")
+    assert list_shares(blame(view_text(text, issue_counts=[10, 1, 1]))) == [(2, 0, 45), (2, 1, 15)]
+
+
+MEASURED_LOOP = """
+    B-:R-:W0:-:S02  LDS R2, [R6]                # - | selected=1 | x=10
+    B-:R-:W1:-:S02  LDS R3, [R6+0x100]          # - | selected=1 | x=10
+loop:
+    B012:R-:W-:-:S04 FFMA R8, R2, R3, R8        # - | short_scoreboard=528/300 selected=64 | x=640
+    B-:R-:W2:-:S02  LDS R2, [R7]                # - | selected=64 | x=640
+    B-:R-:W-:-:S05  @P0 BRA loop                # - | selected=64 | x=640
+    EXIT                                        # - | selected=1 | x=10
+"""
+
+
+def list_blamed(text: str, *, truncated: bool = False) -> tuple[KernelBlame, list[float]]:
+    found = blame_kernel(write_kernel(text, truncated=truncated))
+    waits = found.edges.use_row == 2
+    is_scoreboard = found.edges.reason == write_kernel(text).reasons.index("short_scoreboard")
+    return found, found.edges.all_samples[waits & is_scoreboard].tolist()
+
+
+def test_executions_of_the_report_divide_a_kernels_waits() -> None:
+    found, shares = list_blamed(MEASURED_LOOP)
+    assert found.issue_counts.is_exact
+    assert shares == pytest.approx([8, 8, 512])
+    assert sum(shares) == pytest.approx(528, abs=1e-9)
+    assert found.coverage.group_ratio == pytest.approx(496 / 528)
+
+
+@pytest.mark.parametrize("truncated", [True, False])
+def test_without_executions_of_the_same_run_the_samples_divide_them(truncated: bool) -> None:
+    """A full buffer saw other executions than were counted; without counters there are none. Blame says what it went by."""
+    text = MEASURED_LOOP if truncated else re.sub(r" \| x=\d+", "", MEASURED_LOOP)
+    found, shares = list_blamed(text, truncated=truncated)
+    assert not found.issue_counts.is_exact
+    assert ("buffer was full" if truncated else "executions were not counted") in found.issue_counts.why
+    assert shares[:2] == [shares[0]] * 2
+    assert shares[0] < shares[2] / 50
+    assert sum(shares) == pytest.approx(528, abs=1e-9)
 
 
 MIXED = """
@@ -86,6 +200,24 @@ def test_the_reason_says_who_it_cannot_be() -> None:
     """Double precision behind a scoreboard counts as short on 8.6 and never shows on 8.0."""
     assert list_shares(blame_text(MIXED, (8, 6))) == [(3, 0, 10), (3, 1, 10), (3, 2, 10)]
     assert list_shares(blame_text(MIXED, (8, 0))) == [(3, 0, 10), (3, 1, 20)]
+
+
+ONE_COUNTER_OF_BOTH_KINDS = """
+    B-:R1:W2:-:S04  LDG.E.S8 R13, [R14.64+0xc]
+    B-:R1:W-:-:S08  I2F.S16 R9, R12
+    B1:R-:W2:-:S01  LDG.E.S8 R12, [R30.64+0xd]  # long_scoreboard=539 short_scoreboard=1
+"""
+
+
+def test_the_reason_tells_the_kinds_behind_one_counter_apart() -> None:
+    """Both hold SB1 until they have read their operands, and R12 is overwritten: the conversion would show as short."""
+    found = blame_text(ONE_COUNTER_OF_BOTH_KINDS, (8, 0))
+    assert list_shares(found) == [(2, 0, 539), (2, 1, 1)]
+    assert [(edge.category, edge.dependency, edge.group) for edge in found.edges] == [
+        (BlameCategory.WRITE_AFTER_READ, Dependency.SCOREBOARD, 0),
+        (BlameCategory.WRITE_AFTER_READ, Dependency.WRITE_AFTER_READ, 1),
+    ]
+    assert found.pending_pairs == [(2, 0), (2, 1)]
 
 
 def test_groups_are_unique_in_a_function() -> None:

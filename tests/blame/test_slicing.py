@@ -10,6 +10,7 @@ from gpa_lsp.blame.def_use import UNCONDITIONAL, find_def_use, find_pairs, numbe
 from gpa_lsp.blame.graph_search import OutOfWorkError, list_blocks
 from gpa_lsp.blame.halves import join_halves
 from gpa_lsp.blame.joins import Joins
+from gpa_lsp.blame.shortest_paths import ShortestPaths
 from gpa_lsp.blame.slicing import MOST_SOURCES, Slicer
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.work import WorkBudget
@@ -22,7 +23,9 @@ P0, P1, UP0, UR4 = 512, 513, 768, 260
 def make_slicer(view: FunctionView, *, reach: float = float("inf"), work: int = 10**9) -> Slicer:
     blocks = list_blocks(view.graph)
     budget = WorkBudget(remaining=work)
-    return Slicer(blocks, Joins(view.graph, blocks), find_def_use(view), lambda row, resource: reach, budget)
+    paths = ShortestPaths(blocks, view.stall_cycles, budget)
+    joins, def_use = Joins(view.graph, blocks), find_def_use(view)
+    return Slicer(blocks, joins, def_use, paths=paths, find_reach=lambda row, resource: reach, budget=budget)
 
 
 def slice_row(text: str, row: int) -> dict[int, tuple[int, ...]]:
@@ -195,6 +198,57 @@ def compare_slices(view: FunctionView) -> None:
                 expected.setdefault(definition, set()).add(resource)
         found: dict[int, Collection[int]] = {one: set(used) for one, used in slicer.find_sources(row).items()}
         assert found == expected
+
+
+def walk_near(view: FunctionView, row: int, resource: int, condition: int, reach: int) -> set[int]:
+    """Of the defs a use sees, those at most so many instructions before it: level by level, one instruction and one path state at a time."""
+    def_use = find_def_use(view)
+    writes = [set(view.instructions.writes.of(one)) for one in range(len(view))]
+    found: set[int] = set()
+    level = {(before, condition, frozenset[int]()) for before in view.graph.previous_instructions(row)}
+    seen = set(level)
+    for _ in range(reach):
+        following = set()
+        for at, asked, covered in level:
+            open_condition = UNCONDITIONAL if asked != UNCONDITIONAL and asked >> 1 in writes[at] else asked
+            kept = frozenset(one for one in covered if one >> 1 not in writes[at])
+            if at in def_use.definitions.get(resource, ()):
+                own = def_use.condition[at]
+                if own not in kept:
+                    found.add(at)
+                if own in (UNCONDITIONAL, open_condition) or own ^ 1 in kept:
+                    continue
+                kept |= {own}
+            following |= {(before, open_condition, kept) for before in view.graph.previous_instructions(at)}
+        level = following - seen
+        seen |= following
+    return found
+
+
+@given(programs(longest=20), st.integers(1, 12))
+def test_of_a_crowd_of_defs_all_near_ones_are_seen(text: str, reach: int):
+    view = view_program(text)
+    def_use = find_def_use(view)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gpa_lsp.blame.slicing.MOST_SOURCES", 1)
+        slicer = make_slicer(view, reach=reach)
+        for row in range(len(view)):
+            for resource in def_use.uses[row]:
+                asked = UNCONDITIONAL if resource == def_use.guard[row] else def_use.condition[row]
+                found = set(slicer.find_definitions(row, resource, asked))
+                assert walk_near(view, row, resource, asked, reach) <= found <= walk_back(view, row, resource, asked)
+
+
+@given(programs(longest=20))
+def test_defs_of_the_own_block_are_known_beforehand(text: str):
+    view = view_program(text)
+    def_use = find_def_use(view)
+    for row, used in enumerate(def_use.uses):
+        first = int(view.graph.first_instruction[view.graph.block_of_instruction[row]])
+        for resource, near in zip(used, def_use.near[row], strict=True):
+            before = [one for one in def_use.definitions.get(resource, ()) if first <= one < row]
+            assert near == (before[-1] if before and resource not in def_use.guarded else -1)
+        assert def_use.has_neighbours[row] is any(one + 1 in used for one in used)
 
 
 @pytest.mark.parametrize(

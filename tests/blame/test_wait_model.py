@@ -11,11 +11,11 @@ import pytest
 from gpa_lsp.blame.issue_counts import count_issues
 from gpa_lsp.blame.model import WaitCheck
 from gpa_lsp.blame.wait_model import check_wait
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
+from gpa_lsp.rows.model import Kernel
 from tests.conftest import find_corpus
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 LOOP = """
     B-:R-:W-:-:S04  IADD3 R0, RZ, RZ, RZ            # - | selected=1            | x=10

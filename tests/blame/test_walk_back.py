@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.blame.edge_list import build_unattributed
@@ -18,6 +18,7 @@ from tests.blame.listings import sections
 from tests.blame.worst_cases import write_diamonds, write_irreducible, write_nest, write_recursion
 from tests.blame.written_views import blame_other_reasons, view_kernel
 from tests.blame.written_views import view_text as view
+from tests.conftest import examples
 
 
 class Blamed(NamedTuple):
@@ -376,7 +377,7 @@ def check_nothing_is_lost(function: FunctionView) -> None:
 
 
 @given(text=sections(), seed=st.integers(0, 1000))
-@settings(max_examples=150)
+@examples(150)
 def test_nothing_is_lost_whatever_the_code_is(text: str, seed: int) -> None:
     check_nothing_is_lost(sample_everywhere(view(text), seed))
 
@@ -387,7 +388,7 @@ def test_work_grows_with_the_function_and_not_with_its_paths(write) -> None:  # 
 
 
 @given(text=sections())
-@settings(max_examples=100)
+@examples(100)
 def test_no_other_barrier_lies_on_the_shortest_way_from_the_one_that_is_blamed(text: str) -> None:
     """Against a search from each sampled instruction backwards, one instruction at a time."""
     text = text.replace("MUFU.RCP", "BAR.SYNC 0x0 //")

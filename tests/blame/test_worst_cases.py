@@ -9,7 +9,7 @@ from gpa_lsp.advice.advise import advise_kernel
 from gpa_lsp.blame.blame import blame_kernel, list_blamers
 from gpa_lsp.blame.conservation import check_conservation
 from gpa_lsp.blame.model import UnattributedCause
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 from tests.blame.worst_cases import WORST_CASES
 
 

@@ -11,8 +11,8 @@ from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
 from gpa_lsp.blame.view import FunctionView, view_function
 from gpa_lsp.blame.walk_back import find_other_causes
 from gpa_lsp.blame.work import WorkBudget
-from gpa_lsp.kernel.model import Kernel
-from tests.kernel.written import write_kernel
+from gpa_lsp.rows.model import Kernel
+from tests.rows.written import write_kernel
 
 
 def view_kernel(kernel: Kernel, issue_counts: Sequence[float] | None = None) -> FunctionView:
@@ -27,7 +27,7 @@ def view_kernel(kernel: Kernel, issue_counts: Sequence[float] | None = None) -> 
 def view_text(
     text: str, compute_capability: tuple[int, int] = (8, 6), *, issue_counts: Sequence[float] | None = None
 ) -> FunctionView:
-    """The view of the one function that a text in the notation of :mod:`tests.kernel.written` describes."""
+    """The view of the one function that a text in the notation of :mod:`tests.rows.written` describes."""
     return view_kernel(write_kernel(text, compute_capability=compute_capability), issue_counts)
 
 

@@ -10,8 +10,8 @@
     also loop_unrolling, store_drain
 
 * A **header** names the optimizer, its estimate (two or three decimals), where they matter ``bound 2.71x``, ``interval 2.1-2.9`` (95 % of the
-  sample counts) and ``uncapped 3x`` (the formula without clamps), then M and M^L (matched samples, all and without issue), and the scope. Words
-  behind ``~`` must be part of the bound's reason.
+  sample counts) and ``uncapped 3x`` (the formula without clamps), then M and M^L (matched samples, all and without issue; ``?`` is unknown), and the
+  scope. Words behind ``~`` must be part of the bound's reason.
 * A **scope** is ``kernel``, or ``function``, ``loop``, ``call``, ``inlined`` or ``line`` and a place: ``file:line``, ``file:line-last``,
   ``name@file:line``, or ``row 3`` where there is no line.
 * ``region 1.20x  M=20/18  loop k.cu:5`` begins a **region**; they stand in their order, all of them. Where there is only one, of the size and
@@ -31,9 +31,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gpa_lsp.advice.advise import advise_kernel, list_optimizers
-from gpa_lsp.advice.model import Advice, Hotspot, KernelAdvice, Region, Scope, ScopeKind, Silence
+from gpa_lsp.advice.model import Advice, Hotspot, KernelAdvice, Region, Silence
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 from tests.cases.advice_text import render_advice, render_hotspot, render_scope
 from tests.cases.blame_fence import name_rows
 
@@ -43,14 +44,14 @@ _NUMBERS = re.compile(
     rf"|bound (?P<bound>{_COUNT})x"
     rf"|interval (?P<low>{_COUNT})-(?P<high>{_COUNT})"
     rf"|uncapped (?P<uncapped>{_COUNT})x"
-    rf"|M=(?P<matched>{_COUNT})/(?P<latency>{_COUNT})"
+    rf"|M=(?P<matched>{_COUNT})/(?P<latency>{_COUNT}|\?)"
     rf"|(?P<kind>{'|'.join(ScopeKind)})(?: (?P<place>row \d+|\S+:\d+(?:-\d+)?))?(?= |$)"
 )
 _PLACE = re.compile(r"(?:(?P<function>[^@\s]+)@)?(?P<file>.+):(?P<line>\d+)(?:-(?P<last>\d+))?")
 _HEADER = re.compile(r"(?P<optimizer>[a-z_]+)\s+(?P<rest>\d+\.\d.*)")
 _SAID = re.compile(r"(?P<what>hint|caveat|reason) ~ (?P<words>.+)")
 _SILENCE = re.compile(r"silence (?P<optimizer>\w+) (?P<stage>\w+)(?: ~ (?P<words>.+))?")
-_SAMPLES = re.compile(rf"=(?P<all>{_COUNT})/(?P<latency>{_COUNT})")
+_SAMPLES = re.compile(rf"=(?P<all>{_COUNT})/(?P<latency>{_COUNT}|\?)")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -259,19 +260,21 @@ def _compare_numbers(written: _Numbers, region: Region) -> Iterable[str]:
     )
     for name, text, value in pairs:
         if text is not None and not is_equal(text, value):
-            yield f"the {name} is {value:.4f} instead of {text}"
+            yield f"the {name} is {'unknown' if value is None else f'{value:.4f}'} instead of {text}"
     if not _is_place(written.scope, region.scope):
         yield f"the scope is {render_scope(region.scope)} instead of {written.scope}"
     if written.bound_words not in speedup.bound_reason:
         yield f"the bound's reason is {speedup.bound_reason!r}"
 
 
-def is_equal(text: str, value: float) -> bool:
-    """Whether a number is the written one: whole numbers are exact, others as exact as they are written.
+def is_equal(text: str, value: float | None) -> bool:
+    """Whether a number is the written one: whole numbers are exact, others as exact as they are written; ``?`` is one nobody knows.
 
     >>> is_equal("120", 119.9), is_equal("1.43", 200 / 140), is_equal("1.429", 200 / 140), is_equal("1.44", 200 / 140)
     (False, True, True, False)
     """
+    if value is None or text == "?":
+        return value is None and text == "?"
     decimals = len(text.partition(".")[2])
     tolerance = 0.5 * 10**-decimals if decimals else 0.0
     return abs(float(text) - value) <= tolerance + 1e-9

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.advice.model import Advice, Hotspot, KernelAdvice, Region, Scope, ScopeKind
+from gpa_lsp.advice.model import Advice, Hotspot, KernelAdvice, Region
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 
 
 def render_advice(found: KernelAdvice, names: Sequence[str]) -> str:
@@ -41,7 +42,9 @@ def _render_numbers(name: str, of: Advice | Region) -> str:
     return "  ".join(parts)
 
 
-def _render_count(samples: float) -> str:
+def _render_count(samples: float | None) -> str:
+    if samples is None:
+        return "?"
     return f"{samples:.0f}" if abs(samples - round(samples)) < 1e-9 else f"{samples:.3f}"
 
 

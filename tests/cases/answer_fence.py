@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 
 from gpa_lsp.analyses.analyse_kernel import list_analyses
 from gpa_lsp.analyses.answers import Answer, Bar, Cell, Finding, Table
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 
 _NUMBER = re.compile(r"-?[\d,]*\.?\d+")
 _ANY, _UNKNOWN = "*", "–"
@@ -46,7 +46,7 @@ def check_answer(kernel: Kernel, blame: KernelBlame, text: str) -> None:
     (head,) = _read_tree(text)
     name, _, words = head.words.partition(" ~ ")
     is_known = not name.startswith("unknown ")
-    answer = list_analyses()[name.removeprefix("unknown ").strip()].answer(build_facts(kernel, blame, None))
+    answer = list_analyses()[name.removeprefix("unknown ").strip()].answer(KernelFacts(kernel, blame, None))
     assert answer.is_known == is_known, answer.summary
     assert words.strip() in answer.summary, answer.summary
     findings = iter(answer.findings)

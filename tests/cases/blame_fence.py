@@ -10,8 +10,8 @@ from collections import Counter
 
 from gpa_lsp.binary.model import name_resource
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.blame.model import BlameCategory, Dependency, KernelBlame, UnattributedCause
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, KernelBlame, Unattributed, UnattributedCause
+from gpa_lsp.rows.model import Kernel
 
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
@@ -41,7 +41,7 @@ def describe_blame(kernel: Kernel, blame: KernelBlame) -> list[str]:
         if category in _NO_STALLS:
             continue
         use, definition, reason = int(edges.use_row[number]), int(edges.def_row[number]), int(edges.reason[number])
-        samples = f"{edges.all_samples[number]:g}/{edges.latency_samples[number]:g}"
+        samples = _count_samples(edges, number)
         words = [blamer, names[use], "<-"]
         dependency = Dependency(edges.dependency[number])
         if dependency is Dependency.ITSELF:
@@ -56,11 +56,17 @@ def describe_blame(kernel: Kernel, blame: KernelBlame) -> list[str]:
             words.append("[together]")
         lines.append(" ".join(words))
     for number in range(len(lost)):
-        samples = f"{lost.all_samples[number]:g}/{lost.latency_samples[number]:g}"
+        samples = _count_samples(lost, number)
         cause = UnattributedCause(lost.cause[number]).name
         reason = kernel.reasons[lost.reason[number]]
         lines.append(f"{blamer} {names[int(lost.row[number])]} <- nobody {reason}={samples} {cause}")
     return lines
+
+
+def _count_samples(columns: BlameEdges | Unattributed, number: int) -> str:
+    """All and those without issue; ``?`` where they are unknown."""
+    latency = columns.latency_samples
+    return f"{columns.all_samples[number]:g}/{'?' if latency is None else f'{latency[number]:g}'}"
 
 
 def name_rows(kernel: Kernel) -> list[str]:

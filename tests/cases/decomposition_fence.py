@@ -11,10 +11,10 @@ Of an analysis, the lines of a kind are all there are of that kind; ``source`` a
 from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import memory_latency, stall_sources, top_down
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 
 _QUESTIONS = {one.ANALYSIS.name: one.answer for one in (top_down, memory_latency, stall_sources)}
 
@@ -26,7 +26,7 @@ def check_decomposition(kernel: Kernel, blame: KernelBlame, text: str) -> None:
         AssertionError: anything differs; the message is the fence as it would be right.
     """
     expected = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    facts = build_facts(kernel, blame, None)
+    facts = KernelFacts(kernel, blame, None)
     found = []
     for name, kind in dict.fromkeys(tuple(line.split()[:2]) for line in expected):
         found += [line for line in describe_answer(_QUESTIONS[name](facts)) if line.split()[1] == kind]

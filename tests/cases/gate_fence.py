@@ -18,7 +18,7 @@ from gpa_lsp.advice.advise import advise_kernel
 from gpa_lsp.advice.gates import Limit, find_standing
 from gpa_lsp.advice.subject import build_subject
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 from tests.cases.roofline_lines import split_roofs
 
 _ADVICE = re.compile(

@@ -1,6 +1,6 @@
 """Literate cases: Markdown files in which prose surrounds kernels and what is expected of them.
 
-A case is a fence ``sass`` with a kernel in the notation of :mod:`tests.kernel.written` (:mod:`tests.cases.repeats` may shorten it), and fences of
+A case is a fence ``sass`` with a kernel in the notation of :mod:`tests.rows.written` (:mod:`tests.cases.repeats` may shorten it), and fences of
 expectations behind it; the next ``sass`` of the file begins another case::
 
     ```sass compute_capability=7.0
@@ -31,9 +31,9 @@ from typing import Any
 
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 from tests.cases.repeats import expand_repeats
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 FOLDER = Path(__file__).parent
 _FENCE = re.compile(r"^```(?P<kind>\w+)(?P<words>[^\n]*)\n(?P<text>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)

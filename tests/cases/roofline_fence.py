@@ -19,7 +19,7 @@ from gpa_lsp.analyses.roofline.findings import describe_place
 from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.analyses.roofline_model import Roofline
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 
 _ALL = "roof "
 

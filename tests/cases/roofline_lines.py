@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from gpa_lsp.analyses.roofline_model import KernelRoofline
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.device.model import MemoryLevel, OperationKind
 from tests.analyses.starlight.rooflines import make_roofline
 
 _RATE = r"\d+(?:\.\d+)?[TGM]"

@@ -13,10 +13,10 @@ what is left of it below the roof. ``says`` demands words of a finding, ``sugges
 """
 
 from gpa_lsp.analyses.answers import Answer, Table
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions.starlight import answer_starlight
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 from tests.cases.roofline_lines import split_roofs
 
 
@@ -27,7 +27,7 @@ def check_starlight(kernel: Kernel, blame: KernelBlame, text: str) -> None:
         AssertionError: anything differs; the message is what is said.
     """
     roofline, lines = split_roofs(text)
-    answer = answer_starlight(build_facts(kernel, blame, roofline))
+    answer = answer_starlight(KernelFacts(kernel, blame, roofline))
     counts, estimates = _describe_counts(answer), _describe_estimates(answer)
     findings = [finding.text for finding in answer.findings]
     suggestions = {str(row[1]): str(row[6]) for row in answer.tables[0].rows}

@@ -4,7 +4,7 @@ import pytest
 
 from gpa_lsp.blame.blame import blame_kernel
 from tests.cases.advice_fence import check_advice, read_fence
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 SASS = """
     B-:R-:W0:-:S02  LDS R2, [R4]                      # k.cu:3 | selected=100

@@ -8,9 +8,9 @@ from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.binary.model import Instructions, ResourceKind, name_resource
-from gpa_lsp.kernel.model import FunctionSamples
+from gpa_lsp.rows.model import FunctionSamples
 from tests.cases.literate import Case, list_cases
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 CASES = [case for case in list_cases() if any(fence.kind == "advice" for fence in case.fences)]
 

@@ -11,10 +11,10 @@ import pytest
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.report.model import Report
-from gpa_lsp.report.schema import read_schema
-from gpa_lsp.report.store import write_report
+from gpa_lsp.report_file.store import write_report
 from tests.render.advice_examples import make_advised, make_silent
 from tests.report_builder import build_report
+from tests.report_file.record_schema import read_schema
 
 
 @pytest.fixture(autouse=True)

@@ -7,13 +7,13 @@ from typing import Any, Self
 
 import pytest
 
-import gpa_lsp.calibration.compile
-import gpa_lsp.calibration.gpu
+import gpa_lsp.device.calibration.compile
+import gpa_lsp.device.calibration.gpu
+from gpa_lsp.basis.errors import MissingToolError
 from gpa_lsp.cli.main import main
-from gpa_lsp.errors import MissingToolError
-from gpa_lsp.machine.roofs_file import FOLDER_VARIABLE, find_kept_roofs, read_roofs
-from tests.calibration.simulated_gpu import SimulatedGpu
-from tests.calibration.test_sources import needs_compiler
+from gpa_lsp.device.roofs_file import FOLDER_VARIABLE, find_kept_roofs, read_roofs
+from tests.device.calibration.simulated_gpu import SimulatedGpu
+from tests.device.calibration.test_sources import needs_compiler
 
 
 class OpenedGpu(SimulatedGpu):
@@ -29,9 +29,9 @@ class OpenedGpu(SimulatedGpu):
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A computer with the simulated GPU; its user's data folder."""
-    monkeypatch.setattr(gpa_lsp.calibration.gpu, "CudaGpu", lambda index: OpenedGpu())
+    monkeypatch.setattr(gpa_lsp.device.calibration.gpu, "CudaGpu", lambda index: OpenedGpu())
     monkeypatch.setattr(
-        gpa_lsp.calibration.compile, "compile_source", lambda source, compute_capability: source.encode()
+        gpa_lsp.device.calibration.compile, "compile_source", lambda source, compute_capability: source.encode()
     )
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "data"))
     return tmp_path / "data"
@@ -69,7 +69,7 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     def open_gpu(index: int) -> None:
         raise MissingToolError("an NVIDIA driver", needed_for="measuring roofs", install="run it elsewhere")
 
-    monkeypatch.setattr(gpa_lsp.calibration.gpu, "CudaGpu", open_gpu)
+    monkeypatch.setattr(gpa_lsp.device.calibration.gpu, "CudaGpu", open_gpu)
     assert main(["calibrate"]) == 2
     assert capsys.readouterr().err == (
         "gpa-lsp: error: an NVIDIA driver is not installed: measuring roofs needs it; run it elsewhere\n"

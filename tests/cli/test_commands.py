@@ -12,18 +12,19 @@ import jsonschema
 import pytest
 
 from gpa_lsp import __version__
+from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.main import main
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.registry import load_catalogue
 from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO
 from gpa_lsp.render.layout import Style
-from gpa_lsp.report.schema import read_schema
-from gpa_lsp.report.store import write_report
+from gpa_lsp.report_file.store import write_report
 from tests.conftest import ROOT
+from tests.patience import LIMIT_S
 from tests.render.examples import KERNEL, make_example, make_smooth
 from tests.report_builder import build_report
+from tests.report_file.record_schema import read_schema
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +60,7 @@ class FakeTerminal(io.StringIO):
 
 def test_every_command_is_in_the_catalogue() -> None:
     assert list(load_catalogue(commands, "COMMAND", Command)) == [
-        "advise", "allow", "calibrate", "check", "compare", "doctor", "explore", "history", "memory", "profile", "report",
+        "advise", "allow", "cache", "calibrate", "check", "compare", "doctor", "explore", "history", "memory", "profile", "report",
         "roofline", "sass", "serve", "trace",
     ]  # fmt: skip
 
@@ -180,6 +181,25 @@ def test_json_keeps_to_the_schema(command: str, example: str, capsys: pytest.Cap
     assert ("findings" in document) is (command == "check")
 
 
+@pytest.mark.parametrize("command", ["advise", "check", "report"])
+def test_json_can_have_everything_in_place(
+    command: str, example: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--expand`` writes what reads without the tables, and is read back as the same."""
+    texts = []
+    for flags in ([], ["--expand"]):
+        main([command, example, "--format", "json", *flags])
+        texts.append(capsys.readouterr().out)
+    (tmp_path / "expanded.json").write_text(texts[1])
+    main([command, str(tmp_path / "expanded.json"), "--format", "json"])
+    assert capsys.readouterr().out == texts[0]
+    document = json.loads(texts[1])
+    assert "tables" not in document
+    row = next(row for row in document["kernels"][0]["instructions"] if row["inline"])
+    assert row["inline"][0]["file"] == row["file"]
+    assert isinstance(row["function"], str)
+
+
 def test_check_json_can_be_read_back(example: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", example, "--format", "json"])
     again = tmp_path / "again.json"
@@ -190,7 +210,7 @@ def test_check_json_can_be_read_back(example: str, tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out == expected
 
 
-@pytest.mark.parametrize(("form", "start"), [("text", "smooth\n"), ("json", '{\n"schema":"gpa-lsp/report/1"')])
+@pytest.mark.parametrize(("form", "start"), [("text", "smooth\n"), ("json", '{\n"schema":"gpa-lsp/report/3"')])
 def test_report_into_a_file(
     form: str, start: str, smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -223,6 +243,8 @@ def test_doctor_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     parts = {part["name"]: part for part in json.loads(capsys.readouterr().out)["components"]}
     assert parts["gpa-lsp"]["detail"] == __version__
     assert parts["numpy"]["state"] == "found"
+    assert "NVIDIA's own licence" in parts["licence"]["detail"]
+    assert "nvidia-cuda-nvdisasm" in parts["licence"]["detail"]
     assert "8.6" in parts["architecture tables"]["detail"]
     assert all(part["adds"] for part in parts.values())
 
@@ -361,7 +383,7 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=60,
+        timeout=LIMIT_S,
         **options,
     )
 
@@ -391,7 +413,7 @@ def test_a_reader_who_leaves_early(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=LIMIT_S,
     )
     assert done.stderr == "code 0\n"
 
@@ -408,7 +430,7 @@ def test_starting_loads_nothing_heavy(smooth: str) -> None:
         capture_output=True,
         encoding="utf-8",
         check=True,
-        timeout=60,
+        timeout=LIMIT_S,
     )
     assert done.stderr == "[]\n"
 
@@ -420,4 +442,4 @@ def test_names_from_profiles_cannot_steer_the_terminal(colour: str) -> None:
     hostile = "k\x1b]0;owned\x07\r\x9b2J\u202eu\tü"
     terminal.write_lines([((hostile, Style.PLAIN),)])
     terminal.complain(hostile)
-    assert stream.getvalue() == 2 * "k\\x1b]0;owned\\x07\\x0d\\x9b2J\\u202eu\tü\n"
+    assert stream.getvalue() == 2 * "k\\x1b]0;owned\\x07\\r\\x9b2J\\u202eu\\tü\n"

@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from gpa_lsp.cli.main import main
+from tests.collect.processes import hear_interrupts
+from tests.patience import LIMIT_S, wait_until
 from tests.prediction.kernels import write_project
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
@@ -169,7 +170,7 @@ def test_a_journal_with_a_wrong_line_is_refused(project: Path, capsys: pytest.Ca
 
 
 def count_children(pid: int) -> int:
-    """The compiler's process and the tracker of resources are two of them."""
+    """The compiler's process is one of them."""
     return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
 
@@ -183,15 +184,17 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, jobs: str) -> None:
     process = subprocess.Popen(
         [*command, "--threads", "32..1024"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=hear_interrupts,  # noqa: PLW1509 - there are no threads here
     )  # fmt: skip
-    journal, end_s = tmp_path / "j", time.monotonic() + 60
-    while time.monotonic() < end_s and process.poll() is None:
+    journal = tmp_path / "j"
+
+    def is_under_way() -> bool:
         is_begun = journal.exists() and len(journal.read_bytes().splitlines()) > 3
-        if is_begun and (jobs == "1" or count_children(process.pid) > 2):
-            break
-        time.sleep(0.02)
+        return process.poll() is not None or (is_begun and (jobs == "1" or count_children(process.pid) > 2))
+
+    wait_until(is_under_way, "configurations in the journal")
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=LIMIT_S)
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in err
     lines = journal.read_text().splitlines()
@@ -216,7 +219,7 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, jobs: str) -> None:
 def test_bad_input_says_what_to_do(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
 ) -> None:
-    monkeypatch.setattr("gpa_lsp.exploration.workers._CONNECT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("gpa_lsp.prediction.exploration.workers._CONNECT_TIMEOUT_S", 0.2)
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
     assert words in " ".join(err.split())

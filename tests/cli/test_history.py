@@ -13,7 +13,7 @@ import pytest
 from gpa_lsp.cli.main import main
 from gpa_lsp.history.store import History
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report.store import write_report
+from gpa_lsp.report_file.store import write_report
 from tests.history.recordings import make_key, make_recording
 from tests.report_builder import build_kernel, build_report
 

@@ -5,7 +5,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,10 @@ import pytest
 from gpa_lsp.cli.commands import profile
 from gpa_lsp.cli.main import main
 from gpa_lsp.collect.recipe import DEFAULT_LAUNCHES, CacheControl, ClockControl, Recipe, ReplayMode, build_command
+from tests.collect.processes import hear_interrupts
 from tests.collect.scripts import write_program
 from tests.conftest import ROOT
+from tests.patience import LIMIT_S, wait_until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="programs are scripts with #!")
 
@@ -105,7 +106,7 @@ def test_the_application_reads_our_standard_input(folder: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=LIMIT_S,
     )
     assert "read what was sent" in done.stdout
 
@@ -120,7 +121,7 @@ def is_there(process_id: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_who_ends_us_ends_the_profiler(folder: Path, number: int) -> None:
-    ncu = write_program(folder / "ncu", FAKE + "open('started', 'w').write(str(os.getpid())); time.sleep(600)")
+    ncu = write_program(folder / "ncu", FAKE + "open('started', 'w').write(str(os.getpid())); time.sleep(3600)")
     process = subprocess.Popen(
         [sys.executable, "-m", "gpa_lsp", "profile", "--ncu", ncu, "--", "./app"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -128,23 +129,19 @@ def test_who_ends_us_ends_the_profiler(folder: Path, number: int) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=hear_interrupts,  # noqa: PLW1509 - there are no threads here
     )
-    until_s = time.monotonic() + 20
-    while not (folder / "started").exists() or not (folder / "started").read_text():
-        assert time.monotonic() < until_s
-        time.sleep(0.01)
+    started = folder / "started"
+    wait_until(lambda: started.exists() and started.read_text(), started)
     if number == signal.SIGINT:
         os.killpg(process.pid, number)  # as a terminal does
     else:
         process.send_signal(number)
-    _, error = process.communicate(timeout=20)
+    _, error = process.communicate(timeout=LIMIT_S)
     assert process.returncode == (130 if number == signal.SIGINT else 1)
     assert ("ended by SIGTERM" in error) == (number == signal.SIGTERM)
     profiler = int((folder / "started").read_text())
-    until_s = time.monotonic() + 20
-    while is_there(profiler):  # what was ended takes its time to go where the machine is busy
-        assert time.monotonic() < until_s
-        time.sleep(0.01)
+    wait_until(lambda: not is_there(profiler), "the end of the profiler")
 
 
 def test_the_command_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:

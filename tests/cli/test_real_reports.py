@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.report.schema import read_schema
 from tests.conftest import find_corpus
+from tests.report_file.record_schema import read_schema
 
 CORPUS = find_corpus()
 REPORTS = sorted((CORPUS / "ncu").glob("*.ncu-rep")) if CORPUS is not None else []
@@ -59,6 +59,13 @@ def test_json_holds_the_counted_samples(report: Path, corpus: Path) -> None:
         assert sum(row["samples"] for row in kernel["instructions"]) == kernel["samples"]["total"]
         assert sum(row["samples"] for row in kernel["lines"]) == kernel["samples"]["total"]
         assert sum(row["samples"] for row in kernel["functions"]) == kernel["samples"]["total"]
+
+
+def test_json_of_templates_stays_small(corpus: Path) -> None:
+    """Names of functions take two kilobytes each here: written at every instruction, they made 40 MB."""
+    code, text = run("report", str(corpus / "ncu" / "a100_cutlass_sm80_2024.1.ncu-rep"), "--format", "json")
+    assert code == 0
+    assert len(text) < 8_000_000
 
 
 @pytest.mark.parametrize("report", REPORTS[:1] + REPORTS[5:8], ids=lambda path: path.stem)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.report.store import write_report
+from gpa_lsp.report_file.store import write_report
+from tests.patience import LIMIT_S
 from tests.render.html_report.page_examples import make_before_and_after, make_page_example
 
 LEAD = "<!doctype html>"
@@ -36,7 +37,7 @@ def test_without_a_file_and_a_terminal_it_goes_to_standard_output_as_utf8(saved:
         check=False,
         cwd=tmp_path,
         env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path.cwd())},
-        timeout=120,
+        timeout=LIMIT_S,
     )
     text = done.stdout.decode("utf-8")
     assert text.startswith(LEAD)

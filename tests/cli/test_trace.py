@@ -8,7 +8,7 @@ import pytest
 from gpa_lsp.cli.main import main
 from gpa_lsp.compiler.compile import compile_source
 from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
-from gpa_lsp.emulator.inputs.read_launches import read_launches
+from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.prediction.trace_files.read import read_pieces
 from tests.prediction.kernels import write_project
 

@@ -1,8 +1,10 @@
 """Processes as the kernel sees them: what a test leaves running, told by an environment variable that all of a test's processes inherit."""
 
 import contextlib
-import time
+import signal
 from pathlib import Path
+
+from tests.patience import wait_until
 
 MARK = "GPA_LSP_TEST_MARK"
 
@@ -19,17 +21,16 @@ def find_marked(mark: str) -> dict[int, str]:
     return found
 
 
-def wait_until_gone(mark: str, timeout_s: float = 10.0) -> dict[int, str]:
-    """What is left when there should be nothing any more; the limit is only there for tests that fail."""
-    until_s = time.monotonic() + timeout_s
-    while (found := find_marked(mark)) and time.monotonic() < until_s:
-        time.sleep(0.01)
-    return found
+def wait_until_gone(mark: str) -> None:
+    """Until none of the processes with a mark is left."""
+    wait_until(lambda: not find_marked(mark), lambda: find_marked(mark))
 
 
-def wait_for_file(path: Path, timeout_s: float = 20.0) -> None:
+def wait_for_file(path: Path) -> None:
     """Wait until a process has got so far that it wrote a file."""
-    until_s = time.monotonic() + timeout_s
-    while not path.exists():
-        assert time.monotonic() < until_s, f"{path} was never written"
-        time.sleep(0.005)
+    wait_until(path.exists, path)
+
+
+def hear_interrupts() -> None:
+    """Shells start what runs in the background with interrupts ignored, and programs inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -12,15 +12,15 @@ if os.fork() == 0:                     # a child that leaves the session and wil
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if os.fork() == 0:                 # its own child, whose parent ends at once
         open(folder + "/grandchild", "w").close()
-        time.sleep(600)
+        time.sleep(3600)
     if sys.argv[2] == "orphan":
         os._exit(0)
     open(folder + "/child", "w").close()
-    time.sleep(600)
+    time.sleep(3600)
 open(folder + "/parent", "w").close()
 """
 
-HANG = "time.sleep(600)"
+HANG = "time.sleep(3600)"
 """Added to the former: the command itself does not end either."""
 
 STUBBORN = """
@@ -28,7 +28,7 @@ import signal, sys, time
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
 print("ready", flush=True)
-time.sleep(600)
+time.sleep(3600)
 """
 
 ENDLESS = """

@@ -3,7 +3,8 @@
 import pytest
 
 from gpa_lsp.collect.explain import explain, read_catalogue
-from gpa_lsp.collect.model import CommandResult, Ending, Phase
+from gpa_lsp.collect.model import CommandResult, Phase
+from gpa_lsp.processes.watched_command import Ending
 
 APPLICATION_FAILED = "==ERROR== The application returned an error code (9)."
 NOTHING = "==WARNING== No kernels were profiled."

@@ -17,7 +17,7 @@ from gpa_lsp.collect.measured_reports import (
 
 
 @pytest.fixture(autouse=True)
-def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def cache_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -55,7 +55,6 @@ def test_what_versions_append_to_the_name(workspace: Path) -> None:
         assert written == output.with_name(output.name + suffix)
         kept = keep_report(written, workspace)
         assert kept.name == output.name + ("z" if suffix == "z" else "")
-        time.sleep(0.002)
 
 
 def test_an_empty_report_is_none(workspace: Path) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.basis.errors import MissingToolError
 from gpa_lsp.collect import ncu_location
 from gpa_lsp.collect.ncu_location import find_ncu, list_usual_places
-from gpa_lsp.errors import MissingToolError
 
 
 def install(path: Path) -> Path:

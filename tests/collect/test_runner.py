@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.collect.model import Ending, Measurement, Phase, RunResult
+from gpa_lsp.collect.model import Measurement, Phase, RunResult
 from gpa_lsp.collect.runner import MeasurementRun
+from gpa_lsp.processes.watched_command import Ending
 from tests.collect.processes import wait_for_file
 from tests.collect.scripts import write_program
+from tests.patience import LIMIT_S
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="programs are scripts with #!")
 
@@ -33,7 +35,7 @@ async def measure(folder: Path, body: str, **more: Any) -> tuple[RunResult, list
     program = write_program(folder / "ncu", NCU + body)
     output = folder / "out" / "1.ncu-rep"
     output.parent.mkdir(exist_ok=True)
-    options: dict[str, Any] = {"output": output, "needs_output": True, "timeout_s": 60.0, **more}
+    options: dict[str, Any] = {"output": output, "needs_output": True, "timeout_s": LIMIT_S, **more}
     measurement = Measurement(folder=folder, profile=(program, "--export", str(output), "./app"), **options)
     lines: list[str] = []
     phases: list[Phase] = []
@@ -93,7 +95,7 @@ async def test_what_was_measured_before_the_program_failed_is_kept(tmp_path: Pat
 
 
 async def test_half_a_report_is_none(tmp_path: Path) -> None:
-    result, _, _ = await measure(tmp_path, WRITE + "sys.stdout.flush()\ntime.sleep(600)", timeout_s=0.7)
+    result, _, _ = await measure(tmp_path, WRITE + "sys.stdout.flush()\ntime.sleep(3600)", timeout_s=0.7)
     assert result.command.ending is Ending.TIMED_OUT
     assert result.report is None
     assert list((tmp_path / "out").iterdir()) == []
@@ -110,7 +112,7 @@ async def test_commands_see_their_environment(tmp_path: Path) -> None:
 async def test_cancelling_while_building_starts_nothing_more(tmp_path: Path) -> None:
     marker = tmp_path / "building"
     profile = ("/bin/sh", "-c", f"touch {tmp_path / 'profiled'}")
-    build = ("/bin/sh", "-c", f"touch {marker}; exec sleep 600")
+    build = ("/bin/sh", "-c", f"touch {marker}; exec sleep 3600")
     run = MeasurementRun(Measurement(folder=tmp_path, build=build, profile=profile), lambda lines: None)
     working = asyncio.create_task(run.run())
     await asyncio.to_thread(wait_for_file, marker)

@@ -1,22 +1,24 @@
 """Sources of device code compiled by NVRTC, in a process of its own."""
 
 import os
-import time
+import signal
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from gpa_lsp.basis.errors import InputError, MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.line_table import read_line_table
 from gpa_lsp.compiler.compile import compile_source
 from gpa_lsp.compiler.model import CompilerFlags, CompilerKind
-from gpa_lsp.compiler.nvrtc_frames import NvrtcJob
 from gpa_lsp.compiler.nvrtc_processes import PROCESSES, NvrtcProcesses
+from gpa_lsp.compiler.nvrtc_worker import NvrtcJob
 from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
-from gpa_lsp.errors import InputError, MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
 from tests.compiler.installed import require_nvrtc
+from tests.patience import LIMIT_S, wait_until
 
-NVRTC = CompileSettings(choice=CompilerChoice.NVRTC, keeps_units=False, limit_s=60)
+NVRTC = CompileSettings(choice=CompilerChoice.NVRTC, keeps_units=False, limit_s=LIMIT_S)
 SLOW = (
     b"__global__ void k(float* p) {\n"
     + b"".join(b"  p[%d] = sinf(p[%d]) / cosf(p[%d]);\n" % (n, n + 1, n + 2) for n in range(20_000))
@@ -257,44 +259,42 @@ def test_a_large_source_compiles_or_ends_in_time(tmp_path: Path) -> None:
 
 def test_a_compilation_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     source = write(tmp_path, SLOW)
-    begin = time.perf_counter()
     with pytest.raises(ToolError, match="did not end within 1 s"):
         compile_source(source, settings=CompileSettings(choice=CompilerChoice.NVRTC, limit_s=1, keeps_units=False))
-    assert time.perf_counter() - begin < 5
     assert not compile_source(source, text="__global__ void k() {}", settings=NVRTC).has_failed
 
 
 def test_a_compilation_can_be_cancelled(tmp_path: Path) -> None:
     source = write(tmp_path, SLOW)
-    cancelled_s = time.monotonic() + 0.3
+    asked = count(1)
     with pytest.raises(ToolError, match="was cancelled"):
-        compile_source(source, settings=NVRTC, is_cancelled=lambda: time.monotonic() > cancelled_s)
-    assert time.monotonic() - cancelled_s < 3
+        compile_source(source, settings=NVRTC, is_cancelled=lambda: next(asked) > 3)
 
 
 def test_a_compilation_without_memory_is_an_error_and_no_more() -> None:
     processes = NvrtcProcesses(memory_limit_bytes=600 << 20)
     try:
-        answer = processes.compile(NvrtcJob(source=SLOW * 4, name="/k.cu", options=("-arch=sm_80",), limit_s=60))
+        answer = processes.compile(NvrtcJob(source=SLOW * 4, name="/k.cu", options=("-arch=sm_80",), limit_s=LIMIT_S))
         assert answer.error is not None
     except ToolError as error:
         assert "memory" in str(error) or "crashed" in str(error)
     finally:
-        processes.close()
+        processes.pool.close()
 
 
 def test_processes_that_died_are_replaced() -> None:
     processes = NvrtcProcesses()
-    job = NvrtcJob(source=b"__global__ void k() {}", name="/k.cu", options=("-arch=sm_80",), limit_s=30)
+    job = NvrtcJob(source=b"__global__ void k() {}", name="/k.cu", options=("-arch=sm_80",), limit_s=LIMIT_S)
     try:
         assert processes.compile(job).ptx is not None
-        [waiting] = processes._idle
-        waiting._process.kill()
-        waiting._process.wait()
+        [waiting] = processes.pool._idle
+        assert waiting.process_id is not None
+        os.kill(waiting.process_id, signal.SIGKILL)
+        wait_until(lambda: waiting.process_id is None, "it is gone")
         assert processes.compile(job).ptx is not None
     finally:
-        processes.close()
-    assert processes._idle == []
+        processes.pool.close()
+    assert processes.pool._idle == []
 
 
 def test_without_nvrtc_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

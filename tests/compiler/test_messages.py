@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
+from gpa_lsp.compiler.compile import explain_placeless
 from gpa_lsp.compiler.messages import MOST_MESSAGES, parse_messages
 from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missing_header
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags, CompilerKind
-from gpa_lsp.compiler.placeless_messages import explain_placeless
-from gpa_lsp.errors import ProblemSeverity
 
 FRONT_END = """\
 src/e1.cu(7): error: identifier "yy" is undefined

@@ -8,14 +8,14 @@ import pytest
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.blame.conservation import check_conservation
 from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.compare import compare_reports
 from gpa_lsp.report.comparison import AdviceFate, Comparison
 from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.rows.join import join_profile
+from gpa_lsp.rows.model import Kernel
 from tests.conftest import find_corpus
 
 CORPUS = find_corpus()

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.pipeline import analyse
+from tests.patience import LIMIT_S
 
 KERNEL = "_Z13short_def_usePKfPfii"
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gpa_lsp", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL, check=False
+    )
 
 
 @pytest.fixture
@@ -92,7 +95,7 @@ def test_a_two_gigabyte_hole_is_refused_at_once_and_in_little_memory(tmp_path, g
         stream.write(b"NVR\x00\x02\x00\x00\x00\x08\x07")
         os.truncate(stream.fileno(), 2 << 30)
     limited = f"ulimit -v {1_500_000}; exec {sys.executable} -m gpa_lsp check {bad} {good}"
-    finished = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, timeout=30, check=False)
+    finished = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert finished.returncode == 2
     assert "hole.ncu-rep" in finished.stdout + finished.stderr
     assert "10 findings" in finished.stdout

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.report.model import FunctionRole
 

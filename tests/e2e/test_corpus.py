@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile

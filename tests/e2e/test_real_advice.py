@@ -16,11 +16,11 @@ from gpa_lsp.render.layout import read_plain
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pairs import build_pair_index
-from gpa_lsp.report.store import read_report, write_report
+from gpa_lsp.report_file.store import read_report, write_report
 from tests.conftest import find_corpus
 from tests.render.test_advice_markdown import check_tables
 from tests.render.test_sarif import check_required
-from tests.report.json_documents import expand
+from tests.report_file.json_documents import expand
 
 CORPUS = find_corpus()
 REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []

@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
         )
         return 1
     if words[0] == "hang":
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
         note("pids", str(child.pid))
         print("profiler: relax: 1 of 40 passes", flush=True)
         return child.wait()

@@ -10,17 +10,18 @@ import pytest
 from tests.editors.documented import EDITORS, read_blocks
 from tests.editors.neovim.conftest import find_editors
 from tests.editors.workspace import CAUSE, VICTIM, Workspace, make_workspace
+from tests.patience import LIMIT_S
 
 SERVER = f'("{sys.executable}" "-m" "gpa_lsp.lsp")'
 
 WAIT = """
 (defun wait-for (accept)
-  (let ((end (+ (float-time) 25)))
+  (let ((end (+ (float-time) LIMIT)))
     (while (and (< (float-time) end) (not (funcall accept)))
       (accept-process-output nil 0.1))))
 (setq inhibit-message t)
 (set-language-environment "UTF-8")
-"""
+""".replace("LIMIT", str(LIMIT_S))
 
 EGLOT = """
 (find-file (getenv "SOURCE"))
@@ -93,7 +94,7 @@ def run(emacs: Path, workspace: Workspace, lisp: str, tmp_path: Path) -> list[st
         capture_output=True,
         text=True,
         check=False,
-        timeout=90,
+        timeout=5 * LIMIT_S,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.split("\n")

@@ -43,13 +43,13 @@ def terminal(workspace: Workspace, tmp_path: Path) -> Iterator[Neovim]:
         )
         yield neovim
         neovim.type("<Esc>:quit!<CR>")
-        neovim.lua("vim.wait(2000, function() return vim.fn.jobwait({ vim.bo.channel }, 0)[1] ~= -1 end)")
+        neovim.lua("vim.wait(60000, function() return vim.fn.jobwait({ vim.bo.channel }, 0)[1] ~= -1 end)")
     finally:
         neovim.quit()
 
 
 def test_helix_shows_causes_and_shares(terminal: Neovim, workspace: Workspace) -> None:
-    terminal.wait_for_text("stalls caused here", timeout_s=40)
+    terminal.wait_for_text("stalls caused here")
     terminal.type("ox<Esc>u")  # asks for hints again: Helix takes no hint that there are new ones
     row, _ = terminal.wait_for_text("38 % long_scoreboard")
     assert VICTIM in terminal.screen.line(row)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.patience import wait_until
+
 PROJECT = Path(__file__).resolve().parent / "project"
 PROFILER = Path(__file__).resolve().parent / "scripted_profiler.py"
 COMPILED_FOLDER = "/build/gpa_lsp/project"
@@ -71,12 +73,9 @@ class Workspace:
         """Process ids of profilers, and of the processes they started, that still run."""
         return [pid for pid in map(int, self._read_lines("pids")) if _is_running(pid)]
 
-    def find_survivors(self, limit_s: float = 5.0) -> list[int]:
-        """Those that still run after a while in which all should have ended."""
-        end_s = time.monotonic() + limit_s
-        while (running := self.find_running()) and time.monotonic() < end_s:
-            time.sleep(0.02)
-        return running
+    def wait_for_the_end(self) -> None:
+        """Until none of them runs any more."""
+        wait_until(lambda: not self.find_running(), self.find_running)
 
     def _read_lines(self, name: str) -> list[str]:
         path = self.control / name

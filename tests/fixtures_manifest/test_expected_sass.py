@@ -1,34 +1,23 @@
 """Each fixture's SASS shows its pattern, and the improved twin's does not: the manifest's expectations against nvdisasm."""
 
-import importlib.util
-import os
 import re
-import subprocess
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
+from gpa_lsp.binary.tool_location import find_tool
+from tests.binary.seeds import read_fixture
+from tests.binary.together import disassemble_fixtures
+
 from .manifest import FIXTURES, Row, read_rows
 
-ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
-INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?P<text>(?:@!?U?P\w+ +)?(?P<opcode>[\w.]+).*?)\s*;", re.MULTILINE)
-
-
-def find_nvdisasm() -> Path | None:
-    """The nvdisasm of NVIDIA's wheel, or None."""
-    spec = importlib.util.find_spec("nvidia")
-    folders = spec.submodule_search_locations if spec and spec.submodule_search_locations else []
-    found = [Path(folder) / "cu13" / "bin" / name for folder in folders for name in ("nvdisasm", "nvdisasm.exe")]
-    return next((path for path in found if path.is_file()), None)
+INSTRUCTION = re.compile(r"(?:@!?U?P\w+ +)?(?P<opcode>[\w.]+)")
 
 
 def disassemble(path: str) -> list[tuple[str, str]]:
     """Opcode with modifiers and whole text of each instruction, in order, without the padding."""
-    tool = find_nvdisasm()
-    assert tool is not None
-    done = subprocess.run([str(tool), "-c", str(FIXTURES / path)], capture_output=True, text=True, check=True)
-    found = [(match["opcode"], re.sub(r"\s+", " ", match["text"])) for match in INSTRUCTION.finditer(done.stdout)]
+    functions = disassemble_fixtures()[read_fixture(FIXTURES / path).sha256]
+    texts = [text for instructions in functions.values() for text in instructions.texts]
+    found = [(match["opcode"], text) for text in texts if (match := INSTRUCTION.match(text))]
     return [pair for pair in found if pair[0] != "NOP"]
 
 
@@ -56,34 +45,14 @@ def find_violations(row: Row, instructions: list[tuple[str, str]]) -> list[str]:
     return violations
 
 
-def choose_rows(*, every_architecture: bool) -> list[Row]:
-    """Rows to disassemble: all of them, or one architecture a twin, in turn, since each run of nvdisasm costs a third of a second."""
-    rows = [row for row in read_rows() if "pattern" in row]
-    if every_architecture:
-        return rows
-    by_twin: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        by_twin.setdefault((row["pattern"], row["role"]), []).append(row)
-    return [choices[turn % len(choices)] for turn, (_, choices) in enumerate(sorted(by_twin.items()))]
-
-
 @pytest.mark.oracle
-@pytest.mark.skipif(find_nvdisasm() is None, reason="nvdisasm's wheel is not installed")
+@pytest.mark.skipif(find_tool("nvdisasm") is None, reason="nvdisasm's wheel is not installed")
 def test_sass_shows_what_the_manifest_expects() -> None:
-    rows = choose_rows(every_architecture=os.environ.get("HYPOTHESIS_PROFILE") == "nightly")
-    with ThreadPoolExecutor(2) as executor:
-        listings = list(executor.map(disassemble, [row["path"] for row in rows]))
+    rows = [row for row in read_rows() if "pattern" in row]
+    listings = [disassemble(row["path"]) for row in rows]
     assert all(listings)
     found = {row["path"]: find_violations(row, listing) for row, listing in zip(rows, listings, strict=True)}
     assert {path: violations for path, violations in found.items() if violations} == {}
-
-
-def test_the_short_run_sees_every_twin_and_every_architecture() -> None:
-    rows = choose_rows(every_architecture=False)
-    assert {row["architectures"][0] for row in rows} == set(ARCHITECTURES)
-    assert {(row["pattern"], row["role"]) for row in rows} == {
-        (row["pattern"], row["role"]) for row in choose_rows(every_architecture=True)
-    }
 
 
 def test_every_twin_but_launch_and_resource_patterns_states_a_difference() -> None:

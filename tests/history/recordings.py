@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpa_lsp.figures import measure_spread
+from gpa_lsp.basis.figures import measure_spread
 from gpa_lsp.history.model import (
     KernelKey,
     Measurement,

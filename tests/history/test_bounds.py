@@ -3,11 +3,12 @@
 import random
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.history.model import HistoryLimits
 from gpa_lsp.history.store import History
+from tests.conftest import examples
 from tests.history.recordings import make_key, make_recording
 
 FEW = HistoryLimits(runs_per_kernel=3)
@@ -91,7 +92,7 @@ def test_a_full_history_gets_smaller_when_its_limit_does(tmp_path: Path) -> None
     assert path.stat().st_size <= SMALL.database_bytes
 
 
-@settings(max_examples=60)  # every example writes a file
+@examples(60)  # every example writes a file
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2), st.booleans()), max_size=25))
 def test_any_order_of_runs_and_pins_keeps_to_the_bound(tmp_path_factory, steps: list[tuple[int, int, bool]]) -> None:
     with History.open(tmp_path_factory.mktemp("bounds") / "history.db", limits=FEW) as history:

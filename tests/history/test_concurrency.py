@@ -12,6 +12,7 @@ from pathlib import Path
 from gpa_lsp.history.store import History
 from tests.conftest import ROOT
 from tests.history.recordings import make_key, make_recording
+from tests.patience import LIMIT_S
 
 WRITER = """
 import sys
@@ -65,7 +66,7 @@ def test_two_processes_that_record_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     writers = [start_writer(path, name, RUNS) for name in ("one", "two")]
     for writer in writers:
-        _, errors = writer.communicate(timeout=300)
+        _, errors = writer.communicate(timeout=LIMIT_S)
         assert (writer.returncode, errors) == (0, "")
     with History.open(path) as history:
         assert history.problems == ()
@@ -87,7 +88,7 @@ def test_a_process_killed_at_any_moment_leaves_whole_runs_only(tmp_path: Path) -
         else:
             time.sleep(rng.uniform(0, 0.3))
         writer.kill()
-        said, _ = writer.communicate(timeout=60)
+        said, _ = writer.communicate(timeout=LIMIT_S)
         assert writer.returncode == -signal.SIGKILL
         told = said.split()
         if not path.exists():

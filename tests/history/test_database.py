@@ -1,21 +1,25 @@
 """The file may be anything: a folder, rubbish, another program's, a newer version's. Nothing is ever deleted."""
 
+import json
 import os
 import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gpa_lsp.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.cli.main import main
 from gpa_lsp.history.model import Run
 from gpa_lsp.history.schema import APPLICATION_ID, SCHEMA_VERSION
 from gpa_lsp.history.store import History
 from tests.conftest import ROOT
 from tests.history.recordings import NOON_NS, SECOND_NS, make_key, make_recording, open_history
+from tests.patience import LIMIT_S
 
 PRAGMAS = ("user_version", "application_id", "auto_vacuum", "journal_mode")
 
@@ -238,7 +242,7 @@ def test_two_that_find_it_damaged_put_it_aside_once(tmp_path: Path) -> None:
 
 FULL_DISK = """
 import resource, signal, sys
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.history.remember import KernelMemory
 from gpa_lsp.history.store import History
 from pathlib import Path
@@ -260,7 +264,12 @@ with History.open(path) as history:
 def test_a_full_disk_is_said_and_what_was_kept_stays(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     ran = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(path)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", FULL_DISK, str(path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=True,
     )
     assert "not remembered" in ran.stdout
     assert "disk" in ran.stdout
@@ -291,3 +300,71 @@ def test_a_copy_made_while_it_is_open_is_whole(tmp_path: Path) -> None:
         history.record(make_recording(1))
     with open_history(copy) as history:
         assert len(history.list_runs()) == 1
+
+
+COLUMNS = {
+    "kernel": ("mangled_name", "home", "device", "capability", "family", "baseline_id"),
+    "run": ("identity", "session", "measured_ns", "recorded_ns", "profile", "facts", "lines"),
+    "source": ("digest", "packed"),
+    "run_file": ("position", "compiled_path", "local_path", "source_id", "read_ns"),
+}
+
+
+@pytest.mark.parametrize("value", ["x'c0ffee'", "'text'", "1.5", "-7", "NULL"])
+@pytest.mark.parametrize(("table", "column"), [(table, column) for table, names in COLUMNS.items() for column in names])
+def test_a_value_of_another_kind_costs_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, column: str, value: str
+) -> None:
+    """SQLite keeps any kind of value in any column."""
+    path = fill(tmp_path, 3)
+    with open_history(tmp_path) as history:
+        history.pin(1)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        with suppress(sqlite3.IntegrityError):
+            connection.execute(f"UPDATE {table} SET {column} = {value} WHERE rowid = (SELECT max(rowid) FROM {table})")
+    with History.open(path) as history:
+        runs = history.list_runs()
+        assert len(runs) >= 2 or table == "kernel"
+        for run in runs:
+            history.read_lines(run)
+            history.find_previous(run)
+            history.find_baseline_of(run)
+            history.find_other_device(run)
+            history.count_runs(run.measurement.key)
+        history.find_source("/project/saxpy.cu", NOON_NS + 5 * SECOND_NS)
+        for again in (2, 3):
+            with suppress(InputError):
+                history.record(make_recording(again))
+    monkeypatch.setenv("GPA_LSP_DATA_DIR", str(tmp_path))
+    assert main(["history", str(tmp_path), "--format", "json"]) == main(["history"]) == 0
+    assert main(["history", "--compare", "1", "3"]) in (0, 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"duration_ns": "long"},
+        {"duration_ns": [1]},
+        {"executed_instructions": {}},
+        {"total_samples": 1e999},
+        {"ns": [1, 1e999, 1, 1, None]},
+        {"launch": [[1, 1, 1], [1, 1, 1], "many", 0, 0]},
+        {"launch": 7},
+    ],
+)
+def test_facts_of_another_kind_cost_their_row(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = fill(tmp_path, 2)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        (facts,) = connection.execute("SELECT facts FROM run WHERE id = 2").fetchone()
+        text = json.dumps({**json.loads(facts), **change})
+        connection.execute("UPDATE run SET facts = ? WHERE id = 2", (text,))
+    with History.open(path) as history:
+        assert [run.run_id for run in history.list_runs()] == [1]
+
+
+def test_facts_that_nest_without_end_cost_their_row(tmp_path: Path) -> None:
+    path = fill(tmp_path, 2)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE run SET facts = ? WHERE id = 2", ("[" * 200_000,))
+    with History.open(path) as history:
+        assert [run.run_id for run in history.list_runs()] == [1]

@@ -9,9 +9,9 @@ from gpa_lsp.history.model import KernelHistory
 from gpa_lsp.history.recording import Surroundings
 from gpa_lsp.history.remember import remember_kernels
 from gpa_lsp.history.store import History
-from gpa_lsp.lsp.measuring import find_body
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.report.compare import compare_reports
+from gpa_lsp.report.kernel_lines import find_body
 from gpa_lsp.report.model import Report
 from tests.conftest import find_corpus
 

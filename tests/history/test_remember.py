@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.history.model import KernelHistory
 from gpa_lsp.history.recording import Surroundings
 from gpa_lsp.history.remember import KernelMemory, compare_with_past, remember_kernels
@@ -17,6 +17,7 @@ from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.model import KernelReport
 from tests.conftest import ROOT
 from tests.history.recordings import make_key, make_recording, open_history
+from tests.patience import LIMIT_S
 from tests.report_builder import build_kernel
 
 LISTING = """
@@ -134,7 +135,9 @@ def test_what_the_editor_keeps_crosses_a_pipe(tmp_path: Path) -> None:
 
 def test_the_types_the_server_imports_at_its_start_bring_nothing_heavy() -> None:
     code = "import sys, gpa_lsp.history.model, gpa_lsp.history.remember; print([n for n in ('numpy', 'sqlite3') if n in sys.modules])"
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=LIMIT_S
+    )
     assert ran.stdout.strip() == "[]"
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.figures import Spread
+from gpa_lsp.basis.figures import Spread
 from gpa_lsp.history.model import Measurement, RememberedAdvice, RememberedLine
 from gpa_lsp.history.rows import (
     DamagedRowError,

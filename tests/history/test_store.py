@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.history.location import measure_bytes
 from gpa_lsp.history.model import KernelKey, Run, RunFilter
 from gpa_lsp.history.store import History

@@ -2,20 +2,31 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import gpa_lsp.lsp.commands
+from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.lsp.commands import Command
-from gpa_lsp.lsp.settings_table import draw_settings_table
-from gpa_lsp.registry import load_catalogue
 
 EDITORS = Path(__file__).resolve().parent.parent.parent / "editors"
 
 
-def test_the_table_of_settings_is_the_list_of_options() -> None:
-    page = (EDITORS / "README.md").read_text()
-    table = page.partition("gpa_lsp.lsp.settings_table -->\n")[2].partition("<!-- end of settings")[0]
-    assert table == draw_settings_table()
+def test_settings_are_those_of_the_server() -> None:
+    """In the page, in Vim's help, and in the table that VS Code's ``package.json`` is made from."""
+    writer = [sys.executable, EDITORS / "write_settings.py", "--check"]
+    done = subprocess.run(writer, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_vs_code_has_the_settings_of_its_table() -> None:
+    sections = json.loads((EDITORS / "vscode" / "package.json").read_text())["contributes"]["configuration"]
+    found = {name: said for section in sections for name, said in section["properties"].items()}
+    table = json.loads((EDITORS / "vscode" / "settings" / "server.json").read_text())
+    for name, said in table.items():
+        wanted = {key: value for key, value in said.items() if key != "restricted"}
+        assert {key: found[name].get(key) for key in wanted} == wanted
 
 
 def test_the_protocol_page_lists_the_commands_there_are() -> None:

@@ -11,8 +11,11 @@ import pytest
 
 from tests.conftest import ROOT
 
-ALLOWED_IN_ROOT = {"pyproject.toml", "gpa_lsp", "editors", "tests", "fixtures", "README.md"}
-LONGEST_MODULE_LINES = 400
+ALLOWED_IN_ROOT = {
+    *("CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml"),
+    *("editors", "fixtures", "gpa_lsp", "tests"),
+}
+LONGEST_MODULE_LINES = 600
 FORBIDDEN_MODULE_NAMES = re.compile(r"^(utils?|helpers?|common|misc|base|manager|core)$")
 PATHS_OF_A_MACHINE = re.compile(r"/(?:work|root)/[a-z]")
 NOT_UTF8 = {".cubin", ".fatbin", ".o", ".so", ".png", ".ncu-rep"}
@@ -100,3 +103,16 @@ def test_the_server_answers_initialize_without_what_takes_long_to_import() -> No
     )
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_dataclasses_are_cheap_to_import():
+    """The standard library's decorator compiles six methods at import, for each of hundreds of types; ours does when they are called."""
+    found = [
+        path.relative_to(ROOT).as_posix()
+        for path in package_modules()
+        if path.name != "lazy_dataclass.py"
+        and re.search(
+            r"^from dataclasses import [^\n]*\bdataclass\b|\bdataclasses\.dataclass\b", path.read_text("utf-8"), re.M
+        )
+    ]
+    assert found == []

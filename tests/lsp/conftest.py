@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.lsp.raw_client import RawClient
 from tests.lsp.views import LISTING, SOURCE
+from tests.patience import wait_until
 
 HERE = Path(__file__).resolve().parent
 LISTINGS = {"PYTHONPATH": os.pathsep.join([str(HERE / "listing_pipeline"), str(HERE.parent.parent)])}
@@ -62,3 +64,18 @@ def make_old(path: Path) -> None:
 def make_ancient(path: Path) -> None:
     """Date a source back to before any measurement in these tests: it is what was measured."""
     os.utime(path, (1, 1))
+
+
+def let_look_twice(client: RawClient, folder: Path) -> None:
+    """Wait until the server has looked for profiles two more times, and read what it found: what it does at every look it has done by then."""
+    for number in count():
+        if not (beat := folder / f"beat{number}.ncu-rep").exists():
+            break
+    for path in (beat, folder / f"beat{number + 1}.ncu-rep"):
+        write_profile(path, "beat.cu:1  NOP  ; wait=1", f"name {path.stem}")
+        wait_until(lambda: path.stem in list_kernels(client), path)  # noqa: B023
+
+
+def list_kernels(client: RawClient) -> set[str]:
+    """Names of the kernels that were read."""
+    return {kernel["name"] for kernel in client.request("workspace/executeCommand", {"command": "gpaLsp.listKernels"})}

@@ -3,14 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pygls.workspace import PositionCodec
+import numpy as np
 
-from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.document_view import DocumentView, build_view
-from gpa_lsp.lsp.places import PlaceFinder
+from gpa_lsp.lsp.document_view import DocumentView, OpenDocument, build_view
 from gpa_lsp.lsp.predicted_results import (
-    PredictedAccess,
-    PredictedBranch,
+    Fact,
+    LaunchFact,
     PredictedFault,
     PredictedJob,
     PredictedLaunch,
@@ -18,9 +16,16 @@ from gpa_lsp.lsp.predicted_results import (
     PredictedTrial,
 )
 from gpa_lsp.lsp.predicted_view import PredictedState, make_state
-from gpa_lsp.lsp.session import Snapshot
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import Snapshot
 from gpa_lsp.lsp.static_view import StaticState
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.data_centric import PatternShare
+from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.traces.model import AccessGroupKind
+from gpa_lsp.traces.patterns import LanePattern
+from gpa_lsp.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
+from tests.lsp.views import make_knowledge
 
 SOURCE = Path("/project/k.cu")
 DESCRIPTION = Path("/project/k.launch.toml")
@@ -61,48 +66,78 @@ LAUNCH = PredictedLaunch(
     what="block 64, all 16 blocks, predicted for the A100",
     described_line=1,
 )
-ACCESS = PredictedAccess(
-    line=5,
+BINS = np.zeros(34, dtype=np.int64)
+BINS[2], BINS[INFINITE_BIN] = 3, 1
+ACCESS = LaunchFact(
     launch=0,
-    kind="stores",
-    space="global",
-    arrays=("x",),
-    requests=32,
-    lanes_per_request=16.0,
-    lines_per_request=8.0,
-    sectors_per_request=16.0,
-    ideal_sectors_per_request=2.0,
-    wavefronts_per_request=0.0,
-    ideal_wavefronts_per_request=0.0,
-    share_ratio=0.8,
-    pattern="strided by 64 bytes",
-    remedy="Exchange the indices.",
-    l1_hit_ratio=0.5,
-    l2_hit_ratio=None,
-    repeated_ratio=0.0,
-    reuse=(("within 7 lines", 0.75), ("first use", 0.25)),
-    is_nested=False,
+    fact=AccessLineFact(
+        file=str(SOURCE),
+        line=5,
+        is_nested=False,
+        kind=AccessGroupKind.STORES,
+        space=Space.GLOBAL,
+        origin="emulated",
+        arrays=("x",),
+        requests=32,
+        lanes_per_request=16.0,
+        lines_per_request=8.0,
+        sectors_per_request=16.0,
+        ideal_sectors_per_request=2.0,
+        sectors=512,
+        share_ratio=0.8,
+        patterns=(PatternShare(pattern=LanePattern.STRIDED, requests=32, ratio=1.0),),
+        strides_bytes=(64,),
+        wavefronts_per_request=0.0,
+        ideal_wavefronts_per_request=0.0,
+        reuse=ReuseHistogram(bins=BINS, streaming=0, distance_sum=6),
+        l1_hit_ratio=0.5,
+        l2_hit_ratio=None,
+        repeated_ratio=0.0,
+    ),
 )
-FINE = replace(
-    ACCESS, line=6, kind="loads", sectors_per_request=4.0, ideal_sectors_per_request=4.0, share_ratio=0.2, remedy=""
-)
-SHARED = replace(
+
+
+def change(found: LaunchFact[Fact], *, launch: int = 0, **changes: object) -> LaunchFact[Fact]:
+    """The same with another fact."""
+    return LaunchFact(launch=launch, fact=replace(found.fact, **changes))  # type: ignore[type-var]
+
+
+FINE = change(
     ACCESS,
     line=6,
-    space="shared",
+    kind=AccessGroupKind.LOADS,
+    sectors_per_request=4.0,
+    ideal_sectors_per_request=4.0,
+    share_ratio=0.2,
+)
+SHARED = change(
+    ACCESS,
+    line=6,
+    space=Space.SHARED,
     arrays=(),
     sectors_per_request=0.0,
     ideal_sectors_per_request=0.0,
     wavefronts_per_request=4.0,
     ideal_wavefronts_per_request=1.0,
     share_ratio=None,
-    pattern="",
-    remedy="",
+    patterns=(),
+    strides_bytes=(),
     l1_hit_ratio=None,
-    reuse=(),
+    reuse=None,
 )
-BRANCH = PredictedBranch(
-    line=5, launch=0, executions=32, divergent_ratio=0.5, lanes_per_execution=32.0, is_nested=False
+BRANCH = LaunchFact(
+    launch=0,
+    fact=BranchLineFact(
+        file=str(SOURCE),
+        line=5,
+        is_nested=False,
+        origin="emulated",
+        executions=32,
+        divergent=16,
+        lanes_per_execution=32.0,
+        taken_ratio=0.5,
+        one_way="",
+    ),
 )
 RACE = PredictedFault(
     line=6,
@@ -143,18 +178,14 @@ def view(
 ) -> DocumentView:
     """The view of the source, or of the description."""
     text = (TEXT if path == SOURCE else TOML) if text is None else text
-    found = build_view(
-        snapshot or Snapshot(),
+    document = OpenDocument(
         uri=path.as_uri(),
         local_path=str(path),
         text=text,
         saved={None: text},
-        units=PositionCodec(),
-        settings=Settings(**settings),  # type: ignore[arg-type]
-        abilities=Abilities(),
-        places=PlaceFinder(PositionCodec(), lambda path: None),
-        state=statics,
+        statics=statics,
         predicted=result if isinstance(result, PredictedState) else make_state(result),
     )
+    found = build_view(document, make_knowledge(snapshot, Settings(**settings)))  # type: ignore[arg-type]
     assert found is not None
     return found

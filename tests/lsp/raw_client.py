@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.patience import LIMIT_S
+
 ALL_CAPABILITIES: dict[str, Any] = {
     "window": {"workDoneProgress": True, "showDocument": {"support": True}},
     "workspace": {
@@ -59,11 +61,12 @@ class RawClient:
         answers: bool = True,
         module: str = "gpa_lsp.lsp",
         cwd: Path | None = None,
+        python: Path | str = sys.executable,
     ) -> None:
         self.started_s = time.perf_counter()
         self._home = tempfile.TemporaryDirectory(prefix="gpa-lsp-test-", ignore_cleanup_errors=True)
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", *module.split()],
+            [str(python), "-P", "-m", *module.split()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -95,17 +98,17 @@ class RawClient:
     def notify(self, method: str, params: Any) -> None:
         self.send(method=method, params=params)
 
-    def request(self, method: str, params: Any, timeout_s: float = 20.0) -> Any:
+    def request(self, method: str, params: Any) -> Any:
         """The result; raises AssertionError with the error, or when none comes in time."""
-        response = self.request_whole(method, params, timeout_s)
+        response = self.request_whole(method, params)
         assert "error" not in response, response
         return response["result"]
 
-    def request_whole(self, method: str, params: Any, timeout_s: float = 20.0) -> dict[str, Any]:
+    def request_whole(self, method: str, params: Any) -> dict[str, Any]:
         message_id = next(self._ids)
         self.send(id=message_id, method=method, params=params)
         with self._arrived:
-            assert self._arrived.wait_for(lambda: message_id in self._responses, timeout_s), (method, self.errors)
+            assert self._arrived.wait_for(lambda: message_id in self._responses, LIMIT_S), (method, self.errors)
             return self._responses.pop(message_id)
 
     def initialize(self, folder: Path | None, capabilities: Any = None, **more: Any) -> dict[str, Any]:
@@ -118,7 +121,7 @@ class RawClient:
                 "workspaceFolders": [{"uri": uri, "name": "workspace"}] if uri else None,
                 "capabilities": ALL_CAPABILITIES if capabilities is None else capabilities,
                 **more,
-                "initializationOptions": _without_static(more.get("initializationOptions")),
+                "initializationOptions": _complete(more.get("initializationOptions")),
             },
         )
         self.notify("initialized", {})
@@ -139,25 +142,35 @@ class RawClient:
             {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]},
         )
 
-    def wait_for(self, method: str, accept: Any = lambda params: True, timeout_s: float = 20.0) -> Any:
+    def wait_for(self, method: str, accept: Any = lambda params: True) -> Any:
         """Params of the first notification of a method, already here or to come, that is accepted."""
 
         def find() -> Any:
             return next((n for n in self.notifications if n["method"] == method and accept(n["params"])), None)
 
         with self._arrived:
-            assert self._arrived.wait_for(lambda: find() is not None, timeout_s), self._explain(method)
+            assert self._arrived.wait_for(lambda: find() is not None, LIMIT_S), self._explain(method)
             return find()["params"]
 
     def _explain(self, method: str) -> str:
         methods = [notification["method"] for notification in self.notifications]
         return f"no {method} among {methods[-10:]}; {self.errors[-2000:]}"
 
-    def wait_for_diagnostics(self, uri: str, accept: Any = bool, timeout_s: float = 20.0) -> Any:
+    def wait_for_diagnostics(self, uri: str, accept: Any = bool) -> Any:
         params = self.wait_for(
-            "textDocument/publishDiagnostics", lambda p: p["uri"] == uri and accept(p["diagnostics"]), timeout_s
+            "textDocument/publishDiagnostics", lambda p: p["uri"] == uri and accept(p["diagnostics"])
         )
         return params["diagnostics"]
+
+    def wait_until_read(self) -> None:
+        """Until profiles were read, some at least, and none is left. Work that is done at once has no progress bar, but always a state."""
+
+        def find() -> bool:
+            states = [n["params"]["state"] for n in self.notifications if n["method"] == "gpaLsp/status"]
+            return "reading" in states and "idle" in states[states.index("reading") :]
+
+        with self._arrived:
+            assert self._arrived.wait_for(find, LIMIT_S), self._explain("end of reading")
 
     def forget(self) -> None:
         with self._arrived:
@@ -167,11 +180,11 @@ class RawClient:
         with self._arrived:
             return [n["params"]["message"] for n in self.notifications if n["method"] == "window/showMessage"]
 
-    def shut_down(self, timeout_s: float = 10.0) -> int:
+    def shut_down(self) -> int:
         """An orderly end; returns the exit status."""
-        self.request("shutdown", None, timeout_s)
+        self.request("shutdown", None)
         self.notify("exit", None)
-        return self.process.wait(timeout_s)
+        return self.process.wait(LIMIT_S)
 
     def kill(self) -> None:
         if self.process.poll() is None:
@@ -216,12 +229,12 @@ class RawClient:
         result = reply(message.get("params")) if reply is not None else results.get(message["method"])
         self.send(id=message["id"], result=result)
 
-    def wait_for_request(self, method: str, timeout_s: float = 20.0) -> Any:
+    def wait_for_request(self, method: str) -> Any:
         def find() -> Any:
             return next((r for r in self.requests if r["method"] == method), None)
 
         with self._arrived:
-            assert self._arrived.wait_for(lambda: find() is not None, timeout_s), self._explain(method)
+            assert self._arrived.wait_for(lambda: find() is not None, LIMIT_S), self._explain(method)
             return find().get("params")
 
     def _read_errors(self) -> None:
@@ -233,9 +246,13 @@ class RawClient:
             return
 
 
-def _without_static(options: Any) -> Any:
-    """Options with which nothing is compiled or emulated unless a test asks for that: most are about profiles, and their sources are no programs."""
+def _complete(options: Any) -> Any:
+    """Options with which nothing is compiled or emulated unless a test asks for that, since most are about profiles and their sources are no
+    programs; and with which the server says what it is doing."""
     off = {"static": {"enable": False}, "emulation": {"enable": False}}
     if options is None:
-        return off
-    return {**off, **options} if isinstance(options, dict) else options
+        options = {}
+    if not isinstance(options, dict):
+        return options
+    client = options.get("client", {})
+    return {**off, **options, "client": {"status": True, **client} if isinstance(client, dict) else client}

@@ -40,9 +40,7 @@ def find_strace() -> str | None:
     strace = shutil.which("strace")
     if strace is None:
         return None
-    tried = subprocess.run(
-        [strace, "-f", "--seccomp-bpf", "-o", os.devnull, "true"], capture_output=True, check=False, timeout=30
-    )
+    tried = subprocess.run([strace, "-f", "--seccomp-bpf", "-o", os.devnull, "true"], capture_output=True, check=False)
     return strace if tried.returncode == 0 else None
 
 

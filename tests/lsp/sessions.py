@@ -9,11 +9,11 @@ from pygls.workspace import PositionCodec
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.documents import Documents
-from gpa_lsp.lsp.places import PlaceFinder
+from gpa_lsp.lsp.lines.places import PlaceFinder
 from gpa_lsp.lsp.sass.document import build_document
 from gpa_lsp.lsp.sass.library import SassDocuments
-from gpa_lsp.lsp.session import LoadedProfile, Snapshot
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
 from tests.lsp.views import SOURCE, make_snapshot
 
 
@@ -72,3 +72,6 @@ class Session:
 
     def show_message(self, text: str) -> None:
         self.messages.append(text)
+
+    def warn(self, text: str) -> None:
+        raise AssertionError(text)

@@ -1,6 +1,6 @@
 import pytest
 
-from gpa_lsp.lsp.anchors import choose_anchor, find_definitions
+from gpa_lsp.lsp.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.report.names import find_plain_name
 
 CUDA = """\

@@ -10,8 +10,8 @@ from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
 from gpa_lsp.lsp.features.text_document_hover import answer_hover
 from gpa_lsp.lsp.features.text_document_publish_diagnostics import list_diagnostics
 from gpa_lsp.lsp.kernel_page import describe_kernel
-from gpa_lsp.lsp.measuring import measure_kernel
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import measure_kernel
 from tests.lsp.views import SOURCE, make_profile, make_view
 from tests.report_builder import build_kernel
 

@@ -8,7 +8,7 @@ from pygls.workspace import PositionCodec
 
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.features.text_document_definition import FEATURE, answer_definition
-from gpa_lsp.lsp.places import PlaceFinder
+from gpa_lsp.lsp.lines.places import PlaceFinder
 from gpa_lsp.lsp.settings import Settings
 from tests.lsp.conftest import StartClient, write_profile
 from tests.lsp.test_server import list_registered
@@ -56,7 +56,7 @@ def test_the_setting_registers_it_for_sources_and_takes_it_back(start_client: St
     client.initialize(workspace)
     uri = client.open(workspace / "saxpy.cu")
     client.wait_for_diagnostics(uri)
-    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    client.wait_until_read()
     assert list_registered(client)["textDocument/definition"] == [{"scheme": "gpa-sass"}]
     params = {"textDocument": {"uri": uri}, "position": {"line": 5, "character": 4}}
     assert client.request("textDocument/definition", params) is None

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.basis.file_stamps import Stamp
 from gpa_lsp.lsp import discovery
-from gpa_lsp.lsp.discovery import ProfileFinder, Stamp, compile_globs, split_glob
+from gpa_lsp.lsp.discovery import ProfileFinder, compile_globs, split_glob
 from gpa_lsp.lsp.profile_watch import SETTLED_NS, ProfileWatch
 from gpa_lsp.lsp.settings import Settings
 

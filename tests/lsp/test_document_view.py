@@ -1,8 +1,8 @@
 import pickle
 
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.measuring import find_body, find_hottest, measure_kernel
-from gpa_lsp.lsp.session import LoadedProfile
+from gpa_lsp.lsp.snapshot import LoadedProfile, measure_kernel
+from gpa_lsp.report.kernel_lines import find_body, find_hottest
 from tests.lsp.views import LISTING, SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel
 

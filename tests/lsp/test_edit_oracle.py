@@ -5,7 +5,6 @@ Each line of a measured text has a share of its own, so that a number says which
 hovers is traced back and held against the text as a slow and simple oracle has it.
 """
 
-import os
 import random
 import re
 from dataclasses import dataclass, field
@@ -21,8 +20,9 @@ from gpa_lsp.lsp.features import gpa_heat, text_document_publish_diagnostics
 from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
 from gpa_lsp.lsp.features.text_document_hover import answer_hover
 from gpa_lsp.lsp.features.text_document_inlay_hint import answer_inlay_hint
-from gpa_lsp.lsp.session import LoadedProfile, Snapshot
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
+from tests.conftest import IS_NIGHTLY
 from tests.lsp.conftest import LISTINGS, write_profile
 from tests.lsp.edits import ENCODINGS, Typist, apply_slowly, make_units, split_slowly
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
@@ -30,7 +30,7 @@ from tests.lsp.test_text_changes import read_changes
 from tests.lsp.views import make_profile
 from tests.report_builder import build_kernel
 
-SEQUENCES = 1000 if os.environ.get("HYPOTHESIS_PROFILE", "ci") == "ci" else 20_000
+SEQUENCES = 20_000 if IS_NIGHTLY else 400
 BLOCKS = 10
 STEPS = 5
 

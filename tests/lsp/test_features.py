@@ -1,22 +1,23 @@
 import re
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from lsprotocol import types
 
+from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.lsp import commands, features
 from gpa_lsp.lsp.commands import Command
+from gpa_lsp.lsp.dispatch import Dispatcher
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.features import Feature
 from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
 from gpa_lsp.lsp.features.text_document_hover import answer_hover
 from gpa_lsp.lsp.features.text_document_inlay_hint import answer_inlay_hint
 from gpa_lsp.lsp.features.text_document_publish_diagnostics import list_diagnostics
-from gpa_lsp.lsp.server import Server
-from gpa_lsp.lsp.session import LoadedProfile, Snapshot
 from gpa_lsp.lsp.settings import Settings, Severity
-from gpa_lsp.registry import load_catalogue
+from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
 from tests.lsp.sessions import Session
 from tests.lsp.views import LISTING, SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel
@@ -225,6 +226,7 @@ class Desk:
         self.snapshot = snapshot
         self.shown: list[tuple[str, str]] = []
         self.said: list[str] = []
+        self.warnings: list[str] = []
         self.reloads = 0
 
     def reload(self) -> None:
@@ -235,6 +237,9 @@ class Desk:
 
     def show_message(self, text: str) -> None:
         self.said.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
 
 
 def run(name: str, desk: Desk, *arguments: Any) -> Any:
@@ -268,13 +273,37 @@ def test_reload_reloads() -> None:
 
 
 def test_a_broken_feature_is_told_once_and_takes_nothing_with_it() -> None:
-    server = Server()
-    warnings: list[str] = []
-    server._editor.warn = warnings.append  # type: ignore[method-assign]
+    desk = Desk(Snapshot())
+    dispatcher = Dispatcher(lambda: desk)  # type: ignore[arg-type, return-value]
 
     def fail() -> None:
         raise ZeroDivisionError
 
-    assert [server._dispatcher.guard("hover", fail, "default") for _ in range(3)] == ["default"] * 3
-    assert server._dispatcher.guard("lens", lambda: "fine", None) == "fine"
-    assert warnings == ["hover failed; see the log of the language server"]
+    assert [dispatcher.guard("hover", fail, "default") for _ in range(3)] == ["default"] * 3
+    assert dispatcher.guard("lens", lambda: "fine", None) == "fine"
+    assert desk.warnings == ["hover failed; see the log of the language server"]
+
+
+def test_features_take_and_give_what_the_protocol_says() -> None:
+    """So mypy holds every answer to the protocol. ``gpaLsp/heat`` is ours alone."""
+    checked = 0
+    for feature in load_catalogue(features, "FEATURE", Feature).values():
+        if feature.method not in types.METHOD_TO_TYPES:
+            assert feature.method.startswith("gpaLsp/")
+            continue
+        params, result = get_args(feature.method.__orig_class__)  # type: ignore[attr-defined]
+        request, response = types.METHOD_TO_TYPES[feature.method][:2]
+        assert params is get_type_hints(request)["params"]
+        said = type(None) if response is None else get_type_hints(response)["result"]
+        assert list_choices(result) == list_choices(said), feature.method
+        checked += 1
+    assert checked >= 15
+
+
+def list_choices(kind: Any) -> set[tuple[Any, ...]]:
+    """The members of a union, sequences with what they are of."""
+    members = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return {
+        (get_origin(one), *map(frozenset, map(list_choices, get_args(one)))) if get_args(one) else (one,)
+        for one in members
+    }

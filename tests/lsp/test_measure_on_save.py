@@ -12,10 +12,12 @@ import pytest
 from gpa_lsp.collect.allowance import Allowance
 from gpa_lsp.collect.measured_reports import find_measured_folder
 from gpa_lsp.collect.model import Phase, RunResult
-from gpa_lsp.lsp.measure_on_save import MeasureOptions, Measuring
+from gpa_lsp.lsp.measure_on_save import Measuring
 from gpa_lsp.lsp.measure_permission import ALWAYS, NEVER, RUN
+from gpa_lsp.lsp.settings import Settings
 from tests.collect.processes import MARK, find_marked, wait_for_file
 from tests.collect.scripts import FAMILY, HANG, write_program
+from tests.patience import LIMIT_S, wait_until_so
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes through /proc")
 
@@ -100,13 +102,11 @@ class Desk:
     def use(self, body: str, *arguments: str, is_trusted: bool = True, **options: object) -> None:
         program = write_program(self.workspace.parent / "ncu", body)
         profile = (program, *(arguments or ("${output}", "${fileBasename}", "${kernel}")))
-        chosen = MeasureOptions(profile=profile, **{"debounce_s": 0.05, "timeout_s": 60.0, **options})  # type: ignore[arg-type]
+        chosen = Settings(profile_command=profile, **{"debounce_s": 0.05, "profile_timeout_s": LIMIT_S, **options})  # type: ignore[arg-type]
         self.measuring.configure(chosen, [self.workspace], is_trusted=is_trusted)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(30):
-            while not condition():
-                await asyncio.sleep(0.005)
+        await wait_until_so(condition)
 
     async def result(self, count: int = 1) -> RunResult:
         await self.until(lambda: len(self.host.results) >= count)
@@ -117,8 +117,14 @@ class Desk:
         return file.read_text().splitlines() if file.exists() else []
 
     async def settle(self) -> None:
-        """Long enough for what should not happen to have happened."""
-        await asyncio.sleep(0.4)
+        """Until the pause after a save is over, and what came of it, too, as far as the user lets it."""
+        await self.until(lambda: self.measuring._timer is None and (self._is_idle() or self._is_asking()))
+
+    def _is_idle(self) -> bool:
+        return self.measuring._work is None or self.measuring._work.done()
+
+    def _is_asking(self) -> bool:
+        return self.measuring._is_asking and self.host.thinking is not None and not self.host.thinking.is_set()
 
 
 @pytest.fixture
@@ -153,7 +159,7 @@ async def test_saving_measures(desk: Desk) -> None:
 
 
 async def test_building_comes_first(desk: Desk) -> None:
-    desk.use(NCU, build=("/bin/sh", "-c", "echo building $GPA_LSP_FILE_BASENAME"))
+    desk.use(NCU, build_command=("/bin/sh", "-c", "echo building $GPA_LSP_FILE_BASENAME"))
     desk.measuring.saved(desk.source)
     assert (await desk.result()).is_success
     assert "building saxpy.cu" in desk.host.logs
@@ -164,7 +170,6 @@ async def test_saves_in_a_row_are_one(desk: Desk) -> None:
     desk.use(NCU, debounce_s=0.2)
     for number in range(5):
         desk.measuring.saved(desk.workspace / f"{number}.cu")
-        await asyncio.sleep(0.02)
     await desk.result()
     await desk.settle()
     assert desk.runs() == ["4.cu "]
@@ -175,7 +180,7 @@ async def test_of_two_folders_the_one_a_file_really_lies_in_is_measured(desk: De
     second.mkdir()
     link.symlink_to(second)
     desk.use(NCU)
-    desk.measuring.configure(desk.measuring._options, [desk.workspace, second], is_trusted=True)
+    desk.measuring.configure(desk.measuring._settings, [desk.workspace, second], is_trusted=True)
     assert desk.measuring.contains(link / "k.cu")
     assert not desk.measuring.contains(tmp_path / "third" / "k.cu")
     desk.measuring.saved(link / "k.cu")
@@ -191,11 +196,11 @@ async def test_other_files_do_not_measure(desk: Desk) -> None:
 
 
 async def test_nothing_measures_without_a_command_or_on_save_when_not_wanted(desk: Desk) -> None:
-    desk.measuring.configure(MeasureOptions(), [desk.workspace], is_trusted=True)
+    desk.measuring.configure(Settings(), [desk.workspace], is_trusted=True)
     desk.measuring.saved(desk.source)
     desk.measuring.measure_now(desk.source)
     assert desk.host.messages[0].startswith("set gpaLsp.profile.command")
-    desk.use(NCU, on_save=False)
+    desk.use(NCU, profiles_on_save=False)
     desk.measuring.saved(desk.source)
     await desk.settle()
     assert desk.host.questions == []
@@ -221,7 +226,7 @@ async def test_losing_trust_ends_what_runs(desk: Desk) -> None:
 
 
 async def test_the_question_shows_the_very_command(desk: Desk) -> None:
-    desk.use(NCU, "${output}", "two words", "\u202etxt.exe", build=("make", "-j4"))
+    desk.use(NCU, "${output}", "two words", "\u202etxt.exe", build_command=("make", "-j4"))
     desk.host.answer = NEVER
     desk.measuring.saved(desk.source)
     await desk.until(lambda: bool(desk.host.questions))
@@ -376,7 +381,7 @@ async def test_the_same_failure_is_told_once(desk: Desk) -> None:
 
 
 async def test_a_build_that_fails_is_told(desk: Desk) -> None:
-    desk.use(NCU, build=("/bin/sh", "-c", "echo 'saxpy.cu(3): error'; exit 2"))
+    desk.use(NCU, build_command=("/bin/sh", "-c", "echo 'saxpy.cu(3): error'; exit 2"))
     desk.measuring.saved(desk.source)
     result = await desk.result()
     assert result.phase is Phase.BUILD
@@ -392,7 +397,7 @@ async def test_a_command_that_cannot_be_filled_in_is_told(desk: Desk) -> None:
 
 
 async def test_time_is_limited(desk: Desk) -> None:
-    desk.use(HANG.replace("time", "__import__('time')"), timeout_s=0.5)
+    desk.use(HANG.replace("time", "__import__('time')"), profile_timeout_s=0.5)
     desk.measuring.saved(desk.source)
     result = await desk.result()
     assert result.explanation is not None
@@ -404,7 +409,7 @@ async def test_the_folder_a_command_runs_in_is_the_innermost_one(desk: Desk, tmp
     inner = desk.workspace / "inner"
     inner.mkdir()
     program = write_program(tmp_path / "ncu", NCU)
-    options = MeasureOptions(profile=(program, "${output}", "${workspaceFolder}"), debounce_s=0.0)
+    options = Settings(profile_command=(program, "${output}", "${workspaceFolder}"), debounce_s=0.0)
     desk.measuring.configure(options, [tmp_path / "elsewhere", desk.workspace, inner], is_trusted=True)
     desk.measuring.saved(inner / "a.cu")
     await desk.result()
@@ -413,7 +418,7 @@ async def test_the_folder_a_command_runs_in_is_the_innermost_one(desk: Desk, tmp
 
 async def test_without_a_folder_nothing_runs(desk: Desk) -> None:
     program = write_program(desk.workspace.parent / "ncu", NCU)
-    desk.measuring.configure(MeasureOptions(profile=(program,), debounce_s=0.0), [], is_trusted=True)
+    desk.measuring.configure(Settings(profile_command=(program,), debounce_s=0.0), [], is_trusted=True)
     desk.measuring.saved(desk.source)
     await desk.until(lambda: bool(desk.host.warnings))
     assert "without a workspace folder" in desk.host.warnings[0]

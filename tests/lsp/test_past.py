@@ -7,6 +7,7 @@ from typing import Any
 from tests.lsp.conftest import StartClient, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
 from tests.lsp.views import LISTING, SOURCE
+from tests.patience import wait_until
 
 NAME = "name saxpy(float*, float*)"
 QUICK = {"pollSeconds": 0.05}
@@ -23,13 +24,11 @@ def read_hover(client: RawClient, uri: str, line: int) -> str:
 
 
 def wait_for_lens(client: RawClient, uri: str, words: str) -> str:
-    for _ in range(200):
+    def read() -> str:
         title = read_lens(client, uri) if client.notifications else ""
-        if words in title:
-            return title
-        with client._arrived:
-            client._arrived.wait(0.1)
-    raise AssertionError((words, read_lens(client, uri), client.errors))
+        return title if words in title else ""
+
+    return wait_until(read, lambda: (words, read_lens(client, uri), client.errors))
 
 
 def start(start_client: StartClient, workspace: Path, **options: Any) -> tuple[RawClient, str]:

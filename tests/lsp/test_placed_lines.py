@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.session import LoadedProfile
+from gpa_lsp.lsp.snapshot import LoadedProfile
 from gpa_lsp.report.line_map import map_lines
 from tests.lsp.views import make_profile, make_view
 from tests.report_builder import build_kernel

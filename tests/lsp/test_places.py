@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
-from gpa_lsp.lsp import places as places_module
-from gpa_lsp.lsp.measuring import find_files
-from gpa_lsp.lsp.places import PlaceFinder, name_file
-from gpa_lsp.lsp.positions import Positions
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.lines import places as places_module
+from gpa_lsp.lsp.lines.places import PlaceFinder, name_file
+from gpa_lsp.lsp.lines.positions import Positions
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.measured_files import find_files
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.lsp.edits import ENCODINGS, TEXTS, make_units
@@ -70,7 +70,7 @@ class _Opened:
     uri = "untitled:as the client writes it"
 
     def __init__(self, shown: VisibleKernel, text: str) -> None:
-        from gpa_lsp.lsp.line_finder import LineFinder
+        from gpa_lsp.lsp.lines.finder import LineFinder
 
         del shown
         self.positions = Positions(lines=split_lines(text), units=make_units("utf-16"))
@@ -142,7 +142,7 @@ def test_another_profiles_file_is_nowhere(finder: PlaceFinder, tmp_path: Path) -
         ("C:\\src\\k.cu", "k.cu"),
         ("k.cu", "k.cu"),
         ("/a/", ""),
-        ("/a/evil\x1b[2J\n.cu", "evil�[2J .cu"),
+        ("/a/evil\x1b[2J\n.cu", r"evil\x1b[2J\n.cu"),
         ("/a/" + "x" * 10**6 + ".cu", "…" + "x" * 96 + ".cu"),
     ],
 )

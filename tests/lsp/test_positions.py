@@ -2,7 +2,7 @@ import pytest
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.lsp.positions import Positions, read_line, read_lines, span_line
+from gpa_lsp.lsp.lines.positions import Positions, read_line, read_lines, span_line
 from gpa_lsp.report.line_map import split_lines
 
 TEXT = "float a;\n\tx[i] = 'é𝛼' + y;  // 😀  \r\nlast"

@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from gpa_lsp.errors import ToolError
+from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.lsp import predicted_desk
 from gpa_lsp.lsp.loader import ProgressDisplay
-from gpa_lsp.lsp.predicted_desk import PredictedDesk
-from gpa_lsp.lsp.predicted_options import PredictedOptions
-from gpa_lsp.lsp.predicted_process import PredictedProcess, Tell
+from gpa_lsp.lsp.predicted_desk import PredictedDesk, PredictedProcess
 from gpa_lsp.lsp.predicted_results import (
     PredictedJob,
     PredictedResult,
@@ -22,7 +20,8 @@ from gpa_lsp.lsp.predicted_results import (
     TrialsJob,
     TrialsResult,
 )
-from gpa_lsp.lsp.worker_messages import Step
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.processes.frames import Step
 from tests.lsp.loop_waiting import settle, wait_until
 from tests.lsp.predictions import LAUNCH, TRIAL
 
@@ -40,7 +39,7 @@ class Process(PredictedProcess):
         self.error: Exception | None = None
         self.has_left = False
 
-    async def predict(self, job: PredictedJob, tell: Tell | None = None) -> PredictedResult:
+    async def predict(self, job: PredictedJob, tell: Callable[[Step], object] | None = None) -> PredictedResult:
         self.jobs.append(job)
         if tell is not None:
             tell(Step(words="emulating scale", done=1, total=2))
@@ -109,13 +108,13 @@ class Setting:
         self.description.write_text("first")
         self.host, self.process = Host(), Process()
         self.desk = PredictedDesk(self.host, self.process)
-        self.options = PredictedOptions(waits=False, poll_s=60.0)
+        self.settings = Settings(compiles_sources=False, poll_seconds=60.0)
         self.path = self.edit("one")
         self.configure()
 
     def configure(self, *, is_trusted: bool = True, **changes: object) -> None:
-        self.options = replace(self.options, **changes)  # type: ignore[arg-type]
-        self.desk.configure(self.options, (self.folder,), tuple(self.host.texts), is_trusted=is_trusted)
+        self.settings = replace(self.settings, **changes)  # type: ignore[arg-type]
+        self.desk.configure(self.settings, (self.folder,), tuple(self.host.texts), is_trusted=is_trusted)
 
     def edit(self, text: str, name: str = "k.cu") -> str:
         path = str(self.folder / name)
@@ -156,7 +155,7 @@ async def test_what_was_emulated_is_not_emulated_again_and_errors_are_waited_out
     setting.compile(has_failed=True)
     await settle()
     assert len(setting.process.jobs) == 1
-    setting.configure(machine="V100")
+    setting.configure(emulation_machine="V100")
     await wait_until(lambda: [job.machine for job in setting.process.jobs] == [None, "V100"])
 
 
@@ -173,7 +172,7 @@ async def test_what_was_compiled_is_emulated_and_not_what_is_being_typed(setting
 
 async def test_the_compiler_is_waited_for_but_not_for_ever(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     setting.edit("two")
-    setting.configure(waits=True)
+    setting.configure(compiles_sources=True)
     await settle()
     assert len(setting.process.jobs) == 1
     setting.compile()
@@ -196,7 +195,7 @@ async def test_a_description_counts_as_the_editor_holds_it_after_a_pause(setting
 
 
 async def test_a_description_that_somebody_else_writes_is_seen(setting: Setting) -> None:
-    setting.desk._options = replace(setting.options, poll_s=0.01)
+    setting.desk._settings = replace(setting.settings, poll_seconds=0.01)
     polling = setting.desk._polling
     assert polling is not None
     polling.cancel()
@@ -257,11 +256,11 @@ async def test_only_described_sources_below_the_workspace_are_emulated(setting: 
 
 
 async def test_the_settings_turn_it_off_and_bound_it(setting: Setting) -> None:
-    setting.configure(seconds=1.5, memory_bytes=64 << 20, explore_s=0.0)
+    setting.configure(emulation_s=1.5, emulation_memory_bytes=64 << 20, exploration_s=0.0)
     await wait_until(lambda: len(setting.told) == 2)
     job = setting.process.jobs[-1]
     assert (job.seconds, job.memory_bytes) == (1.5, 64 << 20)
-    setting.configure(is_enabled=False)
+    setting.configure(emulates=False)
     setting.edit("two")
     setting.desk.opened(setting.path)
     await settle()
@@ -294,7 +293,7 @@ async def test_a_process_that_dies_costs_one_answer(setting: Setting) -> None:
 
 async def test_a_bar_comes_for_long_work_and_cancels_it(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     assert setting.host.bars == [], "quick work has none"
-    monkeypatch.setattr("gpa_lsp.lsp.predicted_progress._MOMENT_S", 0.01)
+    monkeypatch.setattr("gpa_lsp.lsp.predicted_desk._MOMENT_S", 0.01)
     setting.process.may_answer.clear()
     setting.edit("slow")
     setting.compile()

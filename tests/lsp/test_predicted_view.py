@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from lsprotocol import types
 
-from gpa_lsp.errors import ProblemSeverity
+from gpa_lsp.analyses.access.patterns import REMEDIES, Pattern
+from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.features.text_document_code_action import answer_code_action
 from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
@@ -14,10 +15,11 @@ from gpa_lsp.lsp.features.text_document_publish_diagnostics import list_diagnost
 from gpa_lsp.lsp.predicted_results import PredictedProblem, PredictedResult
 from gpa_lsp.lsp.predicted_view import make_state
 from gpa_lsp.lsp.safe_markdown import defuse
+from gpa_lsp.lsp.settings import HintChoice
 from gpa_lsp.lsp.source_hover import describe_hover
-from gpa_lsp.lsp.source_options import HintChoice
 from gpa_lsp.lsp.static_results import StaticKernel, StaticResult
 from gpa_lsp.lsp.static_view import StaticState, take_result
+from gpa_lsp.ptx.model import Space
 from tests.lsp.predictions import (
     ACCESS,
     BRANCH,
@@ -33,6 +35,7 @@ from tests.lsp.predictions import (
     TEXT,
     TOML,
     TRIAL,
+    change,
     view,
 )
 from tests.lsp.views import LISTING, make_profile, make_snapshot
@@ -101,13 +104,13 @@ def test_hints_stand_where_there_is_more_than_need_be() -> None:
     everything = hints(view(emulation_hints=HintChoice.ALL))
     assert (5, "4.0 sectors/req · 4.0 wavefronts/req · emulated") in everything
     assert hints(view(emulation_hints=HintChoice.OFF)) == []
-    calm = replace(RESULT, accesses=(FINE,), branches=(replace(BRANCH, divergent_ratio=0.01),))
+    calm = replace(RESULT, accesses=(FINE,), branches=(change(BRANCH, divergent=0),))
     assert hints(view(calm)) == []
 
 
 def test_the_worst_of_several_launches_is_told_and_named() -> None:
     other = replace(LAUNCH, what="block 32, its block")
-    worse = replace(ACCESS, launch=1, sectors_per_request=32.0, arrays=("y",))
+    worse = change(ACCESS, launch=1, sectors_per_request=32.0, arrays=("y",))
     seen = view(replace(RESULT, launches=(LAUNCH, other), accesses=(ACCESS, worse), branches=()))
     params = types.InlayHintParams(text_document=types.TextDocumentIdentifier(uri=seen.uri), range=WHOLE)
     (hint,) = answer_inlay_hint(seen, params)
@@ -120,7 +123,7 @@ def test_the_worst_of_several_launches_is_told_and_named() -> None:
 def test_a_hover_says_who_calls_the_function_of_a_line() -> None:
     shown = []
     for callers in ((), (("k.cu:9", 1.0),), (("k.cu:9 → k.cu:4", 0.5), ("k.cu:12", 0.25))):
-        text = describe_hover(view(replace(RESULT, accesses=(replace(ACCESS, callers=callers),))), 5)
+        text = describe_hover(view(replace(RESULT, accesses=(change(ACCESS, callers=callers),))), 5)
         assert text is not None
         shown.append(text.partition("called from ")[2].partition("\n")[0])
     assert shown == ["", "`k.cu:9`", "`k.cu:9 → k.cu:4` (50.0 %), `k.cu:12` (25.0 %), others (25.0 %)"]
@@ -140,15 +143,15 @@ def test_costly_lines_are_information_and_faults_are_warnings() -> None:
     assert (related.location.uri, related.location.range.start.line) == (SOURCE.as_uri(), 4)
     assert uncoalesced.message == (
         "Uncoalesced: stores of x take 16.0 sectors per request where 2.0 would do, strided by 64 bytes, 80.0 % of the kernel's sectors. "
-        "Exchange the indices. (emulated)"
+        f"{REMEDIES[Pattern.APART]} (emulated)"
     )
 
 
 def test_what_costs_little_is_no_diagnostic() -> None:
-    small = replace(ACCESS, share_ratio=0.01)
-    inlined = replace(ACCESS, is_nested=True)
-    rare = replace(BRANCH, executions=1)
-    frequent = replace(BRANCH, line=4, executions=1000, divergent_ratio=0.0)
+    small = change(ACCESS, share_ratio=0.01)
+    inlined = change(ACCESS, is_nested=True)
+    rare = change(BRANCH, executions=1, divergent=1)
+    frequent = change(BRANCH, line=4, executions=1000, divergent=0)
     seen = view(replace(RESULT, accesses=(small, inlined, FINE), branches=(rare, frequent), faults=()))
     assert codes(seen) == []
     ended = replace(RACE, kind="time budget reached", is_ending=True, other=None)
@@ -255,7 +258,7 @@ def test_a_launch_can_be_described_where_there_is_none() -> None:
 
 
 def test_names_of_strangers_lead_nowhere() -> None:
-    hostile = replace(SHARED, space="global", arrays=("`[here](command:evil)<img src=x>",))
+    hostile = change(SHARED, space=Space.GLOBAL, arrays=("`[here](command:evil)<img src=x>",))
     text = describe_hover(view(replace(RESULT, accesses=(hostile,))), 6)
     assert text is not None and "](command" in text
     assert "](command" not in re.sub(r"`[^`\n]*`", "", defuse(text)).replace("\\](", "")

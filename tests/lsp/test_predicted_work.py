@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.emulator.inputs.read_launches import read_launches
+from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.lsp.predicted_results import (
     PageJob,
     PageResult,
@@ -18,7 +18,8 @@ from gpa_lsp.lsp.predicted_results import (
 )
 from gpa_lsp.lsp.predicted_trials import find_block_edit
 from gpa_lsp.lsp.predicted_work import do_job
-from gpa_lsp.lsp.worker_messages import Step
+from gpa_lsp.processes.frames import Step
+from gpa_lsp.traces.words import summarise_reuse
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
@@ -100,7 +101,7 @@ def test_lines_launches_and_faults_of_a_source_that_only_the_editor_holds(job: P
     assert (first.line, first.described_line, second.described_line) == (1, 4, 14)
     assert first.words.startswith("predicted: ") and first.words.endswith("emulated all 256 blocks")
     assert "A100" in first.words and "B loaded" in first.words
-    loads, stores = (one for one in result.accesses if one.launch == 0)
+    loads, stores = (one.fact for one in result.accesses if one.launch == 0)
     assert (loads.line, loads.arrays, loads.sectors_per_request, loads.ideal_sectors_per_request) == (
         5,
         ("in",),
@@ -108,10 +109,11 @@ def test_lines_launches_and_faults_of_a_source_that_only_the_editor_holds(job: P
         4.0,
     )
     assert (stores.line, stores.kind, stores.sectors_per_request) == (5, "stores", 4.0)
-    assert loads.remedy and abs(sum(ratio for _, ratio in loads.reuse) - 1) < 1e-9
-    shared = next(one for one in result.accesses if one.is_shared and one.line == 10)
+    assert loads.remedy and loads.reuse is not None
+    assert abs(sum(ratio for _, ratio in summarise_reuse(loads.reuse)) - 1) < 1e-9
+    shared = next(one.fact for one in result.accesses if one.fact.is_shared and one.fact.line == 10)
     assert (shared.wavefronts_per_request, shared.ideal_wavefronts_per_request) == (32.0, 1.0)
-    (branch,) = (one for one in result.branches if one.line == 12)
+    (branch,) = (one.fact for one in result.branches if one.fact.line == 12)
     assert branch.divergent_ratio == 1.0
     outside = next(one for one in result.faults if one.kind == "out-of-bounds access")
     assert (outside.line, outside.launch, outside.is_ending) == (12, 1, False)

@@ -2,13 +2,13 @@
 
 import json
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.lsp.conftest import make_ancient, make_old
 from tests.lsp.raw_client import RawClient
 
@@ -43,11 +43,21 @@ def make_document(samples: dict[int, dict[str, int]] = SAMPLES) -> dict[str, Any
 
 
 @pytest.fixture
-def client() -> Iterator[RawClient]:
+def client(request: pytest.FixtureRequest) -> Iterator[RawClient]:
     # The sources in these tests stand in for those that were measured.
-    found = RawClient(settings={"pollSeconds": 0.1, "showUnverifiedLines": True})
+    settings = {"pollSeconds": 0.1, "showUnverifiedLines": True}
+    found = RawClient(settings=settings, **getattr(request, "param", {}))
     yield found
     found.kill()
+
+
+patient = pytest.mark.parametrize(
+    "client",
+    [{"module": "tests.lsp.patient_server", "environment": {"PYTHONPATH": str(ROOT)}}],
+    indirect=True,
+    ids=[""],
+)
+"""For files that are still being written, on a machine that may be slow."""
 
 
 @pytest.fixture
@@ -94,13 +104,14 @@ def test_a_native_profile_is_served_in_all_its_files(client: RawClient, project:
     assert client.messages() == []
 
 
+@patient
 def test_a_profile_written_in_pieces_appears_when_it_is_whole(client: RawClient, project: Path) -> None:
     profile = project / "out" / "run.gpa-profile.json"
     text = profile.read_text()
     profile.write_text(text[: len(text) // 2])
     client.initialize(project)
     source = client.open(project / "src/inline_chain/original.cu")
-    time.sleep(1.5)
+    client.wait_until_read()  # it tried to read the half
     assert client.messages() == []
     profile.write_text(text)
     assert len(client.wait_for_diagnostics(source)) == 3
@@ -138,6 +149,7 @@ def test_a_real_report_is_served(client: RawClient, tmp_path: Path, corpus: Path
 
 
 @pytest.mark.corpus
+@patient
 def test_a_real_report_growing_in_the_workspace(client: RawClient, tmp_path: Path, corpus: Path) -> None:
     text = "\n".join(f"line({number});" for number in range(1, 101))
     source, report = make_workspace(tmp_path, corpus, "rtx3070_daxpy_2022.3.ncu-rep", "nvtx/manual_nvtx.cu", text)
@@ -145,7 +157,7 @@ def test_a_real_report_growing_in_the_workspace(client: RawClient, tmp_path: Pat
     report.write_bytes(whole[: len(whole) // 2])
     client.initialize(tmp_path)
     uri = client.open(source)
-    time.sleep(2.0)
+    client.wait_until_read()
     report.write_bytes(whole)
     client.wait_for_diagnostics(uri, lambda items: set(lines(items)) == {56, 59, 69, 78})
     assert client.messages() == []

@@ -8,12 +8,12 @@ import pytest
 from lsprotocol import types
 
 import gpa_lsp.lsp.features
+from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.editor import Editor
 from gpa_lsp.lsp.features import Feature, RequestFeature
 from gpa_lsp.lsp.registrations import LateRegistrations, make_registration, withdraw
 from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.registry import load_catalogue
 
 CATALOGUE = load_catalogue(gpa_lsp.lsp.features, "FEATURE", Feature)
 CONDITIONAL = [one for one in CATALOGUE.values() if isinstance(one, RequestFeature) and one.is_conditional]

@@ -7,9 +7,8 @@ import json
 import random
 import re
 import shutil
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 import gpa_lsp.lsp.features
+from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.lsp.features import Feature, RequestFeature, SessionFeature
-from gpa_lsp.registry import load_catalogue
-from tests.conftest import ROOT
+from tests.conftest import ROOT, examples
 from tests.lsp.conftest import make_ancient, make_old
 from tests.lsp.hostile_params import (
     DATA,
@@ -34,17 +33,9 @@ from tests.lsp.hostile_params import (
     nest,
 )
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+from tests.patience import LIMIT_S, wait_until
 
 KERNELS = ("short_def_use", "inline_chain")
-LIMIT_S = 60.0
-"""Not a claim about speed: only so that a broken server ends the test."""
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def list_own_tracebacks(log: str) -> list[str]:
@@ -191,7 +182,7 @@ def test_params_that_are_wrong_for_every_method(session: Session) -> None:
 SEEDS = st.integers(0, 2**64 - 1)
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck), phases=(Phase.explicit, Phase.generate))
+@settings(examples(40), suppress_health_check=list(HealthCheck), phases=(Phase.explicit, Phase.generate))
 @given(SEEDS)
 def test_requests_with_strange_and_spoilt_params(session: Session, seed: int) -> None:
     maker = Maker(random.Random(seed), session.uris, session.items)

@@ -11,9 +11,9 @@ from tests.lsp.conftest import LISTINGS, StartClient, make_ancient, write_profil
 from tests.lsp.hostile_params import URIS, nest
 from tests.lsp.raw_client import RawClient
 from tests.lsp.views import LISTING, SOURCE
+from tests.patience import LIMIT_S
 
 QUICK = {"pollSeconds": 0.1}
-LIMIT_S = 30.0
 
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -79,7 +79,7 @@ def hover(client: RawClient, uri: str, line: int = 5) -> str:
 
 def fail(client: RawClient, method: str, params: Any) -> int:
     """The code of the error a request is answered with."""
-    return int(client.request_whole(method, params, LIMIT_S)["error"]["code"])
+    return int(client.request_whole(method, params)["error"]["code"])
 
 
 def send_raw(client: RawClient, data: bytes) -> None:
@@ -340,7 +340,7 @@ def test_a_log_nobody_reads_stops_nothing(workspace: Path) -> None:
         for _ in range(300):
             client.send_bytes(b"{")  # each is worth a traceback of pygls'
         assert "LDG.E" in hover(client, uri)
-        assert client.shut_down(LIMIT_S) == 0
+        assert client.shut_down() == 0
     finally:
         client.kill()
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,26 @@ import pytest
 
 from gpa_lsp.lsp import loader as loader_module
 from gpa_lsp.lsp.loader import ProfileLoader
-from gpa_lsp.lsp.session import Snapshot
+from gpa_lsp.lsp.profile_messages import (
+    FilesFound,
+    KernelRead,
+    ProfileEnd,
+    ProfileFailed,
+    ProfileJob,
+    ProfileMessage,
+    ProfileRead,
+)
 from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.worker_messages import FilesFound, Job, KernelRead, Message, ProfileFailed, ProfileRead
-from tests.lsp.conftest import LISTINGS, make_ancient, write_profile
+from gpa_lsp.lsp.snapshot import Snapshot
+from tests.lsp.conftest import LISTINGS, let_look_twice, list_kernels, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
 from tests.lsp.test_security import measure_peak_bytes
 from tests.lsp.views import LISTING, SOURCE, make_profile
+from tests.patience import wait_until, wait_until_so
 from tests.report_builder import build_kernel
 
 FOLDERS = 20
 ROUNDS = 4
-LIMIT_S = 60.0
 
 
 def make_folder(parent: Path, number: int) -> Path:
@@ -36,19 +44,8 @@ def make_folder(parent: Path, number: int) -> Path:
     return folder
 
 
-def list_kernels(client: RawClient) -> set[str]:
-    return {kernel["name"] for kernel in client.request("workspace/executeCommand", {"command": "gpaLsp.listKernels"})}
-
-
 def wait_for_kernels(client: RawClient, numbers: set[int]) -> None:
     wait_until(lambda: list_kernels(client) == {f"saxpy{number}" for number in numbers})
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_twenty_folders_come_and_go(tmp_path: Path) -> None:
@@ -109,37 +106,41 @@ class Audience:
         self.warnings.append(text)
 
 
+class Readers:
+    """Reads profiles without a process; every third is broken."""
+
+    most = 2
+
+    async def read(self, job: ProfileJob, take: Callable[[ProfileMessage], None]) -> ProfileEnd:
+        path = job.profile
+        await asyncio.sleep(0)
+        if int(path.stem) % 3 == 0:
+            return ProfileFailed(profile=path, reason=f"{path.name} is broken")
+        loaded = make_profile(build_kernel("saxpy.cu:4  X  ; wait=1", name=path.stem))
+        take(FilesFound(profile=path, files=tuple(loaded.files.values())))
+        take(KernelRead(profile=path, kernel=loaded.kernels[0]))
+        return ProfileRead(profile=path, remarks=(), size_bytes=100)
+
+    async def leave(self) -> None:
+        return
+
+
 async def load(folder: Path, audience: Audience, is_done: Callable[[], bool]) -> None:
     """Let a loader work until something is so."""
-    loader = ProfileLoader(audience)
+    loader = ProfileLoader(audience, Readers())
     loader.configure((folder,), Settings(poll_seconds=0.05, keeps_history=False))
     task = asyncio.create_task(loader.run())
     try:
-        async with asyncio.timeout(LIMIT_S):
-            while not is_done():
-                await asyncio.sleep(0.01)
+        await wait_until_so(is_done)
     finally:
         task.cancel()
 
 
 @pytest.fixture
-def profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with 60 profiles that are read without a process; every third is broken."""
+def profiles(tmp_path: Path) -> Path:
+    """A folder with 60 different profiles."""
     for number in range(60):
-        write_profile(tmp_path / f"{number:02}.ncu-rep", "")
-
-    async def analyse(job: Job) -> AsyncIterator[Message]:
-        for path in job.profiles:
-            await asyncio.sleep(0)
-            if int(path.stem) % 3 == 0:
-                yield ProfileFailed(profile=path, reason=f"{path.name} is broken")
-                continue
-            loaded = make_profile(build_kernel("saxpy.cu:4  X  ; wait=1", name=path.stem))
-            yield FilesFound(profile=path, files=tuple(loaded.files.values()))
-            yield KernelRead(profile=path, kernel=loaded.kernels[0])
-            yield ProfileRead(profile=path, remarks=(), size_bytes=100)
-
-    monkeypatch.setattr(loader_module, "analyse_profiles", analyse)
+        write_profile(tmp_path / f"{number:02}.ncu-rep", f"{number}")
     return tmp_path
 
 
@@ -191,7 +192,7 @@ def test_a_look_at_everything(tmp_path: Path) -> None:
     client: Any = RawClient(environment=LISTINGS, settings={"pollSeconds": 0.05})
     try:
         client.initialize(tmp_path, initializationOptions={"client": {"status": True}})
-        time.sleep(0.5)
-        assert list_kernels(client) == set() and client.messages() == []
+        let_look_twice(client, tmp_path)
+        assert list_kernels(client) == {"beat0", "beat1"} and client.messages() == []
     finally:
         client.kill()

@@ -3,16 +3,27 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.lsp.safe_markdown import defuse
+from gpa_lsp.render.markdown_text import embed_picture
+from tests.conftest import examples
+from tests.hostile_names import find_autolinks
 
 READER = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
 READER.validateLink = lambda url: True  # type: ignore[method-assign]  # editors take what this reader would not
 PICTURE = "![stalls](data:image/svg+xml;base64,QUJD)"
+ALTERNATIVES = (
+    "roofline: L2 at 3.7 % (about 85 % can be sustained)",
+    "stalls of the line: wait <1 %, a [b] `c` \\ \\] & &#8238; *d* ~e~ |f| _g_",
+    "](x) ![y](https://e) <img src=x> --> ``` (((( ]]]] [[[[ ))))",
+    "two\nlines\n\n# heading\x1b[2J\u202e\ud800",
+    "",
+)
 
 EVIL = [
     *(
@@ -87,7 +98,7 @@ def list_dangers(markdown: str) -> list[str]:
     ]
 
 
-@settings(max_examples=2 * settings.default.max_examples)
+@examples(400)
 @given(TEXTS)
 @example("`\nc ` [x](y) ` d")
 @example("| `a | [x](y) ` |")
@@ -105,6 +116,45 @@ def test_nothing_leads_away_whatever_is_written(text: str) -> None:
 def test_nothing_leads_away_whatever_our_words_stand_around(one: str, two: str, three: str) -> None:
     text = f"**41 %** of `{one}`: 3 of 4\n\n_{two}, measured_\n\n| a | b |\n| :- | -: |\n| {one} | `{three}` |\n\n```\n{two}\n```\n\n{three}"
     assert list_dangers(defuse(text)) == []
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_a_picture_is_one_image_whatever_its_alternative_text_says(alternative: str) -> None:
+    picture = embed_picture("<svg/>", alternative)
+    assert defuse(f"before\n\n{picture}\n\nafter").split("\n") == ["before", "", picture, "", "after"]
+    tokens = list(list_tokens(picture))
+    assert [token.type for token in tokens] == ["paragraph_open", "inline", "image", "paragraph_close"]
+    assert tokens[2].attrs["src"] == "data:image/svg+xml;base64,PHN2Zy8+"
+    marks = str.maketrans("", "", "*~_")  # emphasis in it is no emphasis to who listens
+    shown = "".join(child.content for child in tokens[2].children or ()).translate(marks)
+    assert shown == make_one_line(alternative).translate(marks)
+
+
+@given(st.text(max_size=40) | TEXTS)
+def test_any_picture_of_ours_survives(alternative: str) -> None:
+    picture = embed_picture("<svg/>", alternative)
+    assert defuse(picture) == picture
+    assert [token.type for token in list_tokens(picture) if token.type == "image"] == ["image"]
+
+
+@pytest.mark.parametrize("before", ["", "of ", "`a` ", "- ", "> ", "| a | "])
+def test_a_picture_that_a_name_brings_is_none(before: str) -> None:
+    found = list(list_tokens(defuse(f"text {before}{PICTURE} more\n{before}x{PICTURE}")))
+    assert [token for token in found if token.type == "image"] == []
+
+
+@given(TEXTS)
+def test_doing_it_twice_does_no_harm(text: str) -> None:
+    assert defuse(defuse(text)) == defuse(text)
+
+
+@pytest.mark.parametrize(
+    "address", ["https://evil.example", "www.evil.example", "http://e", "WWW.evil.example", "me@evil.example"]
+)
+def test_a_bare_address_is_no_link(address: str) -> None:
+    assert find_autolinks(f"of {address}") != []
+    assert find_autolinks(defuse(f"of {address}, a_{address}")) == []
+    assert defuse(f"`{address}`") == f"`{address}`"
 
 
 def test_the_words_themselves_stay() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.discovery import read_stamp
-from gpa_lsp.lsp.session import LoadedProfile
+from gpa_lsp.basis.file_stamps import read_stamp
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import LoadedProfile
 from tests.lsp.sessions import Session
 from tests.lsp.views import make_profile, make_snapshot
 from tests.report_builder import build_kernel

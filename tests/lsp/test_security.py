@@ -20,7 +20,6 @@ from tests.lsp.test_safe_markdown import list_dangers
 from tests.lsp.test_server import find_children
 from tests.lsp.views import LISTING, SOURCE
 
-LIMIT_S = 60.0
 EVIL_NAME = "saxpy`[x](command:evil) ![i](https://e/x.png) <img src=x> \u202e\x1b[2J " + "A<" * 50_000
 TRAPS = (
     *(
@@ -223,7 +222,7 @@ def test_a_strange_repository_is_read_and_nothing_else(
         client.initialize(
             repository.work, initializationOptions={"client": {"images": True, "heat": True, "status": True}}
         )
-        client.wait_for("gpaLsp/status", lambda status: status["kernels"] == 1, LIMIT_S)
+        client.wait_for("gpaLsp/status", lambda status: status["kernels"] == 1)
         source = client.open(repository.work / "saxpy.cu")
         link = client.open(repository.work / "link.h", "what the client has\n" * 9)
         answers = ask_everything(client, [source, link, *open_sass(client)])
@@ -304,7 +303,7 @@ def test_profiles_that_mean_harm_cost_little_and_are_named(tmp_path: Path) -> No
     try:
         client.initialize(work)
         uri = client.open(work / "kernels" / "short_def_use" / "original.cu")
-        client.wait_for_diagnostics(uri, timeout_s=LIMIT_S)
+        client.wait_for_diagnostics(uri)
         wait_until(is_done)
         print(f"server {peaks.pop(client.process.pid) >> 20} MB, its workers {max(peaks.values()) >> 20} MB at most")
         assert max(peaks.values()) < 1 << 30

@@ -4,15 +4,15 @@ import contextlib
 import json
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lsp.conftest import LISTINGS, StartClient, make_ancient, make_old, write_profile
+from tests.lsp.conftest import LISTINGS, StartClient, let_look_twice, make_ancient, make_old, write_profile
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 from tests.lsp.views import LISTING, SOURCE
+from tests.patience import LIMIT_S, wait_until
 
 QUICK = {"pollSeconds": 0.1}
 
@@ -42,13 +42,6 @@ def lenses(client: RawClient, uri: str) -> list[tuple[int, str]]:
     return [(lens["range"]["start"]["line"] + 1, lens["command"]["title"]) for lens in found or ()]
 
 
-def wait_until(condition: Any, timeout_s: float = 10.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def is_alive(process_id: int) -> bool:
     try:
         stat = Path(f"/proc/{process_id}/stat").read_text()
@@ -72,10 +65,9 @@ def find_children(process_id: int) -> set[int]:
     return found - {process_id}
 
 
-def test_initialize_offers_what_there_is_and_takes_little_time(start_client: StartClient, workspace: Path) -> None:
+def test_initialize_offers_what_there_is(start_client: StartClient, workspace: Path) -> None:
     client = start_client()
     capabilities = client.initialize(workspace)["capabilities"]
-    print(f"spawn to initialize: {1000 * (time.perf_counter() - client.started_s):.0f} ms")
     assert capabilities["hoverProvider"] is True
     assert capabilities["codeLensProvider"] == {"resolveProvider": False}
     assert capabilities["inlayHintProvider"] == {"resolveProvider": False}
@@ -99,7 +91,7 @@ def list_registered(client: RawClient) -> dict[str, list[dict[str, str]]]:
 def test_what_others_own_in_sources_is_offered_for_sass_alone(start_client: StartClient, workspace: Path) -> None:
     client = start_client(settings=QUICK)
     ready(client, workspace)
-    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    client.wait_until_read()
     found = list_registered(client)
     sass = [{"scheme": "gpa-sass"}]
     assert found["textDocument/semanticTokens"] == sass and found["textDocument/foldingRange"] == sass
@@ -122,7 +114,7 @@ def test_a_measured_file_is_served(start_client: StartClient, workspace: Path) -
     client.wait_for_request("workspace/inlayHint/refresh")
     client.wait_for_request("workspace/codeLens/refresh")
     client.wait_for_request("window/workDoneProgress/create")
-    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    client.wait_until_read()
     assert client.messages() == []
     assert client.shut_down() == 0
 
@@ -131,7 +123,7 @@ def test_other_files_are_left_alone(start_client: StartClient, workspace: Path) 
     (workspace / "other.cu").write_text(SOURCE)
     client = start_client()
     ready(client, workspace)
-    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    client.wait_until_read()
     client.forget()
     uri = client.open(workspace / "other.cu")
     assert hover(client, uri, 5) is None
@@ -220,7 +212,7 @@ def test_the_newest_measurement_wins(start_client: StartClient, workspace: Path)
     write_profile(workspace / "older.ncu-rep", "saxpy.cu:5  X  ; wait=1", "name saxpy", "measured 1000")
     client = start_client()
     uri = ready(client, workspace)
-    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    client.wait_until_read()
     assert hints(client, uri) == {4: "100 % wait"}
     (workspace / "saxpy.ncu-rep").unlink()
     client.wait_for_diagnostics(uri, lambda items: [item["range"]["start"]["line"] for item in items] == [4])
@@ -229,12 +221,12 @@ def test_the_newest_measurement_wins(start_client: StartClient, workspace: Path)
 def test_a_profile_being_written_is_waited_for_without_a_word(start_client: StartClient, workspace: Path) -> None:
     profile = workspace / "saxpy.ncu-rep"
     profile.unlink()
-    client = start_client(settings=QUICK)
+    client = start_client(settings=QUICK, module="tests.lsp.patient_server")
     client.initialize(workspace)
     uri = client.open(workspace / "saxpy.cu")
     profile.write_text("#name saxpy\n")
-    time.sleep(1.0)
-    assert client.notifications == [] or all(n["method"] == "$/progress" for n in client.notifications)
+    client.wait_until_read()
+    assert {notification["method"] for notification in client.notifications} <= {"$/progress", "gpaLsp/status"}
     write_profile(profile, LISTING, fresh=True)
     assert len(client.wait_for_diagnostics(uri)) == 3
     assert client.messages() == []
@@ -248,7 +240,7 @@ def test_a_broken_profile_is_named_once_and_the_others_are_read(start_client: St
     ready(client, workspace)
     client.wait_for("window/showMessage", lambda params: "broken.ncu-rep: the file ends too early" in params["message"])
     client.wait_for("window/showMessage", lambda params: "ZeroDivisionError: on purpose" in params["message"])
-    time.sleep(0.5)
+    let_look_twice(client, workspace)
     assert len(client.messages()) == 2
 
 
@@ -257,6 +249,7 @@ def test_a_profile_that_kills_its_reader_is_set_aside(start_client: StartClient,
     os.utime(workspace / "saxpy.ncu-rep", (1_000_000, 1_000_000))
     client = start_client()
     ready(client, workspace)
+    client.wait_until_read()
     (message,) = client.messages()
     assert "crash.ncu-rep" in message and "ended with status 9" in message
 
@@ -313,9 +306,14 @@ def test_commands_do_something_in_every_client(start_client: StartClient, worksp
     page = client.request("workspace/executeCommand", command)
     shown = client.wait_for_request("window/showDocument")
     assert Path(shown["uri"].removeprefix("file://")).read_text() == page
-    client.forget()
+    stamp = (workspace / "saxpy.ncu-rep").stat()
+    text = (workspace / "saxpy.ncu-rep").read_text()
+    (workspace / "saxpy.ncu-rep").write_text(text.replace("saxpy.cu:5", "saxpy.cu:7"))
+    os.utime(
+        workspace / "saxpy.ncu-rep", ns=(stamp.st_atime_ns, stamp.st_mtime_ns)
+    )  # nothing but a command makes it read this
     client.request("workspace/executeCommand", {"command": "gpaLsp.reload"})
-    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    client.wait_for_diagnostics(uri, lambda items: 6 in {item["range"]["start"]["line"] for item in items})
     assert "error" in client.request_whole("workspace/executeCommand", {"command": "gpaLsp.nothing"})
     assert client.shut_down() == 0
     assert not Path(shown["uri"].removeprefix("file://")).exists()
@@ -336,7 +334,7 @@ def test_a_client_that_never_answers_does_not_stop_the_server(start_client: Star
     client.initialize(workspace, capabilities={"window": {"workDoneProgress": True}}, initializationOptions=QUICK)
     uri = client.open(workspace / "saxpy.cu")
     assert len(client.wait_for_diagnostics(uri)) == 3
-    assert client.shut_down(2.0) == 0
+    assert client.shut_down() == 0
 
 
 def test_a_lone_file_finds_the_profile_beside_it(start_client: StartClient, workspace: Path) -> None:
@@ -374,7 +372,7 @@ def test_malformed_requests_are_answered_and_survived(start_client: StartClient,
     client = start_client()
     uri = ready(client, workspace)
     for method, params in MALFORMED_REQUESTS:
-        assert "error" in client.request_whole(method, params, 5.0), method
+        assert "error" in client.request_whole(method, params), method
     for body in (
         b"{",
         b"[]",
@@ -395,7 +393,7 @@ def test_malformed_requests_are_answered_and_survived(start_client: StartClient,
     client.notify("$/cancelRequest", {"id": 999})
     client.notify("window/workDoneProgress/cancel", {"token": "unknown"})
     for position in ({"line": 10**6, "character": 0}, {"line": 4, "character": 10**6}):
-        client.request_whole("textDocument/hover", {"textDocument": {"uri": uri}, "position": position}, 5.0)
+        client.request_whole("textDocument/hover", {"textDocument": {"uri": uri}, "position": position})
     assert "LDG" in hover(client, uri, 5)["contents"]["value"]
     assert client.shut_down() == 0
 
@@ -406,13 +404,13 @@ def test_a_senseless_answer_does_not_stop_the_server(start_client: StartClient, 
     client.wait_for_request("workspace/configuration")
     client.send(id=client.requests[0]["id"], result={"not": "a list"})
     uri = client.open(workspace / "saxpy.cu")
-    assert len(client.wait_for_diagnostics(uri, timeout_s=4.0)) == 3
+    assert len(client.wait_for_diagnostics(uri)) == 3
 
 
 def test_requests_before_initialize_do_no_harm(start_client: StartClient, workspace: Path) -> None:
     client = start_client()
     client.request_whole(
-        "textDocument/hover", {"textDocument": {"uri": "file:///x"}, "position": {"line": 0, "character": 0}}, 5.0
+        "textDocument/hover", {"textDocument": {"uri": "file:///x"}, "position": {"line": 0, "character": 0}}
     )
     client.open(workspace / "saxpy.cu")
     ready(client, workspace)
@@ -428,66 +426,59 @@ def busy(client: RawClient, workspace: Path, *words: str) -> set[int]:
     return find_children(client.process.pid)
 
 
-PROMPT_S = 10.0
-"""Far less than the work that goes on takes, and enough for a busy machine."""
-
-
 def test_requests_are_answered_while_profiles_are_read(start_client: StartClient, workspace: Path) -> None:
     client = start_client(settings=QUICK)
-    busy(client, workspace, "sleep 30")
+    (workspace / "saxpy.ncu-rep").unlink()
+    busy(client, workspace, "sleep 3600")
     uri = client.open(workspace / "saxpy.cu")
-    started = time.perf_counter()
     assert hover(client, uri, 5) is None
-    assert time.perf_counter() - started < PROMPT_S
+    assert not [
+        one for one in client.notifications if one["method"] == "$/progress" and one["params"]["value"]["kind"] == "end"
+    ]
 
 
 def test_shutting_down_is_quick_and_leaves_nothing_behind(start_client: StartClient, workspace: Path) -> None:
     client = start_client(settings=QUICK)
-    children = busy(client, workspace, "spawn 30")
-    started = time.perf_counter()
+    children = busy(client, workspace, "spawn 3600")
     assert client.shut_down() == 0
-    assert time.perf_counter() - started < PROMPT_S
-    wait_until(lambda: not any(map(is_alive, children)), PROMPT_S)
+    wait_until(lambda: not any(map(is_alive, children)))
 
 
 def test_the_end_of_stdin_ends_everything(start_client: StartClient, workspace: Path) -> None:
     client = start_client(settings=QUICK)
-    children = busy(client, workspace, "spawn 30")
-    started = time.perf_counter()
+    children = busy(client, workspace, "spawn 3600")
     assert client.process.stdin is not None
     client.process.stdin.close()
-    assert client.process.wait(5.0) == 1
-    assert time.perf_counter() - started < PROMPT_S
-    wait_until(lambda: not any(map(is_alive, children)), PROMPT_S)
+    assert client.process.wait(LIMIT_S) == 1
+    wait_until(lambda: not any(map(is_alive, children)))
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_server_leaves_nothing_behind(start_client: StartClient, workspace: Path, signal_number: int) -> None:
     client = start_client(settings=QUICK)
-    children = busy(client, workspace, "spawn 30")
+    children = busy(client, workspace, "spawn 3600")
     client.process.send_signal(signal_number)
-    client.process.wait(5.0)
-    wait_until(lambda: not any(map(is_alive, children)), PROMPT_S)
+    client.process.wait(LIMIT_S)
+    wait_until(lambda: not any(map(is_alive, children)))
 
 
 def test_exit_without_shutdown_is_an_error(start_client: StartClient, workspace: Path) -> None:
     client = start_client()
     client.initialize(workspace)
     client.notify("exit", None)
-    assert client.process.wait(5.0) == 1
+    assert client.process.wait(LIMIT_S) == 1
 
 
 def test_reading_can_be_cancelled_and_taken_up_again(start_client: StartClient, workspace: Path) -> None:
     client = start_client(settings=QUICK)
-    children = busy(client, workspace, "sleep 30")
+    children = busy(client, workspace, "sleep 3600")
     begun = client.wait_for("$/progress", lambda params: params["value"]["kind"] == "begin")
     assert begun["value"]["cancellable"] is True
     client.notify("window/workDoneProgress/cancel", {"token": begun["token"]})
-    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end", 2.0)
-    wait_until(lambda: not any(map(is_alive, children)), PROMPT_S)
+    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    wait_until(lambda: not any(map(is_alive, children)))
+    let_look_twice(client, workspace)  # it would not come to that if it read the slow one again
     client.forget()
-    time.sleep(0.5)
-    assert client.notifications == []
     write_profile(workspace / "slow.ncu-rep", LISTING, "sleep 0")
     client.request("workspace/executeCommand", {"command": "gpaLsp.reload"})
     uri = client.open(workspace / "saxpy.cu")
@@ -525,9 +516,9 @@ def test_of_two_checkouts_the_one_the_profile_lies_in_is_served(start_client: St
 
 
 def test_the_oldest_profiles_are_left_out_when_all_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpa_lsp.basis.file_stamps import Stamp
     from gpa_lsp.lsp import loader
-    from gpa_lsp.lsp.discovery import Stamp
-    from gpa_lsp.lsp.session import LoadedProfile, Snapshot
+    from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
 
     monkeypatch.setattr(loader, "MOST_KEPT_BYTES", 100)
     told: list[str] = []

@@ -140,6 +140,6 @@ def test_columns_are_counted_as_agreed_in_files_that_are_not_open(start_client: 
     client: RawClient = start_client()
     client.settings = {"pollSeconds": 0.1}
     client.initialize(project, {**ALL_CAPABILITIES, "general": {"positionEncodings": ["utf-8"]}})
-    client.wait_for("$/progress", lambda params: params["value"]["kind"] == "end")
+    client.wait_until_read()
     ranges = {spot["range"]["start"]["line"]: spot["range"] for spot in execute(client, "listHotSpots")}
     assert ranges[4]["end"]["character"] == len(source.read_text().splitlines()[4].encode())

@@ -3,7 +3,7 @@
 import pytest
 from lsprotocol import types
 
-from gpa_lsp.lsp.session import LoadedProfile
+from gpa_lsp.lsp.snapshot import LoadedProfile
 from gpa_lsp.lsp.source_hierarchy import list_incoming, list_outgoing, prepare
 from tests.lsp.sessions import Session
 from tests.lsp.views import SOURCE, make_profile

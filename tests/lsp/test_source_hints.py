@@ -6,8 +6,8 @@ import pytest
 from lsprotocol import types
 
 from gpa_lsp.lsp.features.text_document_inlay_hint import answer_inlay_hint
-from gpa_lsp.lsp.session import LoadedProfile
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import LoadedProfile
 from tests.lsp.sessions import Session
 from tests.lsp.views import SOURCE, make_profile
 from tests.report_builder import build_kernel

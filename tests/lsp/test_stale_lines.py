@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.features.gpa_heat import HeatMark, list_heat
+from gpa_lsp.lsp.lines.stale import list_gaps
 from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.stale_lines import list_gaps
 from gpa_lsp.report.line_map import map_lines
 from tests.lsp.views import make_profile, make_view
 from tests.report_builder import build_kernel

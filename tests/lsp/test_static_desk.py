@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from gpa_lsp.errors import ToolError
+from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.lsp import static_desk
-from gpa_lsp.lsp.static_desk import StaticDesk, StaticOptions
-from gpa_lsp.lsp.static_process import StaticProcess
+from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.static_desk import StaticDesk, StaticProcess
 from gpa_lsp.lsp.static_results import StaticJob, StaticResult
 from tests.lsp.loop_waiting import settle, wait_until
 
@@ -62,13 +62,13 @@ class Setting:
         self.folder = folder
         self.host, self.process = Host(), Process()
         self.desk = StaticDesk(self.host, self.process)
-        self.options = StaticOptions(pause_s=0.02)
+        self.settings = Settings(static_pause_s=0.02)
         self.path = self.edit("one")
         self.configure()
 
     def configure(self, *, is_trusted: bool = True, **changes: object) -> None:
-        self.options = replace(self.options, **changes)  # type: ignore[arg-type]
-        self.desk.configure(self.options, (self.folder,), tuple(self.host.texts), is_trusted=is_trusted)
+        self.settings = replace(self.settings, **changes)  # type: ignore[arg-type]
+        self.desk.configure(self.settings, (self.folder,), tuple(self.host.texts), is_trusted=is_trusted)
 
     def edit(self, text: str, name: str = "k.cu") -> str:
         path = str(self.folder / name)
@@ -101,7 +101,7 @@ async def test_a_text_that_was_compiled_is_not_compiled_again(setting: Setting) 
     setting.desk.opened(setting.path)
     await settle()
     assert len(setting.process.jobs) == 1
-    setting.configure(architecture=(9, 0))
+    setting.configure(static_architecture=(9, 0))
     await wait_until(lambda: len(setting.process.jobs) == 2)
     assert setting.process.jobs[-1].architecture == (9, 0)
 
@@ -111,7 +111,7 @@ async def test_editing_compiles_only_where_the_user_wants_it_and_after_a_pause(s
     setting.desk.changed(setting.path)
     await settle()
     assert setting.told == ["one"]
-    setting.configure(on_change=True)
+    setting.configure(compiles_on_change=True)
     await wait_until(lambda: setting.told == ["one", "two"])  # other settings are a reason to look again
     for text in ("a", "ab", "abc"):
         setting.edit(text)
@@ -173,7 +173,7 @@ async def test_only_sources_below_the_workspace_are_compiled(setting: Setting, t
 
 
 async def test_the_setting_turns_it_off(setting: Setting) -> None:
-    setting.configure(is_enabled=False)
+    setting.configure(compiles_sources=False)
     setting.edit("two")
     setting.desk.opened(setting.path)
     await settle()

@@ -3,20 +3,18 @@
 from pathlib import Path
 
 from lsprotocol import types
-from pygls.workspace import PositionCodec
 
-from gpa_lsp.errors import ProblemSeverity
-from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.document_view import DocumentView, build_view
+from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.compiler.model import CompilerMessage
+from gpa_lsp.lsp.document_view import DocumentView, OpenDocument, build_view
 from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
 from gpa_lsp.lsp.features.text_document_publish_diagnostics import list_diagnostics
-from gpa_lsp.lsp.places import PlaceFinder
-from gpa_lsp.lsp.session import Snapshot
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import Snapshot
 from gpa_lsp.lsp.source_hover import describe_hover
-from gpa_lsp.lsp.static_results import StaticKernel, StaticMark, StaticMessage, StaticResult
+from gpa_lsp.lsp.static_results import StaticKernel, StaticMark, StaticResult
 from gpa_lsp.lsp.static_view import StaticState, take_result
-from tests.lsp.views import LISTING, make_profile, make_snapshot
+from tests.lsp.views import LISTING, make_knowledge, make_profile, make_snapshot
 from tests.report_builder import build_kernel
 
 PATH = "/project/k.cu"
@@ -64,18 +62,8 @@ def make_result(text: str = TEXT, **changes: object) -> StaticResult:
 def view(
     state: StaticState | None, text: str = TEXT, snapshot: Snapshot | None = None, **settings: object
 ) -> DocumentView:
-    found = build_view(
-        snapshot or Snapshot(),
-        uri=f"file://{PATH}",
-        local_path=PATH,
-        text=text,
-        saved={None: text},
-        units=PositionCodec(),
-        settings=Settings(**settings),  # type: ignore[arg-type]
-        abilities=Abilities(),
-        places=PlaceFinder(PositionCodec(), lambda path: None),
-        state=state,
-    )
+    document = OpenDocument(uri=f"file://{PATH}", local_path=PATH, text=text, saved={None: text}, statics=state)
+    found = build_view(document, make_knowledge(snapshot, Settings(**settings)))  # type: ignore[arg-type]
     assert found is not None
     return found
 
@@ -136,17 +124,16 @@ def test_a_measured_kernel_has_neither_static_lens_nor_static_findings() -> None
     assert static == ["9 registers · static"]
 
 
-def make_message(line: int | None, **changes: object) -> StaticMessage:
+def make_message(line: int | None, **changes: object) -> CompilerMessage:
     values: dict[str, object] = {
         "severity": ProblemSeverity.ERROR,
         "text": 'identifier "y" is undefined',
         "line": line,
         "column": 9,
-        "place": "",
         "number": "20",
         **changes,
     }
-    return StaticMessage(**values)  # type: ignore[arg-type]
+    return CompilerMessage(**values)  # type: ignore[arg-type]
 
 
 def test_errors_stand_at_their_place_and_name_the_compiler() -> None:
@@ -185,7 +172,7 @@ def test_notes_go_with_their_message_and_other_files_stand_on_the_first_line() -
     messages = (
         make_message(5),
         make_message(2, severity=ProblemSeverity.NOTE, text="declared here", number=None),
-        make_message(None, column=None, place="/project/h.cuh:7", text="expected a ;", number=None),
+        make_message(7, column=None, path=Path("/project/h.cuh"), text="expected a ;", number=None),
     )
     result = make_result(has_failed=True, kernels=(), marks=(), messages=messages)
     first, second = list_diagnostics(view(take_result(None, result)))
@@ -206,17 +193,5 @@ def test_as_many_findings_as_the_user_allows_and_columns_in_the_clients_units() 
 
 
 def test_without_any_knowledge_there_is_no_view() -> None:
-    assert (
-        build_view(
-            Snapshot(),
-            uri="file:///k.cu",
-            local_path="/k.cu",
-            text="",
-            saved={},
-            units=PositionCodec(),
-            settings=Settings(),
-            abilities=Abilities(),
-            places=PlaceFinder(PositionCodec(), lambda path: None),
-        )
-        is None
-    )
+    document = OpenDocument(uri="file:///k.cu", local_path="/k.cu", text="", saved={})
+    assert build_view(document, make_knowledge()) is None

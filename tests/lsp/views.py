@@ -6,12 +6,12 @@ from pathlib import Path
 from pygls.workspace import PositionCodec
 
 from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.document_view import DocumentView, build_view
-from gpa_lsp.lsp.measuring import measure_kernel
-from gpa_lsp.lsp.places import PlaceFinder
-from gpa_lsp.lsp.session import LoadedProfile, MeasuredFile, Snapshot
+from gpa_lsp.lsp.document_view import DocumentView, Knowledge, OpenDocument, build_view
+from gpa_lsp.lsp.lines.places import PlaceFinder
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot, measure_kernel
 from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.model import KernelReport
 
 SOURCE = """\
@@ -72,14 +72,18 @@ def make_view(
     opened: str | None = None,
 ) -> DocumentView | None:
     snapshot = make_snapshot(*([profiles] if isinstance(profiles, LoadedProfile) else profiles))
-    return build_view(
-        snapshot,
-        uri=f"file://{path}",
-        local_path=path,
-        text=text,
-        saved={None: text if opened is None else opened},
-        units=PositionCodec(),
+    saved = {None: text if opened is None else opened}
+    document = OpenDocument(uri=f"file://{path}", local_path=path, text=text, saved=saved)
+    return build_view(document, make_knowledge(snapshot, settings, abilities))
+
+
+def make_knowledge(
+    snapshot: Snapshot | None = None, settings: Settings | None = None, abilities: Abilities | None = None
+) -> Knowledge:
+    return Knowledge(
+        snapshot=snapshot or Snapshot(),
         settings=settings or Settings(),
         abilities=abilities or Abilities(),
+        units=PositionCodec(),
         places=PlaceFinder(PositionCodec(), lambda local_path: None),
     )

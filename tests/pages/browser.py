@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
+from tests.patience import LIMIT_S
+
 WIDE = {"width": 1400, "height": 900}
-LIMIT_S = 30.0
 NARROW = {"width": 400, "height": 800}
 
 
@@ -53,7 +54,7 @@ def wait_until(page: Page, expression: str, arg: object = None) -> None:
     end = time.monotonic() + LIMIT_S
     while not page.evaluate(expression, arg):
         assert time.monotonic() < end, f"never came true: {expression}"
-        page.wait_for_timeout(50)
+        page.wait_for_timeout(20)  # the page goes on meanwhile
 
 
 @contextmanager
@@ -85,6 +86,7 @@ def open_page(
         forced_colors="active" if color_scheme_forced else "none",
     )
     try:
+        context.set_default_timeout(1000 * LIMIT_S)
         page = context.new_page()
         opened = OpenPage(page=page)
         address = file.as_uri()

@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, sync_playwright
 from tests.pages.browser import find_chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium without a screen and without a network."""
+    """Chromium without a screen and without a network. Of one module: while Playwright lives, no other event loop can run in this process."""
     program = find_chromium()
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(

@@ -268,7 +268,9 @@ def test_no_text_of_a_profile_becomes_markup(browser: Browser, tmp_path: Path, d
         see_all_charts(page)
         page.click(".sass-pane tr[data-index]:has(td.text)")
         page.click(".source-pane tr[data-index]:has(td.text)")
-        page.wait_for_timeout(200)
+        page.evaluate(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )  # two frames are drawn
         assert page.evaluate("window.hit") is None
         assert page.locator("#kernel img, #kernel script").count() == 0
         assert list_chosen(page, ".source-pane", "is-chosen") == [MARKUP]

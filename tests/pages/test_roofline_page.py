@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from gpa_lsp.analyses.answers import Answer, Missing, Movement
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.render.roofline_page.page import render_roofline_page
 from gpa_lsp.report.model import KernelReport
 from tests.pages.accessibility import list_violations
@@ -33,7 +33,7 @@ def show(
     text = render_roofline_page(build_report(*kernels), before=build_report(*before) if before else None)
     file.write_text(text, encoding="utf-8", errors="backslashreplace")
     with open_page(browser, file, **options) as opened:  # type: ignore[arg-type]
-        opened.page.wait_for_selector("#chart[data-ready]", timeout=20_000)
+        opened.page.wait_for_selector("#chart[data-ready]")
         yield opened
         opened.check_quiet()
 

@@ -26,10 +26,10 @@ from gpa_lsp.binary.containers import find_cubins
 from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.binary.model import Flow, Instructions
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode, Pipe, describe_mnemonic
-from gpa_lsp.kernel.model import FunctionSamples, Kernel
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
 from gpa_lsp.profile.model import Device, Metric, Module, StallSamples
-from tests.kernel.builders import make_launch
+from gpa_lsp.rows.model import FunctionSamples, Kernel
+from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from tests.rows.builders import make_launch
 
 TURNS = 64
 """Turns of a loop nobody knows better about."""

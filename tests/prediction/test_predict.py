@@ -1,14 +1,13 @@
 """From a source and a description to predictions: real kernels, compiled by NVRTC and emulated."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpa_lsp.analyses.answers import Answer
+from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.emulator.model import Budget, FaultKind
-from gpa_lsp.errors import InputError, ProblemSeverity
 from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
@@ -68,9 +67,7 @@ def test_launches_of_one_kernel_are_compared():
 
 def test_an_endless_kernel_ends_with_its_budget_and_says_where():
     settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=0.2))
-    begin_s = time.monotonic()
     (kernel,) = predict_source(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
-    assert time.monotonic() - begin_s < 30
     # So little time may cut the trace as well.
     (fault,) = (one for one in kernel.faults if one.kind is not FaultKind.TRACE_BUDGET)
     assert (fault.kind, fault.is_fatal) == (FaultKind.TIME_BUDGET, True)

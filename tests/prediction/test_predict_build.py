@@ -8,8 +8,8 @@ from tempfile import mkdtemp
 
 import pytest
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.compiler.nvcc_location import build_environment, find_nvcc
-from gpa_lsp.errors import InputError
 from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.predict_build import predict_build
 from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
@@ -74,7 +74,7 @@ def test_an_image_without_ptx_says_how_to_build_it():
 
 
 def test_a_file_of_ptx_is_emulated_at_the_lines_of_its_source(tmp_path: Path):
-    ptx = compile_ptx(ROOT / "tests/analyses/traces/kernels/divergent.cu", 80)
+    ptx = compile_ptx(ROOT / "tests/traces/kernels/divergent.cu", 80)
     path = tmp_path / "divergent.ptx"
     path.write_text(ptx)
     written = write_build_templates(path)

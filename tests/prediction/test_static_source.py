@@ -7,9 +7,9 @@ import pytest
 
 from gpa_lsp.advice.static_model import Certainty, StaticFinding
 from gpa_lsp.analyses.static.model import BlockOrigin
+from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.compiler.model import CompilerFlags
 from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
-from gpa_lsp.errors import InputError, ProblemSeverity
 from gpa_lsp.prediction.static_source import SourceStatics, choose_compute_capability, examine_source
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")

@@ -3,13 +3,15 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.locations import Frame
 from gpa_lsp.emulator.trace import (
     ACCESS_DTYPES,
     BRANCH_DTYPES,
@@ -22,13 +24,14 @@ from gpa_lsp.emulator.trace import (
     StaticInstruction,
     Trace,
 )
-from gpa_lsp.errors import InputError, UnsupportedInputError
-from gpa_lsp.locations import Frame
 from gpa_lsp.prediction.trace_files.arrow import count_lanes
 from gpa_lsp.prediction.trace_files.read import read_pieces
 from gpa_lsp.prediction.trace_files.write import NAMES, TraceWriter
+from gpa_lsp.ptx.model import Space
+from tests.conftest import examples
 
-pytest.importorskip("pyarrow")
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
 
 INSTRUCTIONS = (
     StaticInstruction(
@@ -92,7 +95,7 @@ def write(folder: Path, *pieces: Trace) -> None:
             writer.add(piece)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.lists(st.lists(st.integers(1, 0xFFFFFFFF), max_size=20), min_size=1, max_size=4))
 def test_what_goes_in_comes_out(tmp_path_factory, masks):
     folder = tmp_path_factory.mktemp("trace")
@@ -184,3 +187,56 @@ def test_a_head_that_is_none_is_an_input_error(tmp_path, text):
     (tmp_path / "t" / "trace.json").write_text(text)
     with pytest.raises(InputError, match=r"trace\.json"):
         list(read_pieces(tmp_path / "t"))
+
+
+TABLES = {
+    "accesses.parquet": [*(name for name in ACCESS_DTYPES if name != "first_address"), "addresses"],
+    "branches.parquet": list(BRANCH_DTYPES),
+    "entries.parquet": list(ENTRY_DTYPES),
+    "blocks.parquet": ["block"],
+}
+
+
+def damage(table: Any, name: str, how: str) -> Any:
+    """A table with one column that is not what it should be."""
+    place, column = table.column_names.index(name), table.column(name)
+    values = column.to_pylist()
+    is_list = isinstance(values[0], list)
+    if how == "missing":
+        return table.drop_columns([name])
+    if how == "null":
+        changed = pyarrow.array([None, *values[1:]], type=column.type)
+    elif how == "null inside":
+        changed = pyarrow.array(
+            [[None] * len(values[0]), *values[1:]] if is_list else [None, *values[1:]], type=column.type
+        )
+    elif how == "text":
+        changed = pyarrow.array([[str(one)] if is_list else str(one) for one in values])
+    else:
+        kind = pyarrow.large_list(pyarrow.float64()) if is_list else pyarrow.float64()
+        changed = pyarrow.array([[1.5] * len(one) if is_list else 1.5 for one in values], type=kind)
+    return table.set_column(place, name, changed)
+
+
+@pytest.mark.parametrize("how", ["missing", "null", "null inside", "text", "fractions"])
+@pytest.mark.parametrize(("file", "column"), [(file, column) for file, columns in TABLES.items() for column in columns])
+def test_a_column_that_is_none_is_told_on_one_line(tmp_path: Path, file: str, column: str, how: str) -> None:
+    write(tmp_path / "t", make_piece([0, 1], [1, 3]))
+    path = tmp_path / "t" / file
+    parquet.write_table(damage(parquet.read_table(path), column, how), path)
+    with pytest.raises(InputError, match=rf"^.*{file}: piece 0, column {column}: .*; trace the kernel again") as caught:
+        list(read_pieces(tmp_path / "t"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_pyarrow_says_stands_on_one_line(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "t", make_piece([0], [1, 2, 3] * 100))
+    path = tmp_path / "t" / name
+    content = path.read_bytes()
+    for place in range(4, len(content), max(1, len(content) // 60)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        try:
+            list(read_pieces(tmp_path / "t"))
+        except InputError as error:
+            assert "\n" not in str(error)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from gpa_lsp.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.profile.model import (
     Device,
     FocusMetric,
@@ -23,6 +23,7 @@ from gpa_lsp.profile.model import (
     SourceMarker,
     StallSamples,
 )
+from gpa_lsp.profile.sampling import Aggregate, Sampling
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 NAME = st.text("abk_Z0", min_size=1, max_size=5)
@@ -113,6 +114,15 @@ FRAME = st.builds(
 )
 
 
+SAMPLING = st.builds(
+    Sampling,
+    period_cycles=optional(st.integers(1, 2**53 - 1)),
+    dropped_samples=optional(NATURAL),
+    foreign_samples=optional(NATURAL),
+    total_samples=optional(NATURAL),
+)
+
+
 @st.composite
 def build_metrics(draw: st.DrawFn) -> dict[str, Metric]:
     metrics = {}
@@ -140,11 +150,12 @@ def build_samples(draw: st.DrawFn, functions: tuple[LoadedFunction, ...]) -> Sta
     count = st.integers(0, 2**53 - 1)
     all_samples = np.array([draw(count) for _ in range(shape[0] * shape[1])], np.int64).reshape(shape)
     latency_samples = np.array([draw(st.integers(0, int(most))) for most in all_samples.flat], np.int64).reshape(shape)
+    is_split = draw(st.booleans()) or not all_samples.any()  # of nothing everything is known
     return StallSamples(
         addresses=np.array(addresses, np.uint64),
         reasons=reasons,
         all_samples=all_samples,
-        latency_samples=latency_samples,
+        latency_samples=latency_samples if is_split else None,
     )
 
 
@@ -159,8 +170,8 @@ def build_launch(draw: st.DrawFn, index: int, modules: dict[int, Module]) -> Lau
         plain_name=draw(TEXT),
         demangled_name=draw(TEXT),
         module_id=module_id,
-        grid=draw(dim3),
-        block=draw(dim3),
+        grid=draw(optional(dim3)),
+        block=draw(optional(dim3)),
         device=draw(DEVICE),
         created_unix_s=draw(optional(NATURAL)),
         context_id=draw(optional(NATURAL)),
@@ -173,6 +184,8 @@ def build_launch(draw: st.DrawFn, index: int, modules: dict[int, Module]) -> Lau
         call_stack=draw(tuples_of(FRAME)),
         rules=draw(tuples_of(RULE, max_size=1)),
         failure=draw(optional(TEXT)),
+        sampling=draw(SAMPLING),
+        aggregate=draw(optional(st.builds(Aggregate, launches=optional(st.integers(1, 2**40))))),
     )
 
 
@@ -190,11 +203,13 @@ def build_profile(draw: st.DrawFn) -> Profile:
     )
     return Profile(
         path=None,
-        format_name="gpa-lsp/profile/1",
+        format_name="gpa-lsp/profile/2",
         tool_version=draw(optional(TEXT)),
         modules=modules,
         launches=tuple(draw(build_launch(index, modules)) for index in range(count)),
         problems=draw(tuples_of(problem)),
+        sampling=draw(SAMPLING),
+        samples_truncated=draw(st.booleans()),
     )
 
 
@@ -213,7 +228,7 @@ def describe(profile: Profile) -> str:
                 samples.addresses.tolist(),
                 samples.reasons,
                 samples.all_samples.tolist(),
-                samples.latency_samples.tolist(),
+                None if samples.latency_samples is None else samples.latency_samples.tolist(),
             )
         )
         launches.append((replace(launch, samples=None, metrics=dict(launch.metrics)), columns))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 import zstandard
 
-from gpa_lsp.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.ncu import compression
 from tests.profile.report_builder import ReportBuilder, build_small_report

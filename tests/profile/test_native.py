@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpa_lsp.profile
-from gpa_lsp.errors import InputError, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.basis.errors import InputError, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.profile.model import Metric, Profile
 from gpa_lsp.profile.read import read_profile
 from tests.profile.load_addresses import find_kernel_address
@@ -322,8 +322,8 @@ def test_everything_else(read_json: Read) -> None:
         ([], "not a profile of a known kind"),
         ({"format": "gpa-lsp/profile/1", "launches": {}}, "/launches: is an object, not an array"),
         ({"format": "gpa-lsp/profile/1"}, "the whole document: lacks the member 'launches'"),
-        ({"format": "other"}, "/format: does not say 'gpa-lsp/profile/1'"),
-        ({"launches": []}, "/format: does not say 'gpa-lsp/profile/1'"),
+        ({"format": "other"}, "/format: does not say 'gpa-lsp/profile/2'"),
+        ({"launches": []}, "/format: does not say 'gpa-lsp/profile/2'"),
         ('{"format": "gpa-lsp/profile/1", "launches": [1', r"line 1, column 47: is not JSON"),
         ('{"format": "gpa-lsp/profile/1", "launches": [], "launches": []}', "the member 'launches' occurs twice"),
         ('{"format": "gpa-lsp/profile/1", "launches": NaN}', "NaN is no JSON number"),
@@ -342,9 +342,10 @@ def test_what_is_wrong_is_named_by_its_pointer(read_json: Read, document: Any, m
 
 def test_another_version_is_not_read(read_json: Read) -> None:
     with pytest.raises(
-        UnsupportedInputError, match=r"is of format 'gpa-lsp/profile/2'; this version reads 'gpa-lsp/profile/1'"
+        UnsupportedInputError,
+        match=r"is of format 'gpa-lsp/profile/3'; this version reads 'gpa-lsp/profile/1' and 'gpa-lsp/profile/2'",
     ):
-        read_json({"format": "gpa-lsp/profile/2"})
+        read_json({"format": "gpa-lsp/profile/3"})
 
 
 def test_text_in_another_encoding(tmp_path: Path) -> None:

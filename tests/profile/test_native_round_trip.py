@@ -6,19 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.native.parse import read_native
-from gpa_lsp.profile.native.write import render_native, write_native
 from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
+from tests.conftest import examples, find_corpus
 from tests.profile.mutations import mutate
+from tests.profile.native_writing import render_native, write_native
 from tests.profile.profile_strategies import build_profile, describe
 from tests.profile.report_builder import build_small_report
 from tests.profile.test_native import SMALLEST, VALIDATOR
+from tests.profile.test_native_unknowns import LEAST_KNOWN
 
 _FOLDER = find_corpus()
 
@@ -29,7 +30,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 # Drawing a profile takes far longer than writing and reading it.
-@settings(max_examples=settings.default.max_examples // 5)
+@examples(60)
 @given(profile=build_profile())
 def test_what_is_written_is_read_back(target: Path, profile: Profile) -> None:
     write_native(profile, target)
@@ -44,7 +45,7 @@ def test_a_report_survives_the_conversion(tmp_path: Path) -> None:
     report = read_profile(source)
     write_native(report, tmp_path / "small.gpa-profile.json")
     native = read_profile(tmp_path / "small.gpa-profile.json")
-    assert describe(native).replace("gpa-lsp/profile/1", "ncu-report") == describe(report)
+    assert describe(native).replace("gpa-lsp/profile/2", "ncu-report") == describe(report)
 
 
 @pytest.mark.corpus
@@ -56,7 +57,7 @@ def test_real_reports_survive_the_conversion(prefix: str, tmp_path: Path) -> Non
         report = read_profile(path)
         write_native(report, tmp_path / "real.gpa-profile.json")
         native = read_profile(tmp_path / "real.gpa-profile.json")
-        assert describe(native).replace("gpa-lsp/profile/1", "ncu-report") == describe(report)
+        assert describe(native).replace("gpa-lsp/profile/2", "ncu-report") == describe(report)
 
 
 def test_one_line_per_sample_row(tmp_path: Path) -> None:
@@ -97,12 +98,16 @@ def _list_places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...
     return [place, *(found for key, child in children for found in _list_places(child, (*place, key)))]
 
 
+NEW_MEMBERS = ("aggregate", "sampling", "samples_truncated", "launches", "dropped_samples", "latency")
+"""Of version 2, among others of that name."""
+
+
 @pytest.fixture(scope="module")
 def documents(target: Path) -> list[str]:
-    """The smallest file, and one with everything a report has."""
+    """The smallest file, one with everything a report has, and one of a collector that knows little."""
     source = target.with_name("small.ncu-rep")
     source.write_bytes(build_small_report())
-    return [SMALLEST, render_native(read_profile(source))]
+    return [SMALLEST, render_native(read_profile(source)), json.dumps(LEAST_KNOWN)]
 
 
 @st.composite
@@ -123,7 +128,9 @@ def mutate_document(draw: st.DrawFn, text: str) -> Any:
         elif kind == "remove":
             del container[last]
         elif isinstance(container, dict):
-            container[draw(st.sampled_from(["comment", "module", "samples", "address", "x"]))] = draw(JSON)
+            container[draw(st.sampled_from([*NEW_MEMBERS, "comment", "module", "samples", "address", "x"]))] = draw(
+                JSON
+            )
         else:
             container.append(draw(JSON))
     return document

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.profile.read import find_readers, list_suffixes, read_profile
 from tests.profile.report_builder import build_small_report
 
 
 def test_the_catalogue() -> None:
-    assert [reader.name for reader in find_readers()] == ["gpa-lsp/profile/1", "ncu-report"]
+    assert [reader.name for reader in find_readers()] == ["gpa-lsp/profile/2", "ncu-report"]
     assert set(list_suffixes()) == {".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".gpa-profile.json"}
 
 

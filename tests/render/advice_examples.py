@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.blame.model import IssueCounts
-from gpa_lsp.errors import Problem, ProblemSeverity
 from gpa_lsp.report.model import KernelReport, LoopRow, Report, RuleNote
 from tests.render.examples import KERNEL, LISTING, READABLE, RTX_3070, SOURCE, make_example
 from tests.report_builder import build_kernel, build_report

@@ -4,12 +4,15 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.render.advice_markdown import escape_markdown, escape_prose, quote_code, render_advice_markdown
+from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.render.advice_markdown import render_advice_markdown
+from gpa_lsp.render.markdown_text import escape_markdown, escape_prose, quote_code
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import Report
+from tests.conftest import examples
 from tests.render.advice_examples import make_advice_example, make_advised
 from tests.report_builder import build_kernel, build_report
 
@@ -97,16 +100,16 @@ def test_names_and_hints_cannot_break_out() -> None:
     assert "<img" not in text.replace("\\<img", "")
 
 
-@settings(max_examples=settings().max_examples // 5)
+@examples(60)
 @given(text=st.text())
 def test_escaped_text_is_one_line_without_markup(text: str) -> None:
     escaped = escape_markdown(text)
     assert "\n" not in escaped
-    assert re.sub(r"\\(.)", r"\1", escaped) == " ".join(text.split())
+    assert re.sub(r"\\(.)", r"\1", escaped) == make_one_line(text)
     assert re.search(r"(?<!\\)(?:\\\\)*[*_<>|`\[]", escaped) is None
 
 
-@settings(max_examples=settings().max_examples // 5)
+@examples(60)
 @given(text=st.text(alphabet="ab`|* \n<"))
 def test_code_is_closed_and_cannot_end_a_cell(text: str) -> None:
     quoted = quote_code(text)

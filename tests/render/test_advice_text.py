@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.advice.model import Hotspot, Scope, ScopeKind
+from gpa_lsp.advice.model import Hotspot
 from gpa_lsp.render.advice_text import render_advice
 from gpa_lsp.render.advice_words import describe_loops
 from gpa_lsp.render.layout import Line, Style, count_cells, read_plain
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.source_paths import SourceLocator
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 from tests.render.advice_examples import make_advice_example, make_advised, make_silent
 from tests.report_builder import build_kernel, build_report
 

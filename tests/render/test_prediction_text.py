@@ -5,15 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.analyses.traces.line_facts import AccessLineFact
-from gpa_lsp.analyses.traces.model import AccessGroupKind
-from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.locations import Frame
 from gpa_lsp.emulator.model import Fault, FaultKind
-from gpa_lsp.emulator.ptx.model import Space
-from gpa_lsp.errors import Problem, ProblemSeverity
-from gpa_lsp.locations import Frame
+from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.prediction.fault_answer import answer_faults
 from gpa_lsp.prediction.model import Execution, KernelPrediction
+from gpa_lsp.ptx.model import Space
 from gpa_lsp.render.layout import join_lines
 from gpa_lsp.render.prediction_json import make_kernel_prediction
 from gpa_lsp.render.prediction_text import (
@@ -22,6 +20,8 @@ from gpa_lsp.render.prediction_text import (
     render_accesses,
     render_kernel_prediction,
 )
+from gpa_lsp.traces.line_facts import AccessLineFact
+from gpa_lsp.traces.model import AccessGroupKind
 
 FACT = AccessLineFact(
     file="/home/me/k.cu", line=7, is_nested=False, kind=AccessGroupKind.LOADS, space=Space.GLOBAL, origin="emulated",

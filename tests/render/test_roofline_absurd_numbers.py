@@ -5,11 +5,11 @@ import math
 from enum import Enum
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.analyses.answers import Answer, Bar, Chart, ChartKind, Column, Movement, Quantity, Series, Table
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.render.answer_markdown import render_answers_markdown
 from gpa_lsp.render.answer_text import render_answers
 from gpa_lsp.render.charts.answer_chart import build_answer_chart
@@ -21,6 +21,7 @@ from gpa_lsp.render.roofline_page.page import render_roofline_page
 from gpa_lsp.render.roofline_picture import describe_roofline_picture, draw_roofline_picture
 from gpa_lsp.render.roofline_report import render_rooflines
 from gpa_lsp.report.model import KernelReport
+from tests.conftest import examples
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place
 from tests.report_builder import build_report
 
@@ -120,7 +121,7 @@ def test_there_are_numbers_to_spoil() -> None:
     assert NUMBERS > 100
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.lists(
         st.tuples(st.integers(min_value=0, max_value=NUMBERS - 1), st.sampled_from(ABSURD)), min_size=1, max_size=12

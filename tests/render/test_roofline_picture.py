@@ -4,13 +4,14 @@ import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.analyses.roofline_model import KernelRoofline
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.device.model import MemoryLevel, OperationKind
+from gpa_lsp.render.markdown_text import embed_picture
 from gpa_lsp.render.roofline_picture import MOST_BYTES, describe_roofline_picture, draw_roofline_picture
-from gpa_lsp.render.stall_picture import embed_picture
+from tests.conftest import examples
 from tests.render.charts.roofline_examples import PEAKS, make_machine, make_roofline
 
 FP32 = OperationKind.FP32
@@ -63,7 +64,7 @@ def test_words_for_those_who_do_not_see_it() -> None:
     assert "headroom 1.06×" in words
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(
     st.dictionaries(st.sampled_from(list(PEAKS)), st.floats(min_value=1, max_value=1e18), min_size=1),
     st.dictionaries(st.sampled_from(list(MemoryLevel)), st.floats(min_value=1, max_value=1e18), min_size=1),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gpa_lsp.analyses.answers import Missing
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roofline
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.render.charts.roofline_chart import RooflineView
 from gpa_lsp.render.layout import join_lines, read_plain
 from gpa_lsp.render.places import PlaceNames

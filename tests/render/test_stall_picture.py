@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.render.markdown_text import embed_picture
 from gpa_lsp.render.stall_picture import (
     COLOURS,
     MOST_BYTES,
@@ -15,7 +16,6 @@ from gpa_lsp.render.stall_picture import (
     StallPart,
     describe_picture,
     draw_stall_picture,
-    embed_picture,
 )
 
 SVG = "{http://www.w3.org/2000/svg}"

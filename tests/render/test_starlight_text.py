@@ -3,12 +3,12 @@
 from gpa_lsp.advice.advise import advise_kernel
 from gpa_lsp.advice.model import KernelAdvice
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions.starlight import answer_starlight
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.render.numbers import format_speedup
 from gpa_lsp.render.starlight_text import pair_with_advice
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 KERNEL = write_kernel(
     """
@@ -20,7 +20,7 @@ KERNEL = write_kernel(
 
 
 def pair(advice: KernelAdvice | None) -> dict[str, str]:
-    table = pair_with_advice(answer_starlight(build_facts(KERNEL, None, None)), advice)
+    table = pair_with_advice(answer_starlight(KernelFacts(KERNEL, None, None)), advice)
     assert table is not None
     at = [column.name for column in table.columns].index("our advice")
     return {f"{row[0]}: {row[1]}": str(row[at]) for row in table.rows}

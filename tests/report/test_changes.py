@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.figures import measure_spread
+from gpa_lsp.basis.figures import measure_spread, measure_weighted_spread
 from gpa_lsp.report.changes import (
     LaunchTimes,
     PartChange,
@@ -97,3 +97,12 @@ def test_changes_are_ordered_by_time_and_where_that_is_unknown_by_share() -> Non
     assert [change.name for change in ordered] == ["large", "small", "none"]
     ordered = order_changes([part("less", None, 5, (0.5, 0.4)), part("more", None, 5, (0.1, 0.9))])
     assert [change.name for change in ordered] == ["more", "less"]
+
+
+def test_an_aggregate_does_not_say_how_its_launches_differ() -> None:
+    """So its noise is assumed, however many launches were added up: none seen is not none there."""
+    before, after = (measure_weighted_spread([(mean, 1200)]) for mean in (2e6, 1e6))
+    change = compare_times(LaunchTimes(cycles=None, ns=before), LaunchTimes(cycles=None, ns=after))
+    assert change is not None
+    assert change.low < change.speedup == 2.0 < change.high
+    assert change.basis == "launches were added up, which hides the noise, 3 % and the launch overhead assumed"

@@ -1,16 +1,16 @@
 """Where values come from and who reads them."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.binary.model import ResourceKind, encode_resource
 from gpa_lsp.report.code import KernelCode
-from gpa_lsp.report.code_columns import build_kernel_code
 from gpa_lsp.report.code_index import CodeIndex
 from gpa_lsp.report.code_queries import MOST_BLOCKS, MOST_ROWS, FoundRows, Web, find_defs, find_uses, find_web
-from tests.kernel.written import write_kernel
+from gpa_lsp.report.columns import build_kernel_code
 from tests.report.code_oracle import find_all_uses
+from tests.rows.written import write_kernel
 
 P0 = encode_resource(ResourceKind.PREDICATE, 0)
 
@@ -220,7 +220,6 @@ def instructions(draw: st.DrawFn, labels: list[str], callees: list[str], *, retu
     return f"{guard}IADD3 R{one}, R{other}, R{third}, RZ"
 
 
-@settings(deadline=None)
 @given(programs())
 def test_answers_are_those_of_trying_every_run(text: str) -> None:
     code = build(text)
@@ -241,7 +240,6 @@ def test_answers_are_those_of_trying_every_run(text: str) -> None:
                 assert set(find_defs(code, row, resource).rows) == seen_by.get((row, resource), set()), (row, resource)
 
 
-@settings(deadline=None)
 @given(programs(longest=25))
 def test_passing_over_blocks_changes_nothing(text: str) -> None:
     code = build(text)

@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.basis.locations import Frame, SourceLine
 from gpa_lsp.blame.model import BlameCategory, Dependency
-from gpa_lsp.locations import Frame, SourceLine
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.pairs import LineBlame, PairIndex, build_pair_index
+from tests.conftest import examples
 from tests.report_builder import Row, build_kernel
 
 LISTING = """
@@ -157,7 +158,7 @@ def _kernels(draw: st.DrawFn) -> KernelReport:
     return build_kernel(rows, blame="\n".join(pairs))
 
 
-@settings(max_examples=settings().max_examples // 5)
+@examples(60)
 @given(kernel=_kernels())
 def test_the_pairs_of_a_line_add_up_to_its_samples(kernel: KernelReport) -> None:
     index = build_pair_index(kernel)

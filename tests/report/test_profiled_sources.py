@@ -4,11 +4,11 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.report.profiled_sources import ProfiledSources
 from gpa_lsp.report.source_paths import SourceLocator
-from tests.kernel.builders import make_launch
-from tests.kernel.written import write_kernel
+from gpa_lsp.rows.model import Kernel
+from tests.rows.builders import make_launch
+from tests.rows.written import write_kernel
 
 
 def kernel_measured_at(unix_s: int | None, sources: dict[str, str]) -> Kernel:

@@ -3,7 +3,7 @@
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.scoreboard_queries import MOST_STEPS, find_setters, find_waiters, list_awaited, list_set
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 
 def gather(text: str) -> KernelReport:

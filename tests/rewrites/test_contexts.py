@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpa_lsp.advice.model import Category
-from gpa_lsp.locations import SourceLine
+from gpa_lsp.basis.locations import SourceLine
 from gpa_lsp.report.model import DeviceReport, KernelReport
 from gpa_lsp.report.names import find_plain_name
 from gpa_lsp.rewrites.contexts import build_context, list_questions, read_unroll_copies

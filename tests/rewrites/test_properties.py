@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.rewrites.edits import apply_edits
 from gpa_lsp.rewrites.find import find_rewrites, load_kinds
 from gpa_lsp.rewrites.model import Rewrite, RewriteContext
 from gpa_lsp.sources.trees import read_tree
+from tests.conftest import examples
 from tests.fixtures_manifest.manifest import FIXTURES
+from tests.rewrites.applying import apply_edits
 
 CONTEXT = RewriteContext(optimizer="", unroll_copies=4, threads_per_block=128, min_blocks=2, max_registers=64)
 FIXTURE_SOURCES = sorted((FIXTURES / "kernels").glob("*/*.cu*"))
@@ -176,13 +177,13 @@ def sources(draw: st.DrawFn) -> str:
     return f"{before}{head} {{\n  int i = threadIdx.x;\n  {body}\n}}\n"
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@examples(50)
 @given(text=sources())
 def test_made_up_sources(text: str) -> None:
     check("k.cu", text, find_all("k.cu", text))
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@examples(30)
 @given(text=sources())
 def test_line_ends_of_windows_change_nothing_else(text: str) -> None:
     windows = text.replace("\n", "\r\n")
@@ -192,7 +193,7 @@ def test_line_ends_of_windows_change_nothing_else(text: str) -> None:
         assert apply_edits(windows, two.rewrite.edits) == apply_edits(text, one.rewrite.edits).replace("\n", "\r\n")
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@examples(50)
 @given(
     text=sources(),
     start=st.integers(0, 400),
@@ -206,7 +207,7 @@ def test_damaged_sources_are_survived(text: str, start: int, length: int, put: s
         assert count_errors("k.cu", apply_edits(damaged, one.rewrite.edits)) <= errors, (one, damaged)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(text=st.text(max_size=200), file=st.sampled_from(["k.cu", "k.py"]))
 def test_any_text_is_survived(text: str, file: str) -> None:
     for one in find_all(file, text):
@@ -246,7 +247,7 @@ PYTHON_STATEMENTS = st.one_of(
 )
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@examples(50)
 @given(head=PYTHON_FUNCTIONS, body=st.lists(PYTHON_STATEMENTS, min_size=1, max_size=4))
 def test_made_up_python(head: str, body: list[str]) -> None:
     text = f"{PYTHON_HEAD}{head}{''.join(body)}"

@@ -31,7 +31,7 @@ FOR_PAGES = ("jinja2", "vl-convert-python")
 MODULES = {"protobuf": "google.protobuf"}
 """Where the name to import is not the name of the package."""
 
-NOT_SERVED = ("cli", "calibration", "__main__.py")
+NOT_SERVED = ("cli/", "device/calibration/", "__main__.py")
 """Parts of the package that a server has no use for."""
 
 OTHER_FORMATS = "cattrs/preconf"
@@ -86,7 +86,10 @@ def find_server_files() -> dict[str, Path]:
     return {
         f"server/{path.relative_to(REPOSITORY).as_posix()}": path
         for path in package.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and path.relative_to(package).parts[0] not in NOT_SERVED
+        if path.is_file()
+        and path.suffix != ".md"
+        and "__pycache__" not in path.parts
+        and not path.relative_to(package).as_posix().startswith(NOT_SERVED)
     }
 
 

@@ -13,6 +13,7 @@ import {
   State,
 } from "vscode-languageclient/node";
 import { offerRemedies } from "./environment";
+import { cleanSearchPaths } from "./folders";
 import { BUNDLED, readSurroundings } from "./interpreters";
 import { placeDocument, toProtocol } from "./placement";
 import { type ClientAbilities, type Heat, HEAT, type Output, OUTPUT, type Page, SASS_SCHEME, SHOW_PREDICTION, type Status, STATUS } from "./protocol";
@@ -120,11 +121,13 @@ export class Connection implements Disposable {
   }
 
   #makeExecutable(found: ServerCommand): Executable {
+    // It runs in the workspace, whose commands inherit its environment: once the workspace is trusted, as it is.
+    const options = workspace.isTrusted ? {} : { options: { env: cleanSearchPaths(process.env) } };
     if (!found.isBundled) {
-      return { command: found.command, args: [...found.args] };
+      return { command: found.command, args: [...found.args], ...options };
     }
     const tool = this.#context.asAbsolutePath(path.join(BUNDLED, "tool", "serve.py"));
-    return { command: found.command, args: [tool, path.join(this.#context.globalStorageUri.fsPath, "server")] };
+    return { command: found.command, args: [tool, path.join(this.#context.globalStorageUri.fsPath, "server")], ...options };
   }
 
   #makeOptions(): LanguageClientOptions {

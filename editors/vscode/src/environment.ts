@@ -35,7 +35,7 @@ async function createEnvironment(context: ExtensionContext, python: string, rest
   // The program itself is the terminal's shell, so that nothing is quoted twice.
   const tool = context.asAbsolutePath(path.join(BUNDLED, "tool", "make_environment.py"));
   const requirements = context.asAbsolutePath(path.join(BUNDLED, "requirements.txt"));
-  const terminal = window.createTerminal({ name: "GPU advisor: environment", shellPath: python, shellArgs: [tool, folder, requirements] });
+  const terminal = window.createTerminal({ name: "GPU advisor: environment", shellPath: python, shellArgs: [tool, folder, requirements], cwd: context.extensionPath });
   terminal.show();
   const closed = window.onDidCloseTerminal((ended) => {
     if (ended === terminal) {

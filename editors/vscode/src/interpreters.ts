@@ -1,9 +1,10 @@
 /** The surroundings in which the server is looked for: settings, the Python extension, the path, and what interpreters say about themselves. */
 
 import { execFile } from "node:child_process";
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import * as path from "node:path";
 import { type Event, type ExtensionContext, extensions, type LogOutputChannel, type Uri, workspace } from "vscode";
+import { isInside, keepAbsolute, cleanSearchPaths } from "./folders";
 import type { Probe, Surroundings } from "./python";
 import { readImportStrategy, readInterpreter, readPath } from "./settings";
 
@@ -52,8 +53,19 @@ async function findSelectedInterpreter(log: LogOutputChannel): Promise<string | 
   }
 }
 
+/** By its own path, or where links on the way to it lead. The file itself may be a link, as that of an environment to the interpreter it was made with. */
 function isInWorkspace(file: string): boolean {
-  return (workspace.workspaceFolders ?? []).some((folder) => !path.relative(folder.uri.fsPath, file).startsWith(".."));
+  const real = path.join(followLinks(path.dirname(file)), path.basename(file));
+  const folders = (workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
+  return folders.some((folder) => isInside(folder, file) || isInside(followLinks(folder), real));
+}
+
+function followLinks(folder: string): string {
+  try {
+    return realpathSync.native(folder);
+  } catch {
+    return folder;
+  }
 }
 
 export function ownEnvironmentFolder(context: ExtensionContext): string {
@@ -66,11 +78,12 @@ function findOwnInterpreter(context: ExtensionContext): string | undefined {
   return isProgram(interpreter) ? interpreter : undefined;
 }
 
-/** Only full paths are looked at: "." on the path would mean a program of the workspace. */
+/** Only full paths are looked at: "." on the path would mean a program of the workspace. Of one that nobody trusts none is taken at all. */
 export function findProgram(name: string): string | undefined {
-  const folders = (process.env.PATH ?? "").split(path.delimiter).filter((folder) => path.isAbsolute(folder));
-  const names = process.platform === "win32" ? [`${name}.exe`] : [name];
-  return folders.flatMap((folder) => names.map((one) => path.join(folder, one))).find(isProgram);
+  const folders = keepAbsolute(process.env.PATH ?? "").split(path.delimiter).filter((folder) => folder !== "");
+  const file = process.platform === "win32" ? `${name}.exe` : name;
+  const programs = folders.map((folder) => path.join(folder, file)).filter(isProgram);
+  return programs.find((program) => workspace.isTrusted || !isInWorkspace(program));
 }
 
 function isProgram(file: string): boolean {
@@ -85,7 +98,8 @@ function isProgram(file: string): boolean {
 function probe(context: ExtensionContext, interpreter: string, log: LogOutputChannel): Promise<Probe | undefined> {
   const script = context.asAbsolutePath(path.join(BUNDLED, "tool", "probe.py"));
   return new Promise((resolve) => {
-    execFile(interpreter, [script], { timeout: PROBE_LIMIT_MS, cwd: context.extensionPath }, (error, stdout, stderr) => {
+    const env = cleanSearchPaths(process.env);
+    execFile(interpreter, [script], { timeout: PROBE_LIMIT_MS, cwd: context.extensionPath, env }, (error, stdout, stderr) => {
       if (error !== null) {
         log.warn(`${interpreter}: ${error.message} ${stderr}`);
         resolve(undefined);

@@ -21,8 +21,10 @@ class Optimizer(ABC):
         title: a few words for people.
         category: what has to be changed.
         group: name of the alternatives that share samples with it.
-        needs_counters: per-instruction counters without which it cannot match (:mod:`gpa_lsp.kernel.counters`).
+        needs_counters: per-instruction counters without which it cannot match (:mod:`gpa_lsp.rows.counters`).
         needs_metrics: metrics of the launch without which it cannot match; ``ncu --metrics`` collects them.
+        needs_split: it cannot match or price without knowing which samples were taken without issue.
+        needs_grid: it cannot match without knowing blocks and threads of the launch.
     """
 
     name: ClassVar[str]
@@ -31,6 +33,8 @@ class Optimizer(ABC):
     group: ClassVar[str]
     needs_counters: ClassVar[tuple[str, ...]] = ()
     needs_metrics: ClassVar[tuple[str, ...]] = ()
+    needs_split: ClassVar[bool] = False
+    needs_grid: ClassVar[bool] = False
 
     @abstractmethod
     def advise(self, subject: Subject) -> Advice | Silence:
@@ -62,6 +66,8 @@ class EliminationOptimizer(Optimizer):
 class HidingOptimizer(Optimizer):
     """Finds latency that rearranged code could fill (GPA Equations 4 and 5)."""
 
+    needs_split: ClassVar[bool] = True
+
     @abstractmethod
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find it."""
@@ -74,6 +80,8 @@ class HidingOptimizer(Optimizer):
 
 class ParallelOptimizer(Optimizer):
     """Finds a better number of blocks or threads (GPA Equations 6 to 10)."""
+
+    needs_grid: ClassVar[bool] = True
 
     @abstractmethod
     def match(self, subject: Subject) -> ParallelMatch | Silence:

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import has_code, mark_rows
 from gpa_lsp.advice.blamed_stalls import build_hotspots
 from gpa_lsp.advice.dependency_stalls import find_loops, sum_active
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
@@ -15,15 +14,15 @@ from gpa_lsp.advice.model import Advice, Category, Hotspot, Silence, SilenceStag
 from gpa_lsp.advice.optimizers import HidingOptimizer
 from gpa_lsp.advice.pricing import price_hiding
 from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope, find_own_frame
-from gpa_lsp.advice.staged_copies import (
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.dataflow.staged_copies import (
     StagedCopy,
     find_groups_pending,
     find_staged_copies,
     mark_async_copies,
     mark_bulk_copies,
 )
-from gpa_lsp.advice.subject import Subject
-from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.sources.languages import find_language
 
 _FIRST_CAPABILITY = (8, 0)
@@ -70,18 +69,18 @@ class AsyncCopy(HidingOptimizer):
 
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find copies through registers, and waits for copies."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
         capability = subject.kernel.device.compute_capability
         if capability is None or capability < _FIRST_CAPABILITY:
             present = "is not known" if capability is None else f"is {capability[0]}.{capability[1]}"
             message = f"asynchronous copies need compute capability 8.0; this {present}"
             return self.silent(SilenceStage.NOT_MATCHED, message)
-        copies = find_staged_copies(subject)
+        copies = find_staged_copies(subject.rows)
         staged = _find_staged_regions(subject, copies)
         found = {**_find_waiting_regions(subject), **staged}
         if not found:
-            return self._explain(copies, has_async=bool(mark_async_copies(subject).any()))
+            return self._explain(copies, has_async=bool(mark_async_copies(subject.rows).any()))
         return HidingMatch(
             regions=tuple(found.values()),
             active_samples=sum_active(subject.scopes, list(found)),
@@ -125,7 +124,7 @@ def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict
         stores = _mark(subject, [copy.store_row for copy in members])
         loads = _mark(subject, [row for copy in members for row in copy.load_rows])
         waits = np.flatnonzero(loads[edges.def_row] & stores[edges.use_row])
-        if not edges.latency_samples[waits].sum():
+        if not subject.known_edge_latency_samples[waits].sum():
             continue
         chosen = np.flatnonzero(stores[edges.use_row] & (edges.all_samples > 0))
         hotspots = build_hotspots(subject, chosen, np.ones(len(chosen)))
@@ -137,12 +136,12 @@ def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict
 def _find_waiting_regions(subject: Subject) -> dict[int, HidingRegion]:
     """Loop → its region, where it waits for asynchronous copies: for their scoreboard, or at the barrier object that bulk copies signal."""
     edges = subject.blame.edges
-    of_copy = mark_async_copies(subject)[edges.def_row] & (edges.category == int(BlameCategory.MEMORY_GLOBAL))
-    if mark_bulk_copies(subject).any():
-        of_copy |= mark_rows(subject, lambda opcode: opcode.name == _BARRIER_OBJECT)[edges.def_row]
-    chosen = np.flatnonzero(of_copy & edges.is_moved & (edges.latency_samples > 0))
+    of_copy = mark_async_copies(subject.rows)[edges.def_row] & (edges.category == int(BlameCategory.MEMORY_GLOBAL))
+    if mark_bulk_copies(subject.rows).any():
+        of_copy |= subject.rows.mark_by_opcode(lambda opcode: opcode.name == _BARRIER_OBJECT)[edges.def_row]
+    chosen = np.flatnonzero(of_copy & edges.is_moved & (subject.known_edge_latency_samples > 0))
     loops = find_loops(subject.scopes, edges.use_row[chosen])
-    pending = find_groups_pending(subject)
+    pending = find_groups_pending(subject.rows)
     regions = {}
     for loop in sorted({loop for loop in loops.tolist() if loop >= 0}):
         inside = chosen[loops == loop]
@@ -159,7 +158,7 @@ def _build_region(
     return HidingRegion(
         scope=subject.scopes.scopes[loop],
         samples=float(edges.all_samples[chosen].sum()),
-        latency_samples=float(edges.latency_samples[chosen].sum()),
+        latency_samples=float(subject.known_edge_latency_samples[chosen].sum()),
         active_samples=float(subject.scopes.active_samples[loop]),
         hotspots=hotspots,
         hint=hint,
@@ -167,7 +166,7 @@ def _build_region(
 
 
 def _mark(subject: Subject, rows: Sequence[int]) -> npt.NDArray[np.bool_]:
-    marks = np.zeros(subject.row_count, dtype=np.bool_)
+    marks = np.zeros(len(subject.rows), dtype=np.bool_)
     marks[list(rows)] = True
     return marks
 

@@ -7,27 +7,27 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import (
-    SECTOR_BYTES,
-    count_access_bytes,
-    count_per_request,
-    has_code,
-    mark_rows,
-    measure_excess,
-    read_modifiers,
-)
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
 from gpa_lsp.advice.hint_words import join_sentences, locate
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.repeated_loads import count_turns
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.lookup import load_opcode_classes
 from gpa_lsp.arch.opcodes import ProducerGroup
+from gpa_lsp.basis.figures import sum_known
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import Opcode
 from gpa_lsp.binary.sass import instruction_at
+from gpa_lsp.dataflow.accesses import (
+    SECTOR_BYTES,
+    count_access_bytes,
+    count_per_request,
+    measure_excess,
+    read_modifiers,
+)
+from gpa_lsp.dataflow.repeated_loads import count_turns
+from gpa_lsp.rows.scopes import Scope
 
 _SHARED = (ProducerGroup.SHARED_ATOMIC,)
 _GLOBAL = (ProducerGroup.GLOBAL_ATOMIC, ProducerGroup.GLOBAL_REDUCTION)
@@ -76,7 +76,7 @@ class AtomicContention(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find atomics that somebody waits for."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
         finding = _Finding(subject)
         atomics = finding.is_global | finding.is_shared
@@ -113,9 +113,17 @@ class AtomicContention(EliminationOptimizer):
 
 
 def _list_caveats(subject: Subject, rows: Sequence[int]) -> tuple[str, ...]:
-    modifiers = {modifier for row in rows for modifier in read_modifiers(subject.mnemonic(row))}
+    modifiers = {modifier for row in rows for modifier in read_modifiers(subject.rows.mnemonic(row))}
     adds_floats = any(modifier.startswith(_FLOATS) for modifier in modifiers)
     return ("Sums of floating-point numbers change in the last digits with their order.",) if adds_floats else ()
+
+
+def _count_blocks(subject: Subject) -> int | None:
+    """Blocks of all launches; None when the profile does not say, or says it of aggregates among other launches."""
+    if subject.kernel.has_mixed_launches:
+        return None
+    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
+    return sum_known(None if launch.grid is None else prod(launch.grid) for launch in launches)
 
 
 class _Finding:
@@ -129,15 +137,15 @@ class _Finding:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self.is_global = mark_rows(subject, _is_global_atomic)
-        self.is_shared = mark_rows(subject, _is_shared_atomic)
-        self._sectors, self._threads = count_per_request(subject)
+        self.is_global = subject.rows.mark_by_opcode(_is_global_atomic)
+        self.is_shared = subject.rows.mark_by_opcode(_is_shared_atomic)
+        self._sectors, self._threads = count_per_request(subject.rows)
         self._turns: dict[int, float] = {}
-        self.saved = np.zeros(subject.row_count)
+        self.saved = np.zeros(len(subject.rows))
         launch = subject.launch
         self._warps = launch.warps_per_block if launch is not None else None
-        self._blocks = sum(prod(launch.grid) for launch in subject.kernel.launches if launch.failure is None)
-        passes, ideal = subject.counter("shared_wavefronts"), subject.counter("shared_wavefronts_ideal")
+        self._blocks = _count_blocks(subject)
+        passes, ideal = subject.rows.counter("shared_wavefronts"), subject.rows.counter("shared_wavefronts_ideal")
         excess = None if passes is None or ideal is None else measure_excess(passes, ideal)
         for row in np.flatnonzero(self.is_global | self.is_shared).tolist():
             if self.is_shared[row]:
@@ -152,22 +160,22 @@ class _Finding:
         if self._threads[row] < _LEAST_THREADS:
             return self._find_saved_in_block(row)
         spread = float(self._sectors[row] / self._threads[row])
-        each = count_access_bytes(self._subject.mnemonic(row)) / SECTOR_BYTES
+        each = count_access_bytes(self._subject.rows.mnemonic(row)) / SECTOR_BYTES
         are_neighbours = abs(spread - each) <= _TOLERANCE * each and self._threads[row] * each >= _LEAST_SECTORS
         return 0.0 if spread >= _SCATTERED or are_neighbours else 1.0 - spread
 
     def _find_saved_in_block(self, row: int) -> float:
         """Of the warps of a block that make an atomic with one thread each, all but one."""
-        if self._warps is None or self._blocks == 0:
+        if self._warps is None or not self._blocks:
             return 1.0
-        making = min(float(self._warps), float(self._subject.executions[row]) / self._blocks)
+        making = min(float(self._warps), float(self._subject.rows.executions[row]) / self._blocks)
         return 1.0 - 1.0 / max(making, 1.0)
 
     def _find_saved_turns(self, row: int) -> float:
         """Of a compare-and-swap that is tried until it succeeds, the tries after the first; 0 for other atomics."""
-        function, index = self._subject.function_of(row), self._subject.index_of(row)
+        function, index = self._subject.rows.function_of(row), self._subject.rows.index_of(row)
         graph = function.graph
-        if graph is None or not _COMPARE_AND_SWAP & read_modifiers(self._subject.mnemonic(row)):
+        if graph is None or not _COMPARE_AND_SWAP & read_modifiers(self._subject.rows.mnemonic(row)):
             return 0.0
         loop = int(graph.innermost_loop[graph.block_of_instruction[index]])
         turns = count_turns(function, graph, loop, index) if loop >= 0 else 1.0
@@ -220,10 +228,10 @@ class _Finding:
 
     def _returns_value(self, row: int) -> bool:
         """Whether the old value goes to a register: each thread needs its own, so a sum alone does not do."""
-        instructions = self._subject.function_of(row).instructions
+        instructions = self._subject.rows.function_of(row).instructions
         if instructions is None:
             return False
-        writes = instruction_at(instructions, self._subject.index_of(row)).writes
+        writes = instruction_at(instructions, self._subject.rows.index_of(row)).writes
         return any(resource >> 8 == ResourceKind.REGISTER for resource in writes)
 
 

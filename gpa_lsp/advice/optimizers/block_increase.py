@@ -1,7 +1,6 @@
 """Fewer blocks than SMs: the same threads in more, smaller blocks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gpa_lsp.advice.estimators import estimate_parallel, scale_contention
@@ -11,6 +10,7 @@ from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import ParallelOptimizer
 from gpa_lsp.advice.residency import measure_contention, measure_issue_ratio, measure_resident_warps, say_count
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _SAME = 1e-9
 """Gains closer than this are equal, and the smaller change is preferred."""

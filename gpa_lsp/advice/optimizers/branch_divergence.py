@@ -1,22 +1,23 @@
 """Branches at which the threads of a warp part, so that every side is executed with part of them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import GLOBAL_SPACES, WARP_THREADS, count_per_request, has_code, mark_accesses
 from gpa_lsp.advice.blamed_stalls import MOST_HOTSPOTS, find_edges
-from gpa_lsp.advice.divergent_branches import DivergentBranch, Parting, find_divergent_branches
 from gpa_lsp.advice.hint_words import locate
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.advice.model import Category, Hotspot, Scope, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.source_words import find_own_frame
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.opcodes import Access
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_per_request, mark_accesses
+from gpa_lsp.dataflow.divergent_branches import DivergentBranch, Parting, find_divergent_branches
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 
 _NOT_LOST = "not_selected"
 """A warp in this state was ready: its turn costs no time."""
@@ -59,11 +60,11 @@ class BranchDivergence(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find divergent branches with samples behind them."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
-        if (subject.executions < 0).all():
+        if (subject.rows.executions < 0).all():
             return self.silent(SilenceStage.NO_METRICS, "the profile lacks executions; record with --set full")
-        branches = find_divergent_branches(subject)
+        branches = find_divergent_branches(subject.rows)
         average = _describe_average(subject)
         if not branches:
             return self.silent(SilenceStage.NOT_MATCHED, f"no branch parts the threads of a warp{average}")
@@ -96,40 +97,50 @@ class _Work:
 
     Attributes:
         samples: float64[n, k].
-        latency_samples: float64[n, k].
+        latency_samples: float64[n, k]; None when unknown.
         per_thread: samples left out in the whole kernel, because each thread costs them by itself.
     """
 
     samples: npt.NDArray[np.float64]
-    latency_samples: npt.NDArray[np.float64]
+    latency_samples: npt.NDArray[np.float64] | None
     per_thread: float
 
 
 def _measure_work(subject: Subject) -> _Work:
-    samples, latency = subject.all_samples.astype(np.float64), subject.latency_samples.astype(np.float64)
-    lost = subject.reason_index(_NOT_LOST)
-    if lost is not None:
-        samples[:, lost] = latency[:, lost] = 0.0
-    every = subject.blame.edges
+    every, lost = subject.blame.edges, subject.rows.reason_index(_NOT_LOST)
     edges = find_edges(subject, _mark_per_thread(subject), _MEMORY_REASONS)
     places = (every.use_row[edges], every.reason[edges])
-    np.subtract.at(samples, places, every.all_samples[edges])
-    np.subtract.at(latency, places, every.latency_samples[edges])
-    return _Work(samples.clip(min=0.0), latency.clip(min=0.0), float(every.all_samples[edges].sum()))
+
+    def take(sampled: npt.NDArray[np.int64], blamed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        left = sampled.astype(np.float64)
+        if lost is not None:
+            left[:, lost] = 0.0
+        np.subtract.at(left, places, blamed[edges])
+        return left.clip(min=0.0)
+
+    return _Work(
+        samples=take(subject.rows.all_samples, every.all_samples),
+        latency_samples=take(subject.known_latency_samples, subject.known_edge_latency_samples)
+        if subject.kernel.is_split
+        else None,
+        per_thread=float(every.all_samples[edges].sum()),
+    )
 
 
 def _mark_per_thread(subject: Subject) -> npt.NDArray[np.bool_]:
     """bool[n]: atomics, and accesses whose threads have a sector each."""
-    sectors, threads = count_per_request(subject)
-    scattered = mark_accesses(subject, GLOBAL_SPACES, (Access.LOAD, Access.STORE)) & (sectors >= _SCATTERED * threads)
-    return scattered | mark_accesses(subject, GLOBAL_SPACES, (Access.ATOMIC, Access.REDUCTION))
+    sectors, threads = count_per_request(subject.rows)
+    scattered = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE)) & (
+        sectors >= _SCATTERED * threads
+    )
+    return scattered | mark_accesses(subject.rows, GLOBAL_SPACES, (Access.ATOMIC, Access.REDUCTION))
 
 
 def _build_region(subject: Subject, work: _Work, branch: DivergentBranch) -> Iterable[EliminationRegion]:
     """The region of one branch; nothing where nothing was sampled."""
     by_reason = work.samples[branch.rows]
     samples = by_reason.sum(axis=1) * branch.loss
-    latency = work.latency_samples[branch.rows].sum(axis=1) * branch.loss
+    latency = None if work.latency_samples is None else work.latency_samples[branch.rows].sum(axis=1) * branch.loss
     if not samples.any():
         return
     largest = [index for index in np.argsort(-samples, kind="stable")[:MOST_HOTSPOTS].tolist() if samples[index] > 0]
@@ -140,14 +151,14 @@ def _build_region(subject: Subject, work: _Work, branch: DivergentBranch) -> Ite
             reason=subject.kernel.reasons[int(np.argmax(by_reason[index]))],
             category=None,
             samples=float(samples[index]),
-            latency_samples=float(latency[index]),
+            latency_samples=None if latency is None else float(latency[index]),
         )
         for index in largest
     )
     yield EliminationRegion(
         scope=_find_scope(subject, branch.row),
         samples=float(samples.sum()),
-        latency_samples=float(latency.sum()),
+        latency_samples=None if latency is None else float(latency.sum()),
         hotspots=hotspots,
         hint=_describe_branch(subject, branch),
     )
@@ -177,12 +188,12 @@ def _describe_branch(subject: Subject, branch: DivergentBranch) -> str:
 
 def _describe_average(subject: Subject) -> str:
     """Threads per instruction over the whole kernel, as a clause; empty when unknown."""
-    threads = subject.counter("thread_executions")
+    threads = subject.rows.counter("thread_executions")
     if threads is None:
         ratio = subject.metric("smsp__thread_inst_executed_per_inst_executed.ratio")
     else:
-        known = (threads >= 0) & (subject.executions >= 0)
-        executed = int(subject.executions[known].sum())
+        known = (threads >= 0) & (subject.rows.executions >= 0)
+        executed = int(subject.rows.executions[known].sum())
         ratio = int(threads[known].sum()) / executed if executed else None
     return "" if ratio is None else f"; {ratio:.1f} of {WARP_THREADS} threads take part in an instruction on average"
 

@@ -2,28 +2,28 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import has_code
 from gpa_lsp.advice.blamed_stalls import build_hotspots
 from gpa_lsp.advice.dependency_stalls import find_dependency_edges
-from gpa_lsp.advice.effects import is_volatile
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import HidingOptimizer
 from gpa_lsp.advice.reordering_words import write_advance_hint, write_reorder_hint
-from gpa_lsp.advice.scopes import ScopeTree
-from gpa_lsp.advice.slack import Slack, SlackFinder, TurnSlack
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.walls import Hold
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.dataflow.reordering.effects import is_volatile
+from gpa_lsp.dataflow.reordering.slack import Slack, SlackFinder, TurnSlack
+from gpa_lsp.dataflow.reordering.walls import Hold
+from gpa_lsp.rows.scopes import ScopeTree
 
 _UNFORESEEN = frozenset({BlameCategory.MEMORY_GLOBAL, BlameCategory.MEMORY_TEXTURE, BlameCategory.MEMORY_CONSTANT})
 """Latencies the compiler cannot know when it orders straight code: a hit or a miss."""
@@ -61,10 +61,11 @@ class _Pair:
 class CodeReordering(HidingOptimizer):
     """A load (or another result of variable latency) that could be issued earlier, or used later.
 
-    Matched: latency of loads, as far as instructions that depend on neither side could really stand between (:mod:`gpa_lsp.advice.slack`):
-    within the loop's turn or the block, or, where that hides less, by issuing the def of the next turn before this turn's value is used. A is
-    what those instructions hold, each counted once. Results whose latency is fixed, or known when the compiler orders straight code, count
-    only where a turn ahead helps, which compilers do not do: no source changes the order within straight code.
+    Matched: latency of loads, as far as instructions that depend on neither side could really stand between
+    (:mod:`gpa_lsp.dataflow.reordering.slack`): within the loop's turn or the block, or, where that hides less, by issuing the def of the next
+    turn before this turn's value is used. A is what those instructions hold, each counted once. Results whose latency is fixed, or known when
+    the compiler orders straight code, count only where a turn ahead helps, which compilers do not do: no source changes the order within
+    straight code.
 
     Source: GPA section V-A, Table II (Code Reordering); section VI-B, that barriers and dependences made it over-estimate.
     """
@@ -76,7 +77,7 @@ class CodeReordering(HidingOptimizer):
 
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find pairs with room between them."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
         edges = find_dependency_edges(subject, _CATEGORIES)
         addressed = [_has_address(subject, row) for row in subject.blame.edges.def_row[edges].tolist()]
@@ -85,7 +86,7 @@ class CodeReordering(HidingOptimizer):
         if not hotspots:
             message = "no warp was seen waiting for a load from a computed address"
             return self.silent(SilenceStage.NOT_MATCHED, message)
-        finder = SlackFinder(subject, [(one.def_row, _use_row(one)) for one in hotspots])
+        finder = SlackFinder(subject.rows, [(one.def_row, _use_row(one)) for one in hotspots])
         pairs: list[_Pair] = []
         obstacles: Counter[Hold | None] = Counter()
         for hotspot in hotspots:
@@ -110,8 +111,8 @@ class CodeReordering(HidingOptimizer):
 
 def _has_address(subject: Subject, row: int) -> bool:
     """Whether a def reads a general register; a parameter of the kernel is loaded from a fixed place, where the compiler likes."""
-    instructions = subject.function_of(row).instructions
-    reads = () if instructions is None else instructions.reads.of(subject.index_of(row))
+    instructions = subject.rows.function_of(row).instructions
+    reads = () if instructions is None else instructions.reads.of(subject.rows.index_of(row))
     return any(resource >> 8 == ResourceKind.REGISTER for resource in reads)
 
 
@@ -123,8 +124,8 @@ def _find_room(subject: Subject, finder: SlackFinder, hotspot: Hotspot) -> _Pair
     """The pair with the slack that hides more; else what is in the way: None for the dependences themselves."""
     use_row = _use_row(hotspot)
     within = finder.find(hotspot.def_row, use_row)
-    is_load = subject.opcode(hotspot.def_row).access is Access.LOAD and not is_volatile(
-        subject.mnemonic(hotspot.def_row)
+    is_load = subject.rows.opcode(hotspot.def_row).access is Access.LOAD and not is_volatile(
+        subject.rows.mnemonic(hotspot.def_row)
     )
     ahead = finder.find_next_turn(hotspot.def_row, use_row) if is_load else None
     candidates: list[Slack | TurnSlack] = []
@@ -133,8 +134,8 @@ def _find_room(subject: Subject, finder: SlackFinder, hotspot: Hotspot) -> _Pair
     if ahead is not None and not ahead.is_recurrent and not ahead.needs_use and ahead.order is None:
         candidates.append(ahead)
     # Of two that hide all of it the first: to issue earlier in the same turn is simpler.
-    best = max(candidates, key=lambda slack: min(slack.active_samples, hotspot.latency_samples), default=None)
-    hidden = 0.0 if best is None else min(hotspot.latency_samples, best.active_samples)
+    best = max(candidates, key=lambda slack: min(slack.active_samples, hotspot.known_latency_samples), default=None)
+    hidden = 0.0 if best is None else min(hotspot.known_latency_samples, best.active_samples)
     if best is not None and hidden > 0:
         return _Pair(hotspot=hotspot, slack=best, hidden_samples=hidden)
     if ahead is not None and ahead.order is not None:
@@ -147,7 +148,7 @@ def _build_regions(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair]
     by_scope: dict[int, list[_Pair]] = {}
     for pair in pairs:
         by_scope.setdefault(int(subject.scopes.innermost[pair.hotspot.def_row]), []).append(pair)
-    active = (subject.all_samples - subject.latency_samples).sum(axis=1)
+    active = (subject.rows.all_samples - subject.known_latency_samples).sum(axis=1)
     rows = {scope: np.flatnonzero(finder.cover(pair.slack for pair in members)) for scope, members in by_scope.items()}
     nested = _count_nested(subject.scopes, rows, active)
     regions = [
@@ -195,7 +196,7 @@ def _count_nested(
 def _count_active(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair]) -> float:
     """Samples in issuing cycles of everything that could stand between, each instruction counted once."""
     covered = finder.cover(pair.slack for pair in pairs)
-    return float((subject.all_samples[covered] - subject.latency_samples[covered]).sum())
+    return float((subject.rows.all_samples[covered] - subject.known_latency_samples[covered]).sum())
 
 
 def _write_region_hint(subject: Subject, pairs: Sequence[_Pair]) -> str:

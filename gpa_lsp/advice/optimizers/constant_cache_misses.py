@@ -7,19 +7,19 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import has_code
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
 from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.repeated_loads import count_turns
 from gpa_lsp.advice.source_words import describe_line, describe_scope
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import MemorySpace
 from gpa_lsp.binary.operands import parse_operand
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.dataflow.repeated_loads import count_turns
+from gpa_lsp.rows.scopes import Scope
 
 _CATEGORIES = (BlameCategory.CONSTANT_MISS, BlameCategory.EXECUTION_CONSTANT, BlameCategory.MEMORY_CONSTANT)
 _CONSTANT = re.compile(r"c(?P<by_handle>x)?\[(?P<bank>[^\]]+)\](?P<index>\[[^\]]*\])")
@@ -49,10 +49,10 @@ class ConstantCacheMisses(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find stalls for constants."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
         every = subject.blame.edges
-        edges = find_edges(subject, np.ones(subject.row_count, dtype=np.bool_))
+        edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_))
         edges = edges[np.isin(every.category[edges], _CATEGORIES)]
         if not len(edges):
             return self.silent(SilenceStage.NOT_MATCHED, "nothing waits for a constant")
@@ -132,7 +132,7 @@ class _Words:
 
     def _is_repeated(self, row: int) -> bool:
         """A warp comes here several times: in a loop, and that loop or one around it turns more than once as far as anybody counted."""
-        function, index = self._subject.function_of(row), self._subject.index_of(row)
+        function, index = self._subject.rows.function_of(row), self._subject.rows.index_of(row)
         graph = function.graph
         if graph is None:
             return False
@@ -141,10 +141,10 @@ class _Words:
 
     def _is_load(self, row: int) -> bool:
         """The constant is loaded to a register, not an operand of its user."""
-        return self._subject.opcode(row).memory is MemorySpace.CONSTANT
+        return self._subject.rows.opcode(row).memory is MemorySpace.CONSTANT
 
     def _find_constant(self, row: int) -> re.Match[str] | None:
-        return _CONSTANT.search(self._subject.text(row))
+        return _CONSTANT.search(self._subject.rows.texts[row])
 
     def _find_bank(self, row: int) -> str:
         found = self._find_constant(row)

@@ -5,16 +5,17 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import has_code
 from gpa_lsp.advice.blamed_stalls import build_hotspots
 from gpa_lsp.advice.code_size import count_called_bytes, count_scope_bytes, find_fetch_edges
 from gpa_lsp.advice.instruction_caches import InstructionCaches, find_instruction_caches
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.advice.model import Category, Scope, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.source_words import describe_scope
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.unrolling import find_unrolling
+from gpa_lsp.basis.figures import sum_known
+from gpa_lsp.dataflow.unrolling import find_unrolling
+from gpa_lsp.rows.scopes import Scope
 from gpa_lsp.sources.languages import find_language
 
 _KIB = 1024
@@ -38,7 +39,7 @@ class ExcessiveUnrolling(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find large loops that wait for instructions."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
         edges = find_fetch_edges(subject)
         if len(edges) == 0:
@@ -54,7 +55,7 @@ class ExcessiveUnrolling(EliminationOptimizer):
             inside = sorted(left.intersection(by_loop[loop]))
             size = int(sizes[loop]) + count_called_bytes(subject, subject.scopes.rows_of(loop))
             largest = max(largest, size)
-            copies = find_unrolling(subject, loop).repeats if inside and size > caches.first_bytes else 1
+            copies = find_unrolling(subject.rows, loop).repeats if inside and size > caches.first_bytes else 1
             if copies > 1:
                 left.difference_update(inside)
                 scope = subject.scopes.scopes[loop]
@@ -99,7 +100,7 @@ def _build_region(subject: Subject, edges: npt.NDArray[np.int64], scope: Scope, 
     return EliminationRegion(
         scope=scope,
         samples=sum(hotspot.samples for hotspot in hotspots),
-        latency_samples=sum(hotspot.latency_samples for hotspot in hotspots),
+        latency_samples=sum_known(hotspot.latency_samples for hotspot in hotspots),
         hotspots=hotspots,
         hint=hint,
     )

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from gpa_lsp.advice.arithmetic_patterns import Family
-from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, find_arithmetic_sequences
 from gpa_lsp.advice.arithmetic_words import choose_operation_remedy, describe_operations, describe_slow_path
 from gpa_lsp.advice.hint_words import begin_sentence, list_counts
 from gpa_lsp.advice.matches import EliminationMatch
@@ -12,6 +10,8 @@ from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.sequence_regions import build_sequence_regions
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.dataflow.arithmetic.patterns import Family
+from gpa_lsp.dataflow.arithmetic.sequences import ArithmeticSequence, find_arithmetic_sequences
 
 _FAMILIES = (Family.DIVISION, Family.ROOT, Family.FUNCTION)
 
@@ -33,11 +33,11 @@ class FastMath(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find the operations and what they cost."""
-        if all(function.instructions is None for function in subject.kernel.functions):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
-        sequences = find_arithmetic_sequences(subject).select(*_FAMILIES)
+        sequences = find_arithmetic_sequences(subject.rows).select(*_FAMILIES)
         if not sequences:
-            message = f"none of the {subject.row_count:,} instructions belongs to an accurate division, root or mathematical function"
+            message = f"none of the {len(subject.rows):,} instructions belongs to an accurate division, root or mathematical function"
             return self.silent(SilenceStage.NOT_MATCHED, message)
         regions = build_sequence_regions(subject, sequences, lambda members: _write_hint(subject, members))
         if not regions:

@@ -1,15 +1,12 @@
 """Small functions that are called: inside them, and around their calls, the compiler cannot fill waits with code from the other side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import has_code
 from gpa_lsp.advice.blamed_stalls import build_hotspots
-from gpa_lsp.advice.called_routines import CalledRoutine, find_called_routines
 from gpa_lsp.advice.code_size import find_fetch_edges
 from gpa_lsp.advice.dependency_stalls import EVERY_DEPENDENCE
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
@@ -17,8 +14,10 @@ from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import HidingOptimizer
 from gpa_lsp.advice.source_words import describe_line
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Flow
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.dataflow.called_routines import CalledRoutine, find_called_routines
 
 _MOST_FETCH_RATIO = 0.3
 """Of the latency samples: where instructions come late already, more code makes it worse."""
@@ -72,9 +71,9 @@ class FunctionInlining(HidingOptimizer):
 
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find called functions in which, or around which, warps wait."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
-        called = find_called_routines(subject)
+        called = find_called_routines(subject.rows)
         own = [routine for routine in called if not routine.is_internal]
         if not own:
             internal = f" but {len(called)} of the compiler's own routines" if called else ""
@@ -108,7 +107,7 @@ class FunctionInlining(HidingOptimizer):
 
 def _count_pointer_calls(subject: Subject) -> str:
     """A clause about calls whose callee nobody knows; empty where there are none."""
-    graphs = [function.graph for function in subject.kernel.functions if function.graph is not None]
+    graphs = [function.graph for function in subject.rows.functions if function.graph is not None]
     count = sum(call.is_indirect for graph in graphs for call in graph.calls)
     if not count:
         return ""
@@ -128,16 +127,16 @@ def _find_refusal(routine: CalledRoutine) -> str | None:
 
 def _measure_fetch_ratio(subject: Subject) -> float:
     """Latency samples of instruction fetch by all latency samples."""
-    latency = float(subject.latency_samples.sum())
-    fetched = float(subject.blame.edges.latency_samples[find_fetch_edges(subject)].sum())
+    latency = float(subject.known_latency_samples.sum())
+    fetched = float(subject.known_edge_latency_samples[find_fetch_edges(subject)].sum())
     return fetched / latency if latency else 0.0
 
 
 def _assign_edges(subject: Subject, routines: Sequence[CalledRoutine]) -> list[_Site]:
     """Every blamed pair to at most one routine: where it was sampled, else where its cause is, else next to whose call."""
     edges = subject.blame.edges
-    inside = np.full(subject.row_count, -1, dtype=np.int64)
-    nearby = np.full(subject.row_count, -1, dtype=np.int64)
+    inside = np.full(len(subject.rows), -1, dtype=np.int64)
+    nearby = np.full(len(subject.rows), -1, dtype=np.int64)
     for number, routine in enumerate(routines):
         inside[routine.rows.start : routine.rows.stop] = number
         for site in routine.sites:
@@ -159,17 +158,17 @@ def _is_matched(subject: Subject) -> npt.NDArray[np.bool_]:
     """bool[e]: dependences, and the cost of jumping to a function and back."""
     edges = subject.blame.edges
     dependence = np.isin(edges.category, [int(category) for category in EVERY_DEPENDENCE])
-    crosses = np.array([subject.opcode(row).flow in _CROSSING for row in range(subject.row_count)], dtype=np.bool_)
+    crosses = np.array([subject.rows.opcode(row).flow in _CROSSING for row in range(len(subject.rows))], dtype=np.bool_)
     control = np.isin(edges.category, [int(category) for category in _CONTROL]) & crosses[edges.def_row]
-    return edges.is_moved & (dependence | control) & (edges.latency_samples > 0)
+    return edges.is_moved & (dependence | control) & (subject.known_edge_latency_samples > 0)
 
 
 def _list_neighbours(subject: Subject, site: int) -> npt.NDArray[np.int64]:
     """int64[k], rows of the call, of its block before it and of the block it returns to, as far as a scheduler would mix."""
-    graph = subject.function_of(site).graph
+    graph = subject.rows.function_of(site).graph
     if graph is None:
         return np.array([site], dtype=np.int64)
-    index = subject.index_of(site)
+    index = subject.rows.index_of(site)
     first_row = site - index
     start = max(int(graph.first_instruction[graph.block_of_instruction[index]]), index - _NEIGHBOURS)
     end = index
@@ -183,7 +182,7 @@ def _build_region(subject: Subject, site: _Site) -> HidingRegion:
     return HidingRegion(
         scope=subject.scopes.scopes[site.routine.scope],
         samples=float(edges.all_samples[site.edges].sum()),
-        latency_samples=float(edges.latency_samples[site.edges].sum()),
+        latency_samples=float(subject.known_edge_latency_samples[site.edges].sum()),
         active_samples=_count_active(subject, site.rows),
         hotspots=build_hotspots(subject, site.edges, np.ones(len(site.edges))),
         hint=_write_hint(subject, site.routine),
@@ -191,7 +190,7 @@ def _build_region(subject: Subject, site: _Site) -> HidingRegion:
 
 
 def _count_active(subject: Subject, rows: npt.NDArray[np.bool_]) -> float:
-    return float((subject.all_samples[rows] - subject.latency_samples[rows]).sum())
+    return float((subject.rows.all_samples[rows] - subject.known_latency_samples[rows]).sum())
 
 
 def _write_hint(subject: Subject, routine: CalledRoutine) -> str:

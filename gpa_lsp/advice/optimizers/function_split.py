@@ -1,23 +1,25 @@
 """Inlined functions whose rarely executed parts make the code too long to be fetched in time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import has_code
 from gpa_lsp.advice.blamed_stalls import build_hotspots
 from gpa_lsp.advice.code_size import count_executed_bytes, find_fetch_edges
 from gpa_lsp.advice.instruction_caches import InstructionCaches, find_instruction_caches
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.advice.model import Category, Scope, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.source_words import find_own_frame, shorten_file
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.figures import sum_known
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import Frame
 from gpa_lsp.binary.model import INSTRUCTION_BYTES
-from gpa_lsp.locations import Frame
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 
 _KIB = 1024
 
@@ -54,7 +56,7 @@ class FunctionSplit(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find inlined functions that wait for instructions."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
         edges = find_fetch_edges(subject)
         fetches = float(subject.blame.edges.all_samples[edges].sum())
@@ -67,7 +69,7 @@ class FunctionSplit(EliminationOptimizer):
             message = f"the {fetches:,.0f} samples that waited for instructions are in no inlined function"
             return self.silent(SilenceStage.NOT_MATCHED, message)
         caches = find_instruction_caches(subject.kernel.architecture)
-        size = count_executed_bytes(subject, np.arange(subject.row_count))
+        size = count_executed_bytes(subject, np.arange(len(subject.rows)))
         if size <= caches.first_bytes:
             message = f"the executed code has {size / _KIB:.1f} KiB, and the first instruction cache holds {caches.first_bytes / _KIB:.0f} KiB"
             return self.silent(SilenceStage.GATED, message)
@@ -91,14 +93,14 @@ class FunctionSplit(EliminationOptimizer):
 def _find_bodies(subject: Subject) -> dict[str, _Body]:
     """Name of an inlined function, or the file of its body where it has none → its code."""
     bodies: dict[str, _Body] = {}
-    for row in range(subject.row_count):
-        chain = subject.chain(row)
+    for row in range(len(subject.rows)):
+        chain = subject.rows.chain(row)
         frame = find_own_frame(subject, row)
         if chain is None or len(chain) < 2 or frame is None or frame is chain[-1]:
             continue
         bodies.setdefault(frame.function or frame.file, _Body(frame=frame)).rows.append(row)
     for body in bodies.values():
-        executions = subject.executions[body.rows]
+        executions = subject.rows.executions[body.rows]
         most = int(executions.max())
         if most > 0:
             is_rare = (executions >= 0) & (executions < RARE_SHARE * most)
@@ -107,7 +109,7 @@ def _find_bodies(subject: Subject) -> dict[str, _Body]:
 
 
 def _is_counted(subject: Subject, rows: Sequence[int]) -> bool:
-    return bool((subject.executions[list(rows)] > 0).any())
+    return bool((subject.rows.executions[list(rows)] > 0).any())
 
 
 def _is_worth_splitting(subject: Subject, body: _Body) -> bool:
@@ -130,7 +132,7 @@ def _build_region(subject: Subject, body: _Body, edges: npt.NDArray[np.int64]) -
     return EliminationRegion(
         scope=scope,
         samples=sum(hotspot.samples for hotspot in hotspots),
-        latency_samples=sum(hotspot.latency_samples for hotspot in hotspots),
+        latency_samples=sum_known(hotspot.latency_samples for hotspot in hotspots),
         hotspots=hotspots,
         hint=_advise(subject, body, scope),
     )

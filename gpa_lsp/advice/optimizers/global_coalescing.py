@@ -6,25 +6,24 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import (
-    GLOBAL_SPACES,
-    SECTOR_BYTES,
-    count_access_bytes,
-    count_per_request,
-    has_code,
-    mark_accesses,
-    measure_excess,
-)
-from gpa_lsp.advice.adjacent_accesses import count_run_lengths, find_access_runs
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
 from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
-from gpa_lsp.advice.launch_facts import find_longest_launch
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Scope, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.opcodes import Access
+from gpa_lsp.dataflow.accesses import (
+    GLOBAL_SPACES,
+    SECTOR_BYTES,
+    count_access_bytes,
+    count_per_request,
+    mark_accesses,
+    measure_excess,
+)
+from gpa_lsp.dataflow.adjacent_accesses import count_run_lengths, find_access_runs
+from gpa_lsp.rows.scopes import Scope
 
 _LINE_BYTES = 128
 _REASONS = ("long_scoreboard", "lg_throttle", "drain")
@@ -54,10 +53,10 @@ class GlobalCoalescing(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find accesses with an excess that somebody waits for."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
-        sectors, ideal = subject.counter("global_sectors"), subject.counter("global_sectors_ideal")
-        accesses = mark_accesses(subject, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
+        sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
+        accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
         if sectors is None or ideal is None or not accesses.any():
             return self.silent(SilenceStage.NOT_MATCHED, "there are no global loads or stores")
         moved, least = int(sectors[accesses].clip(min=0).sum()), int(ideal[accesses].clip(min=0).sum())
@@ -101,7 +100,7 @@ class GlobalCoalescing(EliminationOptimizer):
     ) -> npt.NDArray[np.int64]:
         """int64[n]: sectors each row may have; k times the ideal where k accesses side by side share their sectors."""
         least = ideal.copy()
-        for row, length in count_run_lengths(subject, find_access_runs(subject)).items():
+        for row, length in count_run_lengths(subject.rows, find_access_runs(subject.rows)).items():
             least[row] = min(int(sectors[row]), int(ideal[row]) * length)
         return least
 
@@ -111,7 +110,7 @@ class _Words:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._sectors, self._threads = count_per_request(subject)
+        self._sectors, self._threads = count_per_request(subject.rows)
         self._ideal = _per_execution(subject, "global_sectors_ideal")
         self._lines = _per_execution(subject, "global_tag_requests")
 
@@ -135,7 +134,7 @@ class _Words:
         """What to do about the accesses that most samples wait for."""
         every = self._subject.blame.edges
         samples = np.bincount(
-            every.def_row[edges], weights=every.all_samples[edges] * weights, minlength=self._subject.row_count
+            every.def_row[edges], weights=every.all_samples[edges] * weights, minlength=len(self._subject.rows)
         )
         row = int(np.argmax(samples))
         if self._is_misaligned(row):
@@ -155,7 +154,7 @@ class _Words:
     def _describe_stride(self, row: int) -> str:
         """How far apart neighbouring threads stand, as far as sectors and lines tell."""
         sectors, threads, lines = (float(column[row]) for column in (self._sectors, self._threads, self._lines))
-        each = count_access_bytes(self._subject.mnemonic(row))
+        each = count_access_bytes(self._subject.rows.mnemonic(row))
         if self._is_misaligned(row):
             return "its warps do not begin at a multiple of 32 bytes"
         if sectors >= _ALL_APART * threads and each < SECTOR_BYTES:
@@ -169,11 +168,11 @@ class _Words:
 
 def _per_execution(subject: Subject, counter: str) -> npt.NDArray[np.float64]:
     """float64[n], NaN where unknown."""
-    counted = subject.counter(counter)
-    values = np.full(subject.row_count, np.nan)
+    counted = subject.rows.counter(counter)
+    values = np.full(len(subject.rows), np.nan)
     if counted is not None:
-        known = (counted >= 0) & (subject.executions > 0)
-        values[known] = counted[known] / subject.executions[known]
+        known = (counted >= 0) & (subject.rows.executions > 0)
+        values[known] = counted[known] / subject.rows.executions[known]
     return values
 
 
@@ -182,6 +181,8 @@ def _reaches_l2(subject: Subject, least: int) -> bool | None:
 
     L1 answers a sector that another access brought: then the excess costs passes through L1 and no traffic behind it.
     """
+    if subject.kernel.has_mixed_launches:
+        return None
     counts = [
         launch.read_number("lts__t_sectors_srcunit_tex.sum") for launch in subject.kernel.launches if not launch.failure
     ]
@@ -198,7 +199,7 @@ def _list_caveats(reaches_l2: bool | None) -> tuple[str, ...]:
 
 def _quote_vendor(subject: Subject) -> tuple[str, ...]:
     """The profiler's own closed form for the longest launch, where its rule gave one."""
-    launch = find_longest_launch(subject.kernel)
+    launch = subject.kernel.longest_launch
     rules = launch.rules if launch is not None else ()
     return tuple(
         f"Nsight Compute's own rule: {speedup.percent:.1f} % of {'the run time' if speedup.is_global else 'what it looks at'}"

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpa_lsp.advice.accesses import has_code
 from gpa_lsp.advice.blamed_stalls import build_hotspots
 from gpa_lsp.advice.dependency_stalls import (
     EVERY_DEPENDENCE,
@@ -18,10 +17,10 @@ from gpa_lsp.advice.dependency_stalls import (
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import HidingOptimizer
-from gpa_lsp.advice.slack import SlackFinder
 from gpa_lsp.advice.source_words import describe_place, describe_scope
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unroll_plans import RECURRENCE, UnrollPlan, plan_unrolling
+from gpa_lsp.dataflow.reordering.slack import SlackFinder
 from gpa_lsp.sources.languages import find_language
 
 _UNROLL_OFF = ("#pragma unroll 1", "#pragma nounroll", "#pragma unroll(1)")
@@ -49,7 +48,7 @@ class LoopUnrolling(HidingOptimizer):
 
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find loops whose turns could overlap."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
         edges = find_dependency_edges(subject, EVERY_DEPENDENCE)
         every = subject.blame.edges
@@ -59,7 +58,7 @@ class LoopUnrolling(HidingOptimizer):
             message = f"none of the {len(edges)} dependences that warps wait for lies within one loop"
             return self.silent(SilenceStage.NOT_MATCHED, message)
         edges, loops = edges[inside], loops[inside]
-        finder = SlackFinder(subject)
+        finder = SlackFinder(subject.rows)
         plans: list[UnrollPlan] = []
         refusals: list[tuple[float, str]] = []
         for scope in np.unique(loops).tolist():
@@ -67,7 +66,7 @@ class LoopUnrolling(HidingOptimizer):
             if isinstance(planned, UnrollPlan):
                 plans.append(planned)
             else:
-                refusals.append((float(every.latency_samples[edges[loops == scope]].sum()), planned))
+                refusals.append((float(subject.known_edge_latency_samples[edges[loops == scope]].sum()), planned))
         if not plans:
             _, message = max(refusals)
             return self.silent(SilenceStage.GATED, message)
@@ -88,7 +87,7 @@ def _build_region(subject: Subject, plan: UnrollPlan) -> HidingRegion:
     return HidingRegion(
         scope=subject.scopes.scopes[plan.scope],
         samples=float(edges.all_samples[plan.kept].sum()),
-        latency_samples=float(edges.latency_samples[plan.kept].sum()) * (1.0 - waits_left),
+        latency_samples=float(subject.known_edge_latency_samples[plan.kept].sum()) * (1.0 - waits_left),
         active_samples=float(subject.scopes.active_samples[plan.scope]),
         hotspots=hotspots,
         hint=_write_hint(subject, plan, hotspots),
@@ -98,7 +97,7 @@ def _build_region(subject: Subject, plan: UnrollPlan) -> HidingRegion:
 def _write_hint(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot]) -> str:
     scope = subject.scopes.scopes[plan.scope]
     where = describe_scope(subject, scope)
-    latency = sum(hotspot.latency_samples for hotspot in hotspots)
+    latency = sum(hotspot.known_latency_samples for hotspot in hotspots)
     active = max(float(subject.scopes.active_samples[plan.scope]), 1.0)
     sentences = [
         f"Unroll {where} by {plan.copies}{_write_directive(subject, plan)}: {_describe_turns(plan)}, and waits "
@@ -173,8 +172,8 @@ def _write_registers(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hots
 
 
 def _count_results(subject: Subject, row: int) -> int:
-    instructions = subject.function_of(row).instructions
-    return 0 if instructions is None else len(instructions.writes.of(subject.index_of(row)))
+    instructions = subject.rows.function_of(row).instructions
+    return 0 if instructions is None else len(instructions.writes.of(subject.rows.index_of(row)))
 
 
 def _list_reasons(plans: Sequence[UnrollPlan]) -> tuple[str, ...]:

@@ -6,17 +6,18 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import GLOBAL_SPACES, count_access_bytes, has_code, mark_accesses, measure_excess
-from gpa_lsp.advice.adjacent_accesses import WIDEST_ACCESS_BYTES, AccessRun, find_access_runs
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
 from gpa_lsp.advice.hint_words import begin_sentence, count_things, join_sentences
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Scope, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.repeated_loads import InvariantLoad, find_invariant_loads, find_uniform_loads
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.opcodes import Access
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses, measure_excess
+from gpa_lsp.dataflow.adjacent_accesses import WIDEST_ACCESS_BYTES, AccessRun, find_access_runs
+from gpa_lsp.dataflow.repeated_loads import InvariantLoad, find_invariant_loads, find_uniform_loads
+from gpa_lsp.rows.scopes import Scope
 
 _THROTTLE = "lg_throttle"
 _WAITS = ("long_scoreboard", "drain")
@@ -43,9 +44,9 @@ class MemoryTransactionReduction(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find throttled accesses, and accesses that can be merged or dropped."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
-        accesses = mark_accesses(subject, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
+        accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
         if not accesses.any():
             return self.silent(SilenceStage.NOT_MATCHED, "there are no global loads or stores")
         findings = _Findings(subject, accesses)
@@ -67,7 +68,7 @@ class MemoryTransactionReduction(EliminationOptimizer):
         )
 
     def _describe_absence(self, subject: Subject) -> str:
-        count = subject.count_reason(_THROTTLE)
+        count = subject.rows.count_reason(_THROTTLE)
         if count:
             return f"the {count:,} samples before the full memory queue ({_THROTTLE}) are explained by other remedies"
         return f"nothing waits before the queue of memory instructions ({_THROTTLE}), and no narrow or repeated access is waited for"
@@ -78,21 +79,21 @@ class _Findings:
 
     def __init__(self, subject: Subject, accesses: npt.NDArray[np.bool_]) -> None:
         self._subject = subject
-        self._runs: dict[int, AccessRun] = {row: run for run in find_access_runs(subject) for row in run.rows}
-        self._invariant: Mapping[int, InvariantLoad] = find_invariant_loads(subject)
-        self._uniform = find_uniform_loads(subject)
-        self._widening = np.ones(subject.row_count)
+        self._runs: dict[int, AccessRun] = {row: run for run in find_access_runs(subject.rows) for row in run.rows}
+        self._invariant: Mapping[int, InvariantLoad] = find_invariant_loads(subject.rows)
+        self._uniform = find_uniform_loads(subject.rows)
+        self._widening = np.ones(len(subject.rows))
         for row in np.flatnonzero(accesses & ~self._uniform).tolist():
-            self._widening[row] = 1.0 - min(1.0, count_access_bytes(subject.mnemonic(row)) / WIDEST_ACCESS_BYTES)
-        sectors, ideal = subject.counter("global_sectors"), subject.counter("global_sectors_ideal")
-        self._excess = np.zeros(subject.row_count)
+            self._widening[row] = 1.0 - min(1.0, count_access_bytes(subject.rows.mnemonic(row)) / WIDEST_ACCESS_BYTES)
+        sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
+        self._excess = np.zeros(len(subject.rows))
         if sectors is not None and ideal is not None:
             self._excess = measure_excess(sectors, ideal)
 
     def weigh(self, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """float64[m]: the part of each blamed pair that would go."""
         every = self._subject.blame.edges
-        throttle = self._subject.reason_index(_THROTTLE)
+        throttle = self._subject.rows.reason_index(_THROTTLE)
         is_throttled = every.reason[edges] == (-1 if throttle is None else throttle)
         rows = every.def_row[edges]
         merged, kept = self._weigh_rows()
@@ -103,7 +104,7 @@ class _Findings:
 
     def _weigh_rows(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """float64[n]: the part of each access that merging saves, and that keeping its value saves."""
-        merged, kept = np.zeros(self._subject.row_count), np.zeros(self._subject.row_count)
+        merged, kept = np.zeros(len(self._subject.rows)), np.zeros(len(self._subject.rows))
         for row, run in self._runs.items():
             merged[row] = 1.0 - 1.0 / len(run.rows)
         for row, load in self._invariant.items():

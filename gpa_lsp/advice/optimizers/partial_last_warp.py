@@ -5,7 +5,7 @@ from typing import ClassVar
 from gpa_lsp.advice.matches import IdleMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import IdleOptimizer
-from gpa_lsp.advice.residency import count_waves, measure_issue_rate, say_count
+from gpa_lsp.advice.residency import bound_issue_rate, count_waves, say_count
 from gpa_lsp.advice.subject import Subject
 
 _LANES = 32
@@ -25,6 +25,7 @@ class PartialLastWarp(IdleOptimizer):
     title: ClassVar[str] = "Full warps"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "idle"
+    needs_grid: ClassVar[bool] = True
 
     def match(self, subject: Subject) -> IdleMatch | Silence:
         """Look at the rest of the block size by a warp's."""
@@ -40,8 +41,12 @@ class PartialLastWarp(IdleOptimizer):
             return self.silent(SilenceStage.NOT_MATCHED, "the threads of the grid fill no fewer warps")
         saved = 1 - needed / (launch.blocks * warps)
         waves = count_waves(subject)
-        issuing = saved * min(1.0, measure_issue_rate(subject))
+        rate, most_issued = bound_issue_rate(subject)
         is_queued = waves is None or waves >= 1
+        if rate != most_issued and not is_queued:
+            message = "all warps are resident at once, so only their issue cycles count, and the profile does not tell how many there are"
+            return self.silent(SilenceStage.NOT_KNOWN, message)
+        issuing = saved * min(1.0, rate)
         return IdleMatch(
             scope=subject.scopes.scopes[0],
             saved_ratio=saved if is_queued else issuing,

@@ -9,15 +9,16 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
 from gpa_lsp.advice.hint_words import list_counts, locate
-from gpa_lsp.advice.local_accesses import LocalAccess, LocalUse, find_local_accesses
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.advice.model import Advice, Category, Hotspot, Scope, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.pricing import price_elimination
 from gpa_lsp.advice.register_limits import RegisterLimits, find_register_limits
 from gpa_lsp.advice.source_words import quote, read_parts
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.dataflow.local_accesses import LocalAccess, LocalUse, find_local_accesses
+from gpa_lsp.rows.scopes import Scope
 
 _ARRAY_STALLS = (BlameCategory.MEMORY_LOCAL, BlameCategory.MEMORY_THROTTLE, BlameCategory.WRITE_AFTER_READ)
 """What an array elsewhere would not wait for; its accesses stay, whereas a spill's go."""
@@ -44,17 +45,17 @@ class RegisterReuse(EliminationOptimizer):
         found = self.match(subject)
         if isinstance(found, Silence):
             return found
-        category = _choose_category(subject, find_local_accesses(subject))
+        category = _choose_category(subject, find_local_accesses(subject.rows))
         return price_elimination(subject, replace(self.label, category=category), found)
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find accesses to local memory that somebody waits for."""
-        if all(function.instructions is None for function in subject.kernel.functions):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
-        accesses = find_local_accesses(subject)
+        accesses = find_local_accesses(subject.rows)
         saved = [one for one in accesses if one.use is LocalUse.SAVED_REGISTER]
         if len(saved) == len(accesses):
-            message = f"none of the {subject.row_count:,} instructions accesses local memory"
+            message = f"none of the {len(subject.rows):,} instructions accesses local memory"
             if saved:
                 message = f"all {len(saved)} accesses to local memory save registers for callers"
             return self.silent(SilenceStage.NOT_MATCHED, message)
@@ -93,7 +94,7 @@ def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[E
 
 
 def _mark(subject: Subject, rows: Iterable[int]) -> npt.NDArray[np.bool_]:
-    marked = np.zeros(subject.row_count, dtype=np.bool_)
+    marked = np.zeros(len(subject.rows), dtype=np.bool_)
     marked[list(rows)] = True
     return marked
 
@@ -102,7 +103,7 @@ def _choose_category(subject: Subject, accesses: Sequence[LocalAccess]) -> Categ
     """BINARY where a bound or a flag limits the registers and most of the matched samples are spills; CODE otherwise."""
     limits = find_register_limits(subject)
     by_cause = np.bincount(
-        subject.blame.edges.def_row, weights=subject.blame.edges.all_samples, minlength=subject.row_count
+        subject.blame.edges.def_row, weights=subject.blame.edges.all_samples, minlength=len(subject.rows)
     )
     spilled = sum(float(by_cause[one.row]) for one in accesses if one.use is LocalUse.SPILL)
     array = sum(float(by_cause[one.row]) for one in accesses if one.use is LocalUse.ARRAY)
@@ -159,7 +160,7 @@ def _list_slots(subject: Subject, access: LocalAccess) -> list[tuple[int, int]]:
 def _name_value(subject: Subject, row: int) -> str:
     parts = read_parts(subject, row)
     place = locate(subject, row)
-    name = subject.opcode(row).name
+    name = subject.rows.opcode(row).name
     if parts is not None and len(parts.assigned) == 1:
         return f"`{parts.assigned[0]}`, computed {place} ({name})"
     return f"the result of {name} {place}"

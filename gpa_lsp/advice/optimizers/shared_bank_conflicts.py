@@ -7,15 +7,16 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.accesses import count_access_bytes, has_code, mark_rows, measure_excess
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
 from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Scope, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode
+from gpa_lsp.dataflow.accesses import count_access_bytes, measure_excess
+from gpa_lsp.rows.scopes import Scope
 
 _REASONS = ("short_scoreboard", "mio_throttle")
 """Waiting for the words, and for room in the queue before the access."""
@@ -49,10 +50,10 @@ class SharedBankConflicts(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find accesses with conflicts that somebody waits for."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
-        passes, ideal = subject.counter("shared_wavefronts"), subject.counter("shared_wavefronts_ideal")
-        accesses = mark_rows(subject, _is_plain_access)
+        passes, ideal = subject.rows.counter("shared_wavefronts"), subject.rows.counter("shared_wavefronts_ideal")
+        accesses = subject.rows.mark_by_opcode(_is_plain_access)
         if passes is None or ideal is None or not (accesses & (passes > 0)).any():
             return self.silent(SilenceStage.NOT_MATCHED, "there are no shared loads or stores")
         made, least = int(passes[accesses].clip(min=0).sum()), int(ideal[accesses].clip(min=0).sum())
@@ -94,7 +95,7 @@ class SharedBankConflicts(EliminationOptimizer):
 def _write_sentence(subject: Subject, row: int, ways: float) -> str:
     place = describe_place(subject, row)
     sentence = f"{begin_sentence(place)} has bank conflicts ({ways:.3g}-way)"
-    pitch = _find_pitch(ways) if count_access_bytes(subject.mnemonic(row)) == _WORD_BYTES else None
+    pitch = _find_pitch(ways) if count_access_bytes(subject.rows.mnemonic(row)) == _WORD_BYTES else None
     if pitch is None:
         return f"{sentence}."
     if pitch == _BANKS:
@@ -118,7 +119,7 @@ def _write_remedy(
 ) -> str:
     """What to do about the access that most samples wait for."""
     every = subject.blame.edges
-    samples = np.bincount(every.def_row[edges], weights=every.all_samples[edges] * weights, minlength=subject.row_count)
+    samples = np.bincount(every.def_row[edges], weights=every.all_samples[edges] * weights, minlength=len(subject.rows))
     if _find_pitch(float(ways[int(np.argmax(samples))])) == _BANKS:
         return (
             "Give each row of the array one word more than the threads read across (`tile[32][32 + 1]`), so that a column lies in 32 banks; "

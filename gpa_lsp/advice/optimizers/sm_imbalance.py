@@ -25,6 +25,7 @@ class SmImbalance(IdleOptimizer):
     title: ClassVar[str] = "Even work for all SMs"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "idle"
+    needs_grid: ClassVar[bool] = True
     needs_metrics: ClassVar[tuple[str, ...]] = ("sm__cycles_active.avg", "sm__cycles_active.max")
 
     def match(self, subject: Subject) -> IdleMatch | Silence:

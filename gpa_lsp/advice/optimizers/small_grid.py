@@ -39,6 +39,7 @@ class SmallGrid(IdleOptimizer):
     title: ClassVar[str] = "Work for the whole GPU"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "parallelism"
+    needs_grid: ClassVar[bool] = True
 
     def match(self, subject: Subject) -> IdleMatch | Silence:
         """Compare the grid with what the GPU holds."""

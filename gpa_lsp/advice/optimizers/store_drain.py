@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpa_lsp.advice.accesses import has_code
 from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
 from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
 from gpa_lsp.advice.matches import EliminationMatch
@@ -40,16 +39,16 @@ class StoreDrain(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find stalls for stores at the exit."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
-        draining = subject.count_reason(_DRAIN)
+        draining = subject.rows.count_reason(_DRAIN)
         if draining == 0:
             return self.silent(SilenceStage.NOT_MATCHED, "no warp waits for its stores at the end")
         waves = subject.metric(_WAVES) or 0.0
         if waves <= 1.0:
             message = f"{draining:,} samples wait for stores at the end, but with {waves:.1f} waves of blocks each place drains only once"
             return self.silent(SilenceStage.GATED, message)
-        edges = find_edges(subject, np.ones(subject.row_count, dtype=np.bool_), (_DRAIN,))
+        edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), (_DRAIN,))
         regions = build_regions(
             subject,
             edges,
@@ -74,7 +73,7 @@ class StoreDrain(EliminationOptimizer):
 
 def _name_stores(subject: Subject, hotspots: Sequence[Hotspot]) -> str:
     """The stores that are waited for."""
-    rows = [hotspot.def_row for hotspot in hotspots if subject.opcode(hotspot.def_row).access in _STORES]
+    rows = [hotspot.def_row for hotspot in hotspots if subject.rows.opcode(hotspot.def_row).access in _STORES]
     return join_sentences(
         (f"{begin_sentence(describe_place(subject, row))} is still under way when its warps end." for row in rows),
         _MOST_SENTENCES,

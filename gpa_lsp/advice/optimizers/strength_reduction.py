@@ -6,21 +6,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpa_lsp.advice.arithmetic_patterns import Family
-from gpa_lsp.advice.arithmetic_sequences import (
-    ArithmeticSequences,
-    find_arithmetic_sequences,
-)
 from gpa_lsp.advice.blamed_stalls import find_separable
 from gpa_lsp.advice.hint_words import list_counts
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.advice.model import Category, Scope, ScopeKind, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.sequence_regions import build_row_region, build_sequence_regions, find_line_scope, find_removable
 from gpa_lsp.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
 from gpa_lsp.advice.slow_arithmetic_words import advise_division, advise_double, advise_slow, advise_widened
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.dataflow.arithmetic.patterns import Family
+from gpa_lsp.dataflow.arithmetic.sequences import (
+    ArithmeticSequences,
+    find_arithmetic_sequences,
+)
+from gpa_lsp.rows.scopes import Scope, ScopeKind
 
 _STALLS = (
     BlameCategory.EXECUTION_ARITHMETIC,
@@ -53,13 +54,13 @@ class StrengthReduction(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find slow arithmetic and what it costs."""
-        if all(function.instructions is None for function in subject.kernel.functions):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
-        found = find_arithmetic_sequences(subject)
+        found = find_arithmetic_sequences(subject.rows)
         divisions = found.select(Family.INTEGER_DIVISION)
         slow = _find_slow_rows(subject, found)
         if not divisions and not found.widened and not slow:
-            message = f"none of the {subject.row_count:,} instructions is an integer division, a detour through double precision or on a slow unit"
+            message = f"none of the {len(subject.rows):,} instructions is an integer division, a detour through double precision or on a slow unit"
             return self.silent(SilenceStage.NOT_MATCHED, message)
         regions = [
             *build_sequence_regions(subject, divisions, lambda members: advise_division(subject, members)),
@@ -107,7 +108,7 @@ def _find_slow_rows(subject: Subject, found: ArithmeticSequences) -> dict[int, S
     by_mnemonic: dict[str, Slowness | None] = {}
     slow = {}
     for row in np.flatnonzero(~elsewhere).tolist():
-        mnemonic = subject.mnemonic(row)
+        mnemonic = subject.rows.mnemonic(row)
         if mnemonic not in by_mnemonic:
             by_mnemonic[mnemonic] = find_slowness(architecture, mnemonic) if mnemonic else None
         slowness = by_mnemonic[mnemonic]

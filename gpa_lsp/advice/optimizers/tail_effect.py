@@ -30,6 +30,7 @@ class TailEffect(IdleOptimizer):
     title: ClassVar[str] = "Whole waves of blocks"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "idle"
+    needs_grid: ClassVar[bool] = True
 
     def match(self, subject: Subject) -> IdleMatch | Silence:
         """Look at the part of a wave that is left over."""

@@ -1,7 +1,6 @@
 """Too few resident warps because of what a block asks for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gpa_lsp.advice.bounds import Bound
@@ -10,8 +9,8 @@ from gpa_lsp.advice.matches import ParallelMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import ParallelOptimizer
 from gpa_lsp.advice.residency import (
+    bound_issue_rate,
     describe_block,
-    measure_issue_rate,
     measure_issue_ratio,
     measure_resident_warps,
     say_count,
@@ -25,6 +24,7 @@ from gpa_lsp.arch.occupancy import (
     find_occupancy,
 )
 from gpa_lsp.arch.occupancy_steps import OccupancyStep, find_next_steps, list_register_steps
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 RESIDENT_SHARE = 0.8
 """Below this share of the warps that fit, something else than their number is missing: work in the grid, or even blocks. Nsight Compute's
@@ -125,7 +125,7 @@ class ThreadIncrease(ParallelOptimizer):
             message = f"of {held} warps that fit into an SM only {resident:.1f} are resident on average"
             return self.silent(SilenceStage.NOT_MATCHED, message)
         limiters = " and ".join(room.occupancy.limiters)
-        not_selected = subject.count_reason("not_selected") / subject.total_samples
+        not_selected = subject.rows.count_reason("not_selected") / subject.total_samples
         if not_selected >= NOT_SELECTED_SHARE:
             message = (
                 f"{limiters} limit an SM to {held} of {most} warps, but {100 * not_selected:.0f} % of the samples are warps "
@@ -172,9 +172,10 @@ def _list_bounds(subject: Subject, room: _Room) -> list[Bound]:
     bounds = [
         Bound(speedup=all_resident, reason=f"an SM holds at most {min(most, room.offered_warps)} warps of this grid")
     ]
-    issue_rate = measure_issue_rate(subject)
+    issue_rate, most_issued = bound_issue_rate(subject)
     if issue_rate > 0:
-        reason = f"the schedulers already issue in {100 * issue_rate:.0f} % of their cycles"
+        least = "" if issue_rate == most_issued else "at least "
+        reason = f"the schedulers already issue in {least}{100 * issue_rate:.0f} % of their cycles"
         bounds.append(Bound(speedup=1 / issue_rate, reason=reason))
     return bounds
 

@@ -1,21 +1,23 @@
 """Warps that wait for each other at barriers, and for their memory accesses at fences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from gpa_lsp.advice.accesses import has_code, mark_accesses, read_modifiers
-from gpa_lsp.advice.barrier_intervals import LateCode, find_late_code
 from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
 from gpa_lsp.advice.hint_words import join_sentences, locate
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.advice.model import Category, Hotspot, Scope, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.source_words import describe_scope
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.figures import sum_known
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Synchronisation
+from gpa_lsp.dataflow.accesses import mark_accesses, read_modifiers
+from gpa_lsp.dataflow.barrier_intervals import WAITING, LateCode, find_late_code
+from gpa_lsp.rows.scopes import Scope
 
 _REASONS = ("barrier", "membar", "warpgroup_arrive")
 _SPLIT_CAPABILITY = (8, 0)
@@ -47,15 +49,15 @@ class WarpBalance(EliminationOptimizer):
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find barriers and fences that warps wait at."""
-        if not has_code(subject):
+        if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
-        waiting = sum(subject.count_reason(reason) for reason in _REASONS)
+        waiting = sum(subject.rows.count_reason(reason) for reason in _REASONS)
         if waiting == 0:
             return self.silent(SilenceStage.NOT_MATCHED, "no warp waits at a barrier or a fence")
-        edges = find_edges(subject, np.ones(subject.row_count, dtype=np.bool_), _REASONS)
+        edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), _REASONS)
         rows = np.unique(subject.blame.edges.def_row[edges]).tolist()
-        barriers = [row for row in rows if subject.opcode(row).synchronises is Synchronisation.BLOCK]
-        late = find_late_code(subject, barriers)
+        barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
+        late = find_late_causes(subject, barriers)
         words = _Words(subject, late)
         plain = build_regions(subject, edges, np.ones(len(edges)), write_hint=words.write_hint)
         if not plain:
@@ -74,6 +76,19 @@ class WarpBalance(EliminationOptimizer):
                 *_list_explained(subject, late),
             ),
         )
+
+
+def find_late_causes(subject: Subject, barriers: Iterable[int]) -> dict[int, LateCode]:
+    """The late code before some barriers, each by what its most sampled instruction waits for most, where that is in the code, too."""
+    edges = subject.blame.edges
+    is_waiting = np.array([reason == WAITING for reason in subject.rows.reasons], dtype=np.bool_)
+    found = find_late_code(subject.rows, barriers)
+    for barrier, code in found.items():
+        chosen = np.flatnonzero((edges.use_row == code.row) & ~is_waiting[edges.reason])
+        cause = int(edges.def_row[chosen[int(np.argmax(edges.all_samples[chosen]))]]) if len(chosen) else code.row
+        if cause in code.rows:
+            found[barrier] = replace(code, row=cause)
+    return found
 
 
 def _blame_late_code(region: EliminationRegion, late: Mapping[int, LateCode]) -> EliminationRegion:
@@ -110,13 +125,13 @@ def _blame_late_code(region: EliminationRegion, late: Mapping[int, LateCode]) ->
 
 
 def _scale(hotspot: Hotspot, factor: float) -> Hotspot:
-    return replace(hotspot, samples=hotspot.samples * factor, latency_samples=hotspot.latency_samples * factor)
+    latency = None if hotspot.latency_samples is None else hotspot.latency_samples * factor
+    return replace(hotspot, samples=hotspot.samples * factor, latency_samples=latency)
 
 
 def _add(one: Hotspot, other: Hotspot) -> Hotspot:
-    return replace(
-        one, samples=one.samples + other.samples, latency_samples=one.latency_samples + other.latency_samples
-    )
+    latency = sum_known([one.latency_samples, other.latency_samples])
+    return replace(one, samples=one.samples + other.samples, latency_samples=latency)
 
 
 def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[str, ...]:
@@ -136,8 +151,8 @@ class _Words:
 
     def __init__(self, subject: Subject, late: Mapping[int, LateCode]) -> None:
         self._subject, self._late = subject, late
-        self._loads = mark_accesses(subject, (MemorySpace.SHARED,), (Access.LOAD,))
-        self._stores = mark_accesses(subject, (MemorySpace.SHARED,), (Access.STORE,))
+        self._loads = mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.LOAD,))
+        self._stores = mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.STORE,))
 
     def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> str:
         """The barriers of a region, and what makes warps late."""
@@ -148,7 +163,7 @@ class _Words:
         subject = self._subject
         where = locate(subject, row)
         place = f"The barrier {where}"
-        if subject.opcode(row).synchronises is Synchronisation.FENCE:
+        if subject.rows.opcode(row).synchronises is Synchronisation.FENCE:
             return f"The fence {where} waits until all earlier accesses are visible to {self._find_fence_scope(row)}."
         if self._has_one_warp():
             return f"{place} is in a block of one warp: `__syncwarp()` does."
@@ -163,7 +178,7 @@ class _Words:
     def write_remedy(self, row: int) -> str:
         """What to do about the barrier that most samples wait at."""
         subject = self._subject
-        if subject.opcode(row).synchronises is Synchronisation.FENCE:
+        if subject.rows.opcode(row).synchronises is Synchronisation.FENCE:
             return "Use the narrowest fence that will do, and fewer of them: one after several stores orders them all."
         if self._has_one_warp():
             return "Replace the block barrier by `__syncwarp()`: the block is one warp."
@@ -187,7 +202,7 @@ class _Words:
         return ", or arrive early and wait late with independent work between (`cuda::barrier`, `arrive` and `wait`)"
 
     def _find_fence_scope(self, row: int) -> str:
-        modifiers = read_modifiers(self._subject.mnemonic(row))
+        modifiers = read_modifiers(self._subject.rows.mnemonic(row))
         return next((words for scope, words in _FENCE_SCOPES.items() if scope in modifiers), "others")
 
     def _has_one_warp(self) -> bool:

@@ -5,9 +5,9 @@ time; then checks are not asked.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

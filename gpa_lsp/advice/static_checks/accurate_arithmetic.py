@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.advice.arithmetic_patterns import Family
-from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, find_arithmetic_sequences
 from gpa_lsp.advice.arithmetic_words import choose_operation_remedy, describe_operations
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
+from gpa_lsp.dataflow.arithmetic.patterns import Family
+from gpa_lsp.dataflow.arithmetic.sequences import ArithmeticSequence, find_arithmetic_sequences
 
 NAME = "accurate-arithmetic"
 
@@ -15,7 +15,7 @@ def find_accurate(facts: StaticFacts) -> Iterator[StaticFinding]:
     """One finding per line and operation."""
     subject = facts.subject
     groups: dict[object, list[ArithmeticSequence]] = {}
-    for sequence in find_arithmetic_sequences(subject).select(Family.DIVISION, Family.ROOT, Family.FUNCTION):
+    for sequence in find_arithmetic_sequences(subject.rows).select(Family.DIVISION, Family.ROOT, Family.FUNCTION):
         groups.setdefault((facts.find_frame(sequence.anchor), sequence.operation), []).append(sequence)
     for members in groups.values():
         yield facts.make_finding(

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequences, find_arithmetic_sequences
 from gpa_lsp.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
 from gpa_lsp.advice.slow_arithmetic_words import choose_slow_remedy, describe_slow
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.dataflow.arithmetic.sequences import ArithmeticSequences, find_arithmetic_sequences
 
 NAME = "conversions"
 
@@ -20,7 +20,7 @@ def find_conversions(facts: StaticFacts) -> Iterator[StaticFinding]:
     slow = _find_slow(facts.subject)
     by_mnemonic: dict[str, list[int]] = {}
     for row in slow:
-        by_mnemonic.setdefault(facts.subject.mnemonic(row), []).append(row)
+        by_mnemonic.setdefault(facts.subject.rows.mnemonic(row), []).append(row)
     for rows in by_mnemonic.values():
         for members in facts.group_by_line(rows):
             slowness = slow[members[0]]
@@ -36,10 +36,10 @@ def _find_slow(subject: Subject) -> dict[int, Slowness]:
     architecture = subject.kernel.architecture
     if architecture is None:
         return {}
-    elsewhere = _mark_sequences(subject, find_arithmetic_sequences(subject))
+    elsewhere = _mark_sequences(subject, find_arithmetic_sequences(subject.rows))
     found = {}
     for row in np.flatnonzero(~elsewhere).tolist():
-        mnemonic = subject.mnemonic(row)
+        mnemonic = subject.rows.mnemonic(row)
         slowness = find_slowness(architecture, mnemonic) if mnemonic else None
         if slowness is not None and slowness.kind is SlowKind.CONVERSION and subject.scopes.loop_of(row) >= 0:
             found[row] = slowness

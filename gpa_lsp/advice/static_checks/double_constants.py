@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.advice.arithmetic_patterns import Chain, load_patterns
-from gpa_lsp.advice.arithmetic_sequences import find_arithmetic_sequences
 from gpa_lsp.advice.hint_words import begin_sentence, locate
 from gpa_lsp.advice.slow_arithmetic_words import choose_widened_remedy, describe_widened
 from gpa_lsp.advice.source_words import quote, read_parts
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import Certainty, StaticFacts, StaticFinding
-from gpa_lsp.advice.value_flow import FunctionFlow, build_flow
-from gpa_lsp.advice.widened_arithmetic import converts
+from gpa_lsp.dataflow.arithmetic.patterns import Chain, load_patterns
+from gpa_lsp.dataflow.arithmetic.sequences import find_arithmetic_sequences
+from gpa_lsp.dataflow.arithmetic.widened_arithmetic import converts
+from gpa_lsp.dataflow.value_flow import FunctionFlow, build_flow
 
 NAME = "double-constants"
 
@@ -21,14 +21,14 @@ _COMPARISON = "DSETP"
 
 def find_double_constants(facts: StaticFacts) -> Iterator[StaticFinding]:
     """One finding per line: what is narrowed again, and where the line has a double literal also what is only compared."""
-    found = find_arithmetic_sequences(facts.subject)
+    found = find_arithmetic_sequences(facts.subject.rows)
     chain_of = {chain[0]: chain for chain in found.widened}
     for firsts in facts.group_by_line(chain_of):
         yield _report_narrowed(facts, [chain_of[first] for first in firsts])
     known = {row for chain in found.widened for row in chain}
     compared: dict[int, tuple[int, ...]] = {}
-    for index in range(len(facts.subject.kernel.functions)):
-        flow = build_flow(facts.subject, index)
+    for index in range(len(facts.subject.rows.functions)):
+        flow = build_flow(facts.subject.rows, index)
         if flow is not None:
             compared.update(_find_compared(flow, known))
     members = {row for chain in compared.values() for row in chain}

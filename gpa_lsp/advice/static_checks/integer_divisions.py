@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.advice.arithmetic_patterns import Family
-from gpa_lsp.advice.arithmetic_sequences import ArithmeticSequence, find_arithmetic_sequences
 from gpa_lsp.advice.arithmetic_words import list_shared_lines
 from gpa_lsp.advice.slow_arithmetic_words import choose_division_remedy, describe_division
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
-from gpa_lsp.locations import Frame
+from gpa_lsp.basis.locations import Frame
+from gpa_lsp.dataflow.arithmetic.patterns import Family
+from gpa_lsp.dataflow.arithmetic.sequences import ArithmeticSequence, find_arithmetic_sequences
 
 NAME = "integer-divisions"
 
@@ -17,7 +17,7 @@ def find_divisions(facts: StaticFacts) -> Iterator[StaticFinding]:
     """One finding per line and width; where one expansion serves several lines, on the first of them."""
     subject = facts.subject
     groups: dict[object, list[ArithmeticSequence]] = {}
-    for sequence in find_arithmetic_sequences(subject).select(Family.INTEGER_DIVISION):
+    for sequence in find_arithmetic_sequences(subject.rows).select(Family.INTEGER_DIVISION):
         groups.setdefault((facts.find_frame(sequence.anchor), sequence.operation), []).append(sequence)
     for members in groups.values():
         yield facts.make_finding(

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.advice.hint_words import count_things
-from gpa_lsp.advice.local_accesses import LocalAccess, LocalUse
 from gpa_lsp.advice.source_words import quote
-from gpa_lsp.advice.spilled_values import find_marked_accesses
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import Certainty, StaticFacts, StaticFinding
-from gpa_lsp.locations import Frame
+from gpa_lsp.basis.locations import Frame
+from gpa_lsp.dataflow.local_accesses import LocalAccess, LocalUse, find_marked_accesses
 from gpa_lsp.sources.cuda_arrays import list_line_arrays
 
 NAME = "local-arrays"
@@ -23,7 +22,7 @@ def find_local_arrays(facts: StaticFacts) -> Iterator[StaticFinding]:
     Accesses at fixed places belong to the array whose name stands on their line. Without such a name nothing is said of them as long as
     something else in the kernel is indexed: they may be that.
     """
-    accesses = [one for one in find_marked_accesses(facts.subject, facts.limits) if one.use is LocalUse.ARRAY]
+    accesses = [one for one in find_marked_accesses(facts.subject.rows, facts.limits) if one.use is LocalUse.ARRAY]
     finder = _ArrayFinder(facts)
     declared: dict[tuple[Frame, str], list[LocalAccess]] = {}
     unclear: list[LocalAccess] = []
@@ -54,7 +53,7 @@ class _ArrayFinder:
 
     def find(self, row: int) -> tuple[tuple[Frame, str], ...]:
         """The arrays an instruction may access: those its line names, else those the call names through which that line was inlined."""
-        for frame in self._facts.subject.chain(row) or ():
+        for frame in self._facts.subject.rows.chain(row) or ():
             arrays = self._list(frame.file, frame.line)
             if arrays:
                 return tuple(

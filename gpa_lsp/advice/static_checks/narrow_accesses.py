@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.advice.adjacent_accesses import AccessRun, find_access_runs
 from gpa_lsp.advice.hint_words import count_things
 from gpa_lsp.advice.source_words import quote, read_parts
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.binary.opcodes import Access
+from gpa_lsp.dataflow.adjacent_accesses import AccessRun, find_access_runs
 
 NAME = "narrow-accesses"
 
@@ -21,8 +21,8 @@ def find_narrow_accesses(facts: StaticFacts) -> Iterator[StaticFinding]:
     pointer begins at a multiple of the merged size cannot be seen in the code, and the remedy says so.
     """
     groups: dict[object, list[AccessRun]] = {}
-    for run in find_access_runs(facts.subject):
-        access = facts.subject.opcode(run.rows[0]).access
+    for run in find_access_runs(facts.subject.rows):
+        access = facts.subject.rows.opcode(run.rows[0]).access
         groups.setdefault((facts.find_frame(run.rows[0]), access, len(run.rows), run.bytes_each), []).append(run)
     for runs in groups.values():
         yield _report(facts, runs)
@@ -30,7 +30,7 @@ def find_narrow_accesses(facts: StaticFacts) -> Iterator[StaticFinding]:
 
 def _report(facts: StaticFacts, runs: list[AccessRun]) -> StaticFinding:
     first = runs[0]
-    is_store = facts.subject.opcode(first.rows[0]).access is Access.STORE
+    is_store = facts.subject.rows.opcode(first.rows[0]).access is Access.STORE
     parts = read_parts(facts.subject, first.rows[0])
     names = () if parts is None else parts.stores if is_store else parts.loads
     named = f" ({quote(names)})" if names else ""

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gpa_lsp.advice.accesses import find_address, mark_accesses
-from gpa_lsp.advice.loop_invariance import is_invariant_address
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.value_flow import build_flow
 from gpa_lsp.binary.opcodes import Access, MemorySpace
+from gpa_lsp.dataflow.accesses import find_address, mark_accesses
+from gpa_lsp.dataflow.value_flow import build_flow, is_invariant_address
 
 NAME = "repeated-atomics"
 
@@ -29,15 +28,15 @@ def find_repeated_atomics(facts: StaticFacts) -> Iterator[StaticFinding]:
 
 
 def _find_rows(subject: Subject) -> list[int]:
-    marks = mark_accesses(subject, _SPACES, (Access.REDUCTION,))
+    marks = mark_accesses(subject.rows, _SPACES, (Access.REDUCTION,))
     found: list[int] = []
-    for number, function in enumerate(subject.kernel.functions):
+    for number, function in enumerate(subject.rows.functions):
         graph, instructions = function.graph, function.instructions
         if graph is None or instructions is None or not graph.loops:
             continue
-        first = int(subject.first_rows[number])
+        first = int(subject.rows.first_rows[number])
         rows = np.flatnonzero(marks[first : first + len(instructions)])
-        flow = build_flow(subject, number) if len(rows) else None
+        flow = build_flow(subject.rows, number) if len(rows) else None
         for row in rows.tolist() if flow is not None else ():
             loop = int(graph.innermost_loop[graph.block_of_instruction[row]])
             address = find_address(instructions.texts[row])

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 
 from gpa_lsp.advice.hint_words import begin_sentence
-from gpa_lsp.advice.repeated_loads import find_invariant_loads
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
+from gpa_lsp.dataflow.repeated_loads import find_invariant_loads
 
 NAME = "repeated-loads"
 
 
 def find_repeated_loads(facts: StaticFacts) -> Iterator[StaticFinding]:
     """One finding per line."""
-    loads = find_invariant_loads(facts.subject)
+    loads = find_invariant_loads(facts.subject.rows)
     for rows in facts.group_by_line(loads):
         is_kept = any(loads[row].is_kept_by_stores for row in rows)
         why = ": something in it may change memory, so the compiler has to look again" if is_kept else ""

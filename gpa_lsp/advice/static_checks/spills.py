@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.advice.hint_words import list_counts
-from gpa_lsp.advice.local_accesses import LocalAccess
 from gpa_lsp.advice.source_words import read_parts
-from gpa_lsp.advice.spilled_values import find_spills, list_slots
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.analyses.static.model import BlockOrigin
+from gpa_lsp.dataflow.local_accesses import LocalAccess, find_spills, list_slots
 
 NAME = "spills"
 
@@ -18,11 +17,11 @@ _AT_THE_LIMIT = 2
 
 def find_spilled_values(facts: StaticFacts) -> Iterator[StaticFinding]:
     """One finding per line that computes spilled values; those whose origin is not found close by stand on the line of their store."""
-    spills = find_spills(facts.subject, facts.limits)
+    spills = find_spills(facts.subject.rows, facts.limits)
     stores = [one for one in spills if one.is_store]
     loads: dict[tuple[int, int], list[int]] = {}
     for access in spills:
-        for slot in () if access.is_store else list_slots(facts.subject, access):
+        for slot in () if access.is_store else list_slots(facts.subject.rows, access):
             loads.setdefault(slot, []).append(access.row)
     by_anchor: dict[int, list[LocalAccess]] = {}
     for store in stores:
@@ -30,7 +29,7 @@ def find_spilled_values(facts: StaticFacts) -> Iterator[StaticFinding]:
         by_anchor.setdefault(anchor, []).append(store)
     for anchors in facts.group_by_line(by_anchor):
         members = [store for anchor in anchors for store in by_anchor[anchor]]
-        slots = {slot for store in members for slot in list_slots(facts.subject, store)}
+        slots = {slot for store in members for slot in list_slots(facts.subject.rows, store)}
         reloads = sorted({row for slot in slots for row in loads.get(slot, ())})
         yield _report(facts, anchors[0], members, reloads, len(slots))
 

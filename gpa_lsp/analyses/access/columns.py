@@ -1,32 +1,17 @@
 """The memory accesses of a kernel as columns: which instructions they are, how wide, how often, and what they move where less would do."""
 
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import count_waits
-from gpa_lsp.analyses.opcode_rows import mark_by_opcode, read_counter, read_executions, spread_by_mnemonic
-from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode, describe_mnemonic
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.opcodes import Access, MemorySpace
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, MOVES, count_access_bytes, mark_accesses
 
-SECTOR_BYTES = 32
-"""The unit of transfer between caches and memory, on every architecture."""
-
-WARP_THREADS = 32
-"""Threads of a warp, on every architecture."""
-
-GLOBAL_SPACES = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
-
-_REGISTER_BYTES = 4
-_BYTES = {
-    "U8": 1, "S8": 1, "U16": 2, "S16": 2, "F16": 2, "64": 8, "U64": 8, "S64": 8, "F64": 8, "96": 12, "128": 16, "256": 32,
-}  # fmt: skip
-"""Bytes of an access by modifier; without one of these it is a register wide."""
-
-_MOVES = (Access.LOAD, Access.STORE, Access.ATOMIC, Access.REDUCTION, Access.COPY)
 _WAITS = (
     BlameCategory.MEMORY_GLOBAL,
     BlameCategory.MEMORY_LOCAL,
@@ -101,48 +86,28 @@ class AccessColumns:
 
 def read_accesses(facts: KernelFacts) -> AccessColumns:
     """The memory accesses of a kernel."""
-    executions = read_executions(facts)
-    width_bytes = spread_by_mnemonic(facts, count_access_bytes, unknown=0)
+    executions = facts.read_executions()
+    width_bytes = facts.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
     moves = width_bytes > 0
-    threads = read_counter(facts, "thread_executions_true")
+    threads = facts.read_counter("thread_executions_true")
     return AccessColumns(
         global_transfers=_read_transfers(facts, "sectors", "global_sectors", executions),
         shared_transfers=_read_transfers(facts, "wavefronts", "shared_wavefronts", executions),
-        local_sectors=read_counter(facts, "local_sectors"),
+        local_sectors=facts.read_counter("local_sectors"),
         threads=threads if threads is None else np.where(moves, threads, 0),
         executions=executions,
         width_bytes=width_bytes,
-        is_global=mark_by_opcode(facts, lambda opcode: _moves_in(opcode, GLOBAL_SPACES)),
-        is_shared=mark_by_opcode(facts, lambda opcode: _moves_in(opcode, (MemorySpace.SHARED,))),
-        is_local=mark_by_opcode(facts, lambda opcode: _moves_in(opcode, (MemorySpace.LOCAL,))),
-        is_store=mark_by_opcode(facts, lambda opcode: opcode.access is Access.STORE),
-        is_atomic=mark_by_opcode(facts, lambda opcode: opcode.access in (Access.ATOMIC, Access.REDUCTION)),
+        is_global=mark_accesses(facts.rows, GLOBAL_SPACES, MOVES),
+        is_shared=mark_accesses(facts.rows, (MemorySpace.SHARED,), MOVES),
+        is_local=mark_accesses(facts.rows, (MemorySpace.LOCAL,), MOVES),
+        is_store=facts.rows.mark_by_opcode(lambda opcode: opcode.access is Access.STORE),
+        is_atomic=facts.rows.mark_by_opcode(lambda opcode: opcode.access in (Access.ATOMIC, Access.REDUCTION)),
         waits=np.where(moves, count_waits(facts, _WAITS), 0.0),
     )
 
 
-@lru_cache(maxsize=8192)
-def count_access_bytes(mnemonic: str) -> int:
-    """Bytes one thread moves with one access to global, generic, shared or local memory; 0 for what accesses none of them.
-
-    >>> [count_access_bytes(one) for one in ("LDG.E.128.CONSTANT", "STG.E.U8", "LDS", "LDSM.16.M88.4", "FADD", "CCTL.IVALL")]
-    [16, 1, 4, 16, 0, 0]
-    """
-    opcode = describe_mnemonic(mnemonic)
-    if not _moves_in(opcode, (*GLOBAL_SPACES, MemorySpace.SHARED, MemorySpace.LOCAL)):
-        return 0
-    numbers = [width for width in opcode.widths if isinstance(width, int)]
-    if len(numbers) == len(opcode.widths) and numbers:  # matrix fragments: registers and not bits are named
-        return _REGISTER_BYTES * max(numbers)
-    return next((_BYTES[one] for one in mnemonic.split(".")[1:] if one in _BYTES), _REGISTER_BYTES)
-
-
-def _moves_in(opcode: Opcode, spaces: tuple[MemorySpace, ...]) -> bool:
-    return opcode.memory in spaces and opcode.access in _MOVES
-
-
 def _read_transfers(facts: KernelFacts, unit: str, name: str, executions: Counts | None) -> Transfers | None:
-    actual, ideal = read_counter(facts, name), read_counter(facts, f"{name}_ideal")
+    actual, ideal = facts.read_counter(name), facts.read_counter(f"{name}_ideal")
     if actual is None or ideal is None:
         return None
     requests = None if executions is None else np.where(actual > 0, executions, 0)

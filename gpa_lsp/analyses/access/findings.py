@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpa_lsp.analyses.access.columns import SECTOR_BYTES, WARP_THREADS, AccessColumns, Transfers
+from gpa_lsp.analyses.access.columns import AccessColumns, Transfers
 from gpa_lsp.analyses.access.lines import LineTransfers, count_widths, describe_access, find_line_pattern
 from gpa_lsp.analyses.access.patterns import (
     CONFLICT_REMEDY,
@@ -17,7 +17,8 @@ from gpa_lsp.analyses.access.patterns import (
 from gpa_lsp.analyses.answers import Cell, Column, Finding, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.dataflow.accesses import SECTOR_BYTES, WARP_THREADS
 
 _MOST_LINES = 3
 """Lines that get a sentence of their own."""
@@ -134,7 +135,7 @@ def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIn
 def find_narrow_accesses(facts: KernelFacts, columns: AccessColumns) -> list[Finding]:
     """A finding where the queue of memory instructions is full and most of them move four bytes a thread or fewer."""
     samples = facts.kernel.total_samples
-    queued = facts.count_reason("lg_throttle") / samples if samples else 0.0
+    queued = facts.rows.count_reason("lg_throttle") / samples if samples else 0.0
     if queued < _QUEUE or columns.executions is None:
         return []
     is_move = columns.is_global & ~columns.is_atomic

@@ -1,9 +1,8 @@
 """How often accesses of each kind find their sector in the cache, as a table."""
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _PERCENT = 100.0
 

@@ -1,16 +1,18 @@
 """Memory accesses by source line: the rows of the tables and the words of the marks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.access.columns import SECTOR_BYTES, WARP_THREADS, AccessColumns, Transfers
+from gpa_lsp.analyses.access.columns import AccessColumns, Transfers
 from gpa_lsp.analyses.access.patterns import Pattern, RequestShape, find_pattern
 from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.accesses import SECTOR_BYTES, WARP_THREADS
 
 MOST_ROWS = 10
 """Lines a table shows."""

@@ -1,9 +1,9 @@
 """What pattern of addresses a number of sectors or wavefronts per access speaks of, and what helps against it."""
 
-from dataclasses import dataclass
 from enum import Enum
 
-from gpa_lsp.analyses.access.columns import WARP_THREADS
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.accesses import WARP_THREADS
 
 LEAST_EXCESS = 0.05
 """A smaller share of what is moved beyond the least is no pattern."""

@@ -1,9 +1,8 @@
 """How evenly the units of the GPU were busy: SMs, schedulers, L2 slices, DRAM channels."""
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.occupancy.launch import read_amount
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,9 @@ Source: Nsight Compute's rules for the tail and for small grids use the first; "
 heuristics. Real kernels lie between.
 """
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.occupancy.launch import find_launch_occupancy, read_launch_shape
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.model import Launch
 
 _MOST_BLOCKS_PER_SM = 1024

@@ -188,13 +188,7 @@ def list_kinds(facts: KernelFacts) -> npt.NDArray[np.int16]:
     Returns:
         int16[n] into :data:`KINDS`; rows without a disassembly are ``UNKNOWN``.
     """
-    kinds = np.full(int(facts.first_rows[-1]), _UNKNOWN, dtype=np.int16)
-    for function, first in facts.list_disassembled():
-        instructions = function.instructions
-        assert instructions is not None
-        of_mnemonic = np.array([KINDS.index(find_kind(name)) for name in instructions.mnemonics], dtype=np.int16)
-        kinds[first : first + len(instructions)] = of_mnemonic[instructions.mnemonic_index]
-    return kinds
+    return facts.rows.spread_by_mnemonic(lambda name: KINDS.index(find_kind(name)), _UNKNOWN).astype(np.int16)
 
 
 def select_kinds(kinds: npt.NDArray[np.int16], wanted: frozenset[InstructionKind]) -> npt.NDArray[np.bool_]:

@@ -1,6 +1,6 @@
 """What the decomposition knows of every row of a kernel: its kind and its place, as columns."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +8,7 @@ import numpy.typing as npt
 from gpa_lsp.analyses.decomposition.instruction_kinds import list_kinds
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import index_lines
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,10 @@ class InstructionRows:
 
 def view_rows(facts: KernelFacts) -> InstructionRows:
     """Kind and place of every row."""
+    return facts.once(_view_rows)
+
+
+def _view_rows(facts: KernelFacts) -> InstructionRows:
     index = index_lines(facts)
     has_line = np.array([place.line is not None for place in index.places], dtype=bool)
     own = len(index.places) + np.arange(len(index.line_of), dtype=np.int64)

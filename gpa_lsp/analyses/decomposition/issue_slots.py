@@ -1,8 +1,7 @@
 """How many issue slots were used, and how many could be: :class:`IssueSlots`."""
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _SCHEDULERS = 4
 

@@ -1,6 +1,6 @@
 """The tree of issue slots: used ones, and empty ones by stall reason and source."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, view_rows
 from gpa_lsp.analyses.decomposition.issue_slots import IssueSlots, read_issue_slots
@@ -11,6 +11,7 @@ from gpa_lsp.analyses.decomposition.reason_notes import choose_remedy
 from gpa_lsp.analyses.decomposition.stall_split import split_reason
 from gpa_lsp.analyses.decomposition.warp_time import StateTime, WarpTime, read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
 
 _FEWEST_SAMPLES = 500

@@ -1,9 +1,8 @@
 """Where the time of long-scoreboard stalls goes: legs of the way to memory, queueing, and operands that had still to be read."""
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.decomposition.load_waits import UseWaits
 from gpa_lsp.analyses.decomposition.unloaded_latency import UnloadedLatency
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 QUEUEING = "queueing"
 OPERANDS = "operands still to be read"

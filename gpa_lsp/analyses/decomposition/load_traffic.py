@@ -1,9 +1,8 @@
 """What loads asked for and which level of the memory answered: counters of the longest launch, by kind of load."""
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind, list_kinds
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +141,10 @@ def count_lines_per_request(facts: KernelFacts) -> float | None:
 
     Tag requests of an instruction over its executions, summed over all loads and launches.
     """
-    lines = facts.counter("global_tag_requests")
+    lines = facts.rows.counter("global_tag_requests")
     if lines is None:
         return None
-    executions = facts.executions
+    executions = facts.rows.executions
     chosen = (list_kinds(facts) == KINDS.index(InstructionKind.GLOBAL_LOAD)) & (lines >= 0) & (executions > 0)
     executed = int(executions[chosen].sum())
     return int(lines[chosen].sum()) / executed if executed else None

@@ -1,7 +1,6 @@
 """How long warps wait for loads, measured: :class:`LoadWaits`, from samples, executions and the pairs that blame found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ from gpa_lsp.analyses.decomposition.load_traffic import LoadTraffic
 from gpa_lsp.analyses.decomposition.reasons import find_warp_state
 from gpa_lsp.analyses.decomposition.sample_scale import SampleScale
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
 from gpa_lsp.blame.model import BlameCategory
 
@@ -165,8 +165,8 @@ def measure_load_waits(facts: KernelFacts, scale: SampleScale | None) -> LoadWai
     """How long warps wait for loads; None without samples of long_scoreboard or without blame.
 
     The mean wait of one execution is samples · (warp-cycles per sample) / executions (Little's law: warp-cycles in a state over arrivals are
-    its mean duration). Per kind of load, over all executions of its instructions; waits for several loads together are shared out evenly, so
-    that the kinds add up to the whole. Per use, over its own executions, for everything it waits for together; uses at which no sample was taken
+    its mean duration). Per kind of load, over all executions of its instructions; waits for several loads together are shared out as blame does,
+    so that the kinds add up to the whole. Per use, over its own executions, for everything it waits for together; uses at which no sample was taken
     are left out.
 
     Args:
@@ -177,8 +177,8 @@ def measure_load_waits(facts: KernelFacts, scale: SampleScale | None) -> LoadWai
     if pairs is None:
         return None
     results = pairs.is_result
-    executions = facts.executions
-    samples = facts.count_reason(LONG_SCOREBOARD)
+    executions = facts.rows.executions
+    samples = facts.rows.count_reason(LONG_SCOREBOARD)
     return LoadWaits(
         kinds=_list_kind_waits(pairs, list_kinds(facts), executions, scale),
         samples=samples,
@@ -226,9 +226,9 @@ def measure_passed_cycles(facts: KernelFacts, pairs: WaitPairs, cycles: float) -
     Returns:
         float64[p], mean cycles per execution of the use.
     """
-    before = np.concatenate([[0], np.cumsum(facts.all_samples.sum(axis=1))])
+    before = np.concatenate([[0], np.cumsum(facts.rows.all_samples.sum(axis=1))])
     blocks = _number_blocks(facts)
-    executions = np.maximum(1, facts.executions)
+    executions = np.maximum(1, facts.rows.executions)
     is_near = (blocks[pairs.load] == blocks[pairs.use]) & (pairs.load < pairs.use) & (blocks[pairs.use] >= 0)
     between = before[pairs.use] - before[np.minimum(pairs.load + 1, pairs.use)]
     spent = between * cycles / executions[pairs.use]
@@ -238,9 +238,9 @@ def measure_passed_cycles(facts: KernelFacts, pairs: WaitPairs, cycles: float) -
 
 def _number_blocks(facts: KernelFacts) -> npt.NDArray[np.int64]:
     """int64[n], a number for the block of every row, unique in the kernel; -1 without a flow graph."""
-    numbers = np.full(int(facts.first_rows[-1]), -1, dtype=np.int64)
+    numbers = np.full(len(facts.rows), -1, dtype=np.int64)
     first_block = 0
-    for row, function in zip(facts.first_rows[:-1].tolist(), facts.kernel.functions, strict=True):
+    for row, function in zip(facts.rows.first_rows[:-1].tolist(), facts.kernel.functions, strict=True):
         if function.graph is None:
             continue
         blocks = function.graph.block_of_instruction

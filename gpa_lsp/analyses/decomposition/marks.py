@@ -55,8 +55,8 @@ def _make_mark(
     value_of: Callable[[int, float], float],
     text_of: Callable[[int, float], str],
 ) -> LineMark:
-    place = facts.place(row)
-    function = facts.function_of(row)
+    place = facts.rows.place(row)
+    function = facts.rows.function_of(row)
     return LineMark(
         measure=measure,
         value=value_of(row, weight),
@@ -66,5 +66,5 @@ def _make_mark(
         file=None if place is None else place.file,
         line=None if place is None else place.line,
         function=function.name,
-        pc_offset=int(function.pc_offsets[facts.index_of(row)]),
+        pc_offset=int(function.pc_offsets[facts.rows.index_of(row)]),
     )

@@ -24,8 +24,8 @@ from gpa_lsp.analyses.decomposition.memory_view import BUSY_RATIO, MemoryView, v
 from gpa_lsp.analyses.decomposition.unit_use import UnitUse
 from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
-from gpa_lsp.figures import format_whole_percent
 
 TITLE = "Where the time goes that warps wait for memory"
 _SHOWN_RATIO = 0.005
@@ -103,9 +103,9 @@ def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
     pairs = list_wait_pairs(facts)
     if pairs is None:
         return ()
-    size = int(facts.first_rows[-1])
+    size = len(facts.rows)
     weights = np.bincount(pairs.load, weights=pairs.samples, minlength=size).astype(np.float64)
-    executions, rows = facts.executions, view_rows(facts)
+    executions, rows = facts.rows.executions, view_rows(facts)
     scale = view.scale
     if scale is None:
         return mark_rows(

@@ -16,7 +16,7 @@ from gpa_lsp.analyses.decomposition.memory_words import (
 from gpa_lsp.analyses.decomposition.reasons import find_warp_state
 from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
 
 _MATTERS_RATIO = 0.1
 _HOLDS_UP_RATIO = 0.25

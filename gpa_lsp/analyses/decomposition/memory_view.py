@@ -1,7 +1,5 @@
 """Everything the answer about memory is made of: :class:`MemoryView`."""
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.decomposition.latency_split import LatencySplit, split_latency
 from gpa_lsp.analyses.decomposition.load_traffic import (
     L2Traffic,
@@ -20,6 +18,7 @@ from gpa_lsp.analyses.decomposition.unloaded_latency import (
     estimate_unloaded_latency,
 )
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 BUSY_RATIO = 0.6
 """From this part of its peak on a unit is taken to be what others queue for; sustained rates of DRAM are 0.8 to 0.95 of the peak."""
@@ -57,6 +56,10 @@ class MemoryView:
 
 def view_memory(facts: KernelFacts) -> MemoryView:
     """Everything about the memory behind a kernel's long-scoreboard stalls."""
+    return facts.once(_view_memory)
+
+
+def _view_memory(facts: KernelFacts) -> MemoryView:
     loads, l2 = list_load_traffic(facts), read_l2_traffic(facts)
     unloaded = _estimate(facts, loads, l2)
     scale = measure_sample_scale(facts)

@@ -1,14 +1,12 @@
 """What fills the queues and pipes: executions, wavefronts and widths by kind of instruction."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.access.columns import count_access_bytes
 from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.opcode_rows import spread_by_mnemonic
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.accesses import count_access_bytes
 
 MIO_KINDS = frozenset(
     {
@@ -85,14 +83,14 @@ class QueueUse:
 
 def list_queue_use(facts: KernelFacts, kinds: npt.NDArray[np.int16], reason: str) -> tuple[QueueUse, ...]:
     """Which instructions go through the queue of a throttle, the most frequent first; empty without executions."""
-    executions = facts.executions
+    executions = facts.rows.executions
     if reason not in QUEUES or not (executions > 0).any():
         return ()
     counted = np.bincount(kinds, weights=np.maximum(0, executions), minlength=len(KINDS))
     chosen = [number for number, kind in enumerate(KINDS) if kind in QUEUES[reason] and counted[number] > 0]
     total = float(sum(counted[number] for number in chosen))
     cycles = _count_sm_cycles(facts)
-    widths = spread_by_mnemonic(facts, count_access_bytes, unknown=0)
+    widths = facts.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
     found = []
     for number in chosen:
         passes, least = _measure_passes(facts, kinds == number, KINDS[number])
@@ -133,10 +131,10 @@ def _measure_width(
 
 
 def _divide(facts: KernelFacts, counter: str, chosen: npt.NDArray[np.bool_]) -> float | None:
-    values = facts.counter(counter)
+    values = facts.rows.counter(counter)
     if values is None:
         return None
-    executions = facts.executions
+    executions = facts.rows.executions
     counted = chosen & (values >= 0) & (executions > 0)
     executed = int(executions[counted].sum())
     return int(values[counted].sum()) / executed if executed else None

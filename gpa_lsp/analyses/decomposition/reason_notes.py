@@ -1,6 +1,7 @@
 """One more sentence about a reason: what the counters say of it besides its sources."""
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,9 @@ from gpa_lsp.analyses.decomposition.source_words import find_source_remedy
 from gpa_lsp.analyses.decomposition.stall_split import Source, StallSplit
 from gpa_lsp.analyses.decomposition.unit_use import MEMORY_UNITS, PIPE_UNITS, QUEUE_UNITS, list_unit_use
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.dataflow.accesses import WARP_THREADS
 
 _CONFLICTS_RATIO = 0.1
 """Bank conflicts per wavefront that are worth a word. Source: DrGPU's threshold (Hao et al., ICPE 2023)."""
@@ -27,7 +29,6 @@ _FULL_RATIO = 0.7
 """Of its peak, from which on loads queue for a level of the memory; the fullest DRAM of published reports has 0.74 to 0.96."""
 _FEW_FP64_LANES = 4
 _CACHE_LINE_BYTES = 128
-_WARP_THREADS = 32
 
 Kinds = npt.NDArray[np.int16]
 
@@ -89,7 +90,7 @@ def measure_bank_conflicts(facts: KernelFacts, kinds: Kinds) -> float | None:
     ``l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum`` over ``l1tex__data_pipe_lsu_wavefronts_mem_shared.sum``, whose conflicts also count
     passes that wait for other traffic and lie higher.
     """
-    wavefronts, ideal = facts.counter("shared_wavefronts"), facts.counter("shared_wavefronts_ideal")
+    wavefronts, ideal = facts.rows.counter("shared_wavefronts"), facts.rows.counter("shared_wavefronts_ideal")
     if wavefronts is not None and ideal is not None:
         counted = (wavefronts > 0) & (ideal >= 0)
         total = int(wavefronts[counted].sum())
@@ -141,22 +142,20 @@ def _note_pipes(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str:
 
 def _note_code_size(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str:
     """How much code was executed, and how many of the waits are at the beginning of a line of the instruction cache."""
-    executed = facts.executions > 0
+    executed = facts.rows.executions > 0
     number = facts.kernel.reasons.index(split.reason)
-    offsets = np.concatenate([function.pc_offsets for function in facts.kernel.functions])
-    at_start = offsets % _CACHE_LINE_BYTES == 0
-    share = float(facts.all_samples[at_start, number].sum()) / split.samples
+    at_start = facts.rows.pc_offsets % _CACHE_LINE_BYTES == 0
+    share = float(facts.rows.all_samples[at_start, number].sum()) / split.samples
     size = f"{int(executed.sum()) * 16 / 1024:.1f} KiB of code were executed; " if executed.any() else ""
     return f"{size}{format_whole_percent(share)} of these samples are at the start of a 128-byte line of code."
 
 
 def _note_barriers(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
-    warps = facts.longest
-    if warps is None:
+    if facts.longest is None or facts.longest.block is None:
         return ""
-    threads = warps.block[0] * warps.block[1] * warps.block[2]
+    threads = prod(facts.longest.block)
     places = len(split.sources)
-    warps_per_block = -(-threads // _WARP_THREADS)
+    warps_per_block = -(-threads // WARP_THREADS)
     text = f"{warps_per_block} warps of a block wait for each other, at {places} {'places' if places > 1 else 'place'}"
     wait = _measure_barrier_wait(facts, split.samples, kinds)
     return f"{text}." if wait is None else f"{text}, {wait:,.0f} cycles each time on average."
@@ -165,8 +164,8 @@ def _note_barriers(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
 def _measure_barrier_wait(facts: KernelFacts, samples: int, kinds: Kinds) -> float | None:
     """Mean warp-cycles of one wait at a barrier: warp-cycles over executions of barriers (Little's law); None when unknown."""
     scale = measure_sample_scale(facts)
-    chosen = select_kinds(kinds, frozenset({InstructionKind.BLOCK_BARRIER})) & (facts.executions > 0)
-    executed = int(facts.executions[chosen].sum())
+    chosen = select_kinds(kinds, frozenset({InstructionKind.BLOCK_BARRIER})) & (facts.rows.executions > 0)
+    executed = int(facts.rows.executions[chosen].sum())
     return None if scale is None or executed == 0 else samples * scale.cycles / executed
 
 
@@ -183,12 +182,9 @@ def _note_stores(facts: KernelFacts, _split: StallSplit, kinds: Kinds) -> str:
 
 def _note_encoded(facts: KernelFacts, _split: StallSplit, _kinds: Kinds) -> str:
     """The cycles that the compiler encoded after an instruction, on average over executions: what a warp waits if it does nothing else."""
-    executed, cycles = 0, 0
-    for function, _ in facts.list_disassembled():
-        if function.control is not None:
-            counts = np.maximum(0, function.executions)
-            executed += int(counts.sum())
-            cycles += int((counts * np.maximum(1, function.control.stall_cycles)).sum())
+    known = facts.rows.has_control & (facts.rows.mnemonic_index >= 0)
+    counts = np.maximum(0, facts.rows.executions[known])
+    executed, cycles = int(counts.sum()), int((counts * np.maximum(1, facts.rows.control.stall_cycles[known])).sum())
     return (
         f"The code asks for {cycles / executed:.1f} cycles from one instruction of a warp to its next."
         if executed
@@ -202,7 +198,10 @@ _SCOPES = {"SYS": "the whole system", "GPU": "the GPU", "CTA": "the block"}
 
 def _note_fences(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str:
     modifiers = {
-        part for source in split.sources if source.row is not None for part in facts.mnemonic(source.row).split(".")
+        part
+        for source in split.sources
+        if source.row is not None
+        for part in facts.rows.mnemonic(source.row).split(".")
     }
     widest = next((words for scope, words in _SCOPES.items() if scope in modifiers), "")
     return f"The widest of these fences is for {widest}." if widest else ""

@@ -4,9 +4,9 @@ A state is a row of one table, and a test holds the table against :data:`gpa_lsp
 anywhere else, so none can be misspelt out of reach.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 _AGGREGATE = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"

@@ -1,8 +1,7 @@
 """What one sample stands for: :class:`SampleScale`, warp-cycles per sample."""
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
 _ISSUED = "smsp__inst_issued.sum"
@@ -28,6 +27,9 @@ class SampleScale:
 def measure_sample_scale(facts: KernelFacts) -> SampleScale | None:
     """Warp-cycles that one sample stands for; None when nothing tells, or when the samples are of a part of the run only.
 
+    Of an aggregate these are warp-cycles of its mean launch, as its executions are: what is divided by them is then for one execution. Aggregates
+    beside other launches tell nothing.
+
     By counters, where every launch has them: warp-cycles are ``smsp__average_warp_latency_per_inst_issued.ratio`` (warp-cycles per issue) times
     ``smsp__inst_issued.sum``, summed over launches, and they are shared out among all samples.
 
@@ -37,14 +39,14 @@ def measure_sample_scale(facts: KernelFacts) -> SampleScale | None:
 
     Source: Little's law; both derivations are ours.
     """
-    if any(launch.samples_truncated for launch in facts.kernel.launches):
+    if facts.kernel.has_mixed_launches or any(launch.samples_truncated for launch in facts.kernel.launches):
         return None
     samples = facts.kernel.total_samples
     counted = _sum_warp_cycles(facts)
     if samples > 0 and counted is not None:
         return SampleScale(cycles=counted / samples, source="warp latency per issue times issues", error_ratio=0.0)
-    selected = facts.count_reason("selected")
-    executions = facts.executions
+    selected = facts.rows.count_reason("selected")
+    executions = facts.rows.executions
     executed = int(executions[executions > 0].sum())
     if selected < _FEWEST_SELECTED or executed == 0:
         return None

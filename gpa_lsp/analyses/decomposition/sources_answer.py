@@ -14,7 +14,7 @@ from gpa_lsp.analyses.decomposition.reasons import find_warp_state
 from gpa_lsp.analyses.decomposition.stall_split import NO_CAUSE, StallSplit, list_causes, split_reason
 from gpa_lsp.analyses.decomposition.unit_use import PIPE_UNITS, QUEUE_UNITS, Unit, list_unit_use
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
 
 TITLE = "What the stalls come from"
 _KEPT_RATIO = 0.99
@@ -135,7 +135,7 @@ def _tabulate_sources(kept: tuple[StallSplit, ...], total: int) -> Table:
             Column(name="samples", quantity=Quantity.SAMPLES),
         ),
         rows=tuple(rows),
-        note="The sources of a reason add up to it; several causes waited for together share the samples evenly.",
+        note="The sources of a reason add up to it; several causes waited for together share the samples by how often they are.",
     )
 
 
@@ -177,7 +177,7 @@ def _tabulate_units(facts: KernelFacts, title: str, units: tuple[Unit, ...]) -> 
 
 def _mark_causes(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> tuple[LineMark, ...]:
     """The instructions that are blamed, over all reasons kept; the text names the heaviest reason of each."""
-    size = int(facts.first_rows[-1])
+    size = len(facts.rows)
     by_reason = np.zeros((len(kept), size))
     for number, split in enumerate(kept):
         causes = list_causes(facts, split.reason)
@@ -202,8 +202,8 @@ def _mark_causes(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: Instruc
 def _list_missing(facts: KernelFacts) -> Iterator[Missing]:
     if facts.blame is None:
         yield Missing(what="the instructions that cause the stalls", why="the stalls of this code were not blamed")
-    if not any(function.instructions is not None for function in facts.kernel.functions):
+    if not facts.rows.has_code:
         why = "the code could not be disassembled: nvdisasm was not found, or the profile does not hold the code"
         yield Missing(what="which instructions stall", why=why)
-    if not (facts.executions >= 0).any():
+    if not (facts.rows.executions >= 0).any():
         yield lack("what fills the queues", "inst_executed", section="SourceCounters")

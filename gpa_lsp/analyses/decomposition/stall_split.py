@@ -1,7 +1,7 @@
 """The samples of one stall reason, shared out among its sources."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionK
 from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, sum_by_place, view_rows
 from gpa_lsp.analyses.decomposition.reasons import SourceRule, find_warp_state
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.model import BlameCategory, Dependency
 
 NO_CAUSE = "no cause was found"
@@ -86,7 +87,7 @@ def list_causes(facts: KernelFacts, reason: str) -> Causes:
     """
     number = facts.kernel.reasons.index(reason)
     if facts.blame is None:
-        counts = facts.all_samples[:, number]
+        counts = facts.rows.all_samples[:, number]
         rows = np.flatnonzero(counts).astype(np.int64)
         itself = np.full(len(rows), Dependency.ITSELF, dtype=np.uint8)
         misc = np.full(len(rows), BlameCategory.MISC, dtype=np.uint8)
@@ -123,7 +124,7 @@ def split_reason(facts: KernelFacts, reason: str, rows: InstructionRows | None =
     Returns:
         Sources whose samples add up to those of the reason (conservation).
     """
-    samples = facts.count_reason(reason)
+    samples = facts.rows.count_reason(reason)
     if samples == 0:
         return StallSplit(reason=reason, samples=0, sources=())
     known = view_rows(facts) if rows is None else rows
@@ -177,7 +178,7 @@ def _split_by_waiter(_facts: KernelFacts, causes: Causes, rows: InstructionRows)
 
 def _split_by_place(facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
     """By source line of the blamed instruction, or by the instruction where it has no line."""
-    size = int(facts.first_rows[-1])
+    size = len(facts.rows)
     sums = sum_by_place(rows, np.bincount(causes.cause, weights=causes.samples, minlength=size).astype(np.float64))
     for row, samples in zip(sums.rows[:_MOST_PLACES].tolist(), sums.weights[:_MOST_PLACES].tolist(), strict=True):
         yield Source(label=name_row(facts, row), samples=samples, row=row)
@@ -189,7 +190,7 @@ def _split_by_place(facts: KernelFacts, causes: Causes, rows: InstructionRows) -
 
 def _split_by_function(facts: KernelFacts, causes: Causes, _rows: InstructionRows) -> Iterable[Source]:
     """By function section of the instruction that was not there yet."""
-    sections = np.searchsorted(facts.first_rows, causes.use, side="right") - 1
+    sections = facts.rows.function_index[causes.use].astype(np.int64)
     for section, samples, row in _gather(sections, causes, len(facts.kernel.functions), of_use=True):
         yield Source(label=_name_section(facts, section), samples=samples, row=row)
 
@@ -217,14 +218,14 @@ _RULES: dict[SourceRule, Callable[[KernelFacts, Causes, InstructionRows], Iterab
 
 def name_row(facts: KernelFacts, row: int) -> str:
     """An instruction for people: its opcode and its line, or its offset where it has none."""
-    mnemonic = facts.mnemonic(row)
+    mnemonic = facts.rows.mnemonic(row)
     # The scope of a fence is in its modifiers.
     is_fence = bool(mnemonic) and find_kind(mnemonic) is InstructionKind.FENCE
     opcode = (mnemonic if is_fence else mnemonic.partition(".")[0]) or "an instruction"
-    place = facts.place(row)
+    place = facts.rows.place(row)
     if place is not None:
         return f"{opcode} in {place.file.rpartition('/')[2]}:{place.line}"
-    return f"{opcode} at {int(facts.function_of(row).pc_offsets[facts.index_of(row)]):#x}"
+    return f"{opcode} at {int(facts.rows.function_of(row).pc_offsets[facts.rows.index_of(row)]):#x}"
 
 
 def _gather(groups: Rows, causes: Causes, count: int, *, of_use: bool = False) -> Iterable[tuple[int, float, int]]:

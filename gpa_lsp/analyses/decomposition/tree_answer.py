@@ -7,7 +7,7 @@ from gpa_lsp.analyses.decomposition.finding_order import order_findings
 from gpa_lsp.analyses.decomposition.issue_slots import IssueSlots
 from gpa_lsp.analyses.decomposition.issue_tree import OTHER_REASONS, OTHER_SOURCES, IssueTree, Node, build_issue_tree
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 TITLE = "Where the issue slots go"
@@ -37,7 +37,7 @@ def write_tree_answer(facts: KernelFacts, name: str) -> Answer:
         summary=_summarise(tree),
         findings=order_findings(_find(tree)),
         bars=tuple(_draw_bars(tree)),
-        tables=(_tabulate(tree),),
+        tables=(_tabulate(tree, is_split=_is_split(facts)),),
         missing=tuple(_list_missing(facts, tree)),
     )
 
@@ -121,7 +121,12 @@ def _draw_bars(tree: IssueTree) -> Iterator[Bar]:
         yield Bar(label=node.name, ratio=node.share_ratio, words=below[0].name if below else "")
 
 
-def _tabulate(tree: IssueTree) -> Table:
+def _is_split(facts: KernelFacts) -> bool:
+    """Whether samples taken while nothing was issued are told from the others, or there are none at all."""
+    return facts.kernel.is_split or facts.kernel.total_samples == 0
+
+
+def _tabulate(tree: IssueTree, *, is_split: bool) -> Table:
     whole = "issue slots" if tree.slots is not None else "warps' time"
     rows: list[tuple[Cell, ...]] = [
         (
@@ -136,6 +141,7 @@ def _tabulate(tree: IssueTree) -> Table:
         for node in tree.nodes
     ]
     per = "counters of the longest launch" if tree.time.from_counters else "samples of all launches"
+    basis = "samples taken while nothing was issued" if is_split else "stalled time"
     return Table(
         title="From issue slots to what leaves them empty",
         columns=(
@@ -148,7 +154,7 @@ def _tabulate(tree: IssueTree) -> Table:
             Column(name="remedy"),
         ),
         rows=tuple(rows),
-        note=f"Empty slots are shared out by samples taken while nothing was issued; the warps' time is by {per}.",
+        note=f"Empty slots are shared out by {basis}; the warps' time is by {per}.",
     )
 
 
@@ -158,5 +164,8 @@ def _list_missing(facts: KernelFacts, tree: IssueTree) -> Iterator[Missing]:
     if not tree.time.from_counters:
         name = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
         yield lack("how the warps' time divides by hardware counters", name, section="WarpStateStats")
+    if tree.slots is not None and not _is_split(facts):
+        why = "the profile does not tell which samples were taken while nothing was issued"
+        yield Missing(what="which stalls leave the slots empty (taken by stalled time)", why=why)
     if facts.kernel.total_samples == 0:
         yield lack("which instructions stall", section="SourceCounters")

@@ -1,8 +1,7 @@
 """How busy the units of the memory system and the pipes were: shares of their peaks, from the profiler's own percentages."""
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _ELAPSED, _ACTIVE = "_elapsed", "_active"
 """What a percentage is of: the peak over the whole launch, or over the cycles in which an SM held warps."""

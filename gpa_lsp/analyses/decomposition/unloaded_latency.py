@@ -1,11 +1,11 @@
 """How long a kernel's loads would take with nothing else going on: :class:`UnloadedLatency`, level by level."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 
 from gpa_lsp.analyses.decomposition.load_traffic import L2Traffic, LoadTraffic
 from gpa_lsp.arch.sections import MaybeNumber, MemoryHierarchy
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _CYCLES_PER_FURTHER_LINE = 2
 _SECTORS_PER_LINE = 4

@@ -1,12 +1,9 @@
 """How the warps of a kernel spend their cycles: one number per state, from counters or from samples."""
 
-from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
-
 from gpa_lsp.analyses.decomposition.reasons import WarpState, find_by_counter, find_warp_state
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.figures import sum_known
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _PREFIX = "smsp__average_warps_issue_stalled_"
 _SUFFIX = "_per_issue_active.ratio"
@@ -21,7 +18,8 @@ class StateTime:
         share_ratio: of all cycles that resident warps spent, 0..1.
         cycles_per_issue: warp-cycles in this state for each instruction issued; None where nothing tells (samples without an issue).
         sampled: samples of this state, all launches; 0 when not sampled.
-        latency_share_ratio: of the samples taken in cycles without an issue, the part in this state; None without such samples.
+        latency_share_ratio: of the samples taken in cycles without an issue, the part in this state; None without such samples, and where they
+            are not told from the others.
     """
 
     state: WarpState
@@ -73,20 +71,24 @@ def read_warp_time(facts: KernelFacts) -> WarpTime | None:
 
     Source: Nsight Compute Profiling Guide, Metrics Decoder and Warp Stall Reasons; Little's law for the second reading.
     """
+    return facts.once(_read_warp_time)
+
+
+def _read_warp_time(facts: KernelFacts) -> WarpTime | None:
     counted = _read_counters(facts)
     samples = _count_samples(facts)
     if not counted and not samples:
         return None
     cycles = counted or _scale_samples(samples)
     total = sum(cycles.values())
-    latency_total = sum(latency for _, latency in samples.values())
+    latency_total = sum_known(latency for _, latency in samples.values())
     times = [
         StateTime(
             state=find_warp_state(name),
             share_ratio=value / total,
             cycles_per_issue=value if counted else _divide(value, samples.get("selected", (0, 0))[0]),
             sampled=samples.get(name, (0, 0))[0],
-            latency_share_ratio=_divide(samples.get(name, (0, 0))[1], latency_total),
+            latency_share_ratio=_divide(samples.get(name, (0, 0))[1] or 0, latency_total or 0),
         )
         for name, value in cycles.items()
     ]
@@ -109,28 +111,17 @@ def _read_counters(facts: KernelFacts) -> dict[str, float]:
     return found if is_whole else {}
 
 
-def _count_samples(facts: KernelFacts) -> dict[str, tuple[int, int]]:
-    """State → samples, and latency samples; states without any left out."""
-    every = sum_columns([function.all_samples for function in facts.kernel.functions], len(facts.kernel.reasons))
-    latency = sum_columns([function.latency_samples for function in facts.kernel.functions], len(facts.kernel.reasons))
+def _count_samples(facts: KernelFacts) -> dict[str, tuple[int, int | None]]:
+    """State → samples, and latency samples (None when unknown); states without any left out."""
+    every = facts.rows.all_samples.sum(axis=0).tolist()
+    split = facts.rows.latency_samples
+    latency = [None] * len(every) if split is None else split.sum(axis=0).tolist()
     return {
         name: (one, other) for name, one, other in zip(facts.kernel.reasons, every, latency, strict=True) if one > 0
     }
 
 
-def sum_columns(parts: list[npt.NDArray[np.int64]], columns: int) -> list[int]:
-    """The column sums of matrices one below the other.
-
-    >>> sum_columns([np.array([[1, 2]]), np.array([[3, 4], [0, 1]])], 2)
-    [4, 7]
-    """
-    total = np.zeros(columns, dtype=np.int64)
-    for part in parts:
-        total += part.sum(axis=0)
-    return [int(value) for value in total]
-
-
-def _scale_samples(samples: dict[str, tuple[int, int]]) -> dict[str, float]:
+def _scale_samples(samples: dict[str, tuple[int, int | None]]) -> dict[str, float]:
     return {name: float(every) for name, (every, _) in samples.items()}
 
 

@@ -1,14 +1,14 @@
 """How many of the 32 lanes of each executed warp instruction do something, and why the others do not."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.access.columns import WARP_THREADS
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.opcode_rows import mark_by_opcode, read_counter, read_executions
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import Flow
+from gpa_lsp.dataflow.accesses import WARP_THREADS
 from gpa_lsp.profile.model import Dim3
 
 Counts = npt.NDArray[np.int64]
@@ -83,8 +83,8 @@ def read_lanes(facts: KernelFacts) -> LaneColumns | None:
 
     Executions and threads are counted in different passes; code that spins can have more threads than lanes, which are cut.
     """
-    executions = read_executions(facts)
-    part, work = read_counter(facts, "thread_executions"), read_counter(facts, "thread_executions_true")
+    executions = facts.read_executions()
+    part, work = facts.read_counter("thread_executions"), facts.read_counter("thread_executions_true")
     if executions is None or (part is None and work is None):
         return None
     lanes = executions * WARP_THREADS
@@ -94,9 +94,9 @@ def read_lanes(facts: KernelFacts) -> LaneColumns | None:
         executions=executions,
         part=part,
         work=work,
-        divergent=read_counter(facts, "divergent_branch_targets"),
-        is_branch=mark_by_opcode(facts, lambda opcode: opcode.flow in _BRANCHES),
-        is_control=mark_by_opcode(facts, lambda opcode: opcode.flow is not Flow.NONE),
+        divergent=facts.read_counter("divergent_branch_targets"),
+        is_branch=facts.rows.mark_by_opcode(lambda opcode: opcode.flow in _BRANCHES),
+        is_control=facts.rows.mark_by_opcode(lambda opcode: opcode.flow is not Flow.NONE),
     )
 
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from gpa_lsp.analyses.access.columns import WARP_THREADS
 from gpa_lsp.analyses.answers import Bar, Cell, Column, Finding, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.lanes.columns import LaneColumns, measure_partial_warps
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.dataflow.accesses import WARP_THREADS
 from gpa_lsp.profile.model import Dim3
 
 _MOST_ROWS = 10
@@ -37,7 +37,7 @@ def estimate_idle_samples(facts: KernelFacts, lanes: LaneColumns) -> float:
     """
     idle = lanes.lost if lanes.idle is None else lanes.idle
     share = np.divide(idle, lanes.lanes, out=np.zeros(len(idle)), where=lanes.lanes > 0)
-    return float((facts.all_samples.sum(axis=1) * share).sum())
+    return float((facts.rows.all_samples.sum(axis=1) * share).sum())
 
 
 def find_partial_warps(facts: KernelFacts) -> list[Finding]:
@@ -130,7 +130,7 @@ def build_line_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -
     """The lines that lose most lanes; nothing where none are lost."""
     lost = index.sum_by_line(lanes.lost)
     executed = index.sum_by_line(lanes.executions)
-    samples = index.sum_by_line(facts.all_samples.sum(axis=1))
+    samples = index.sum_by_line(facts.rows.all_samples.sum(axis=1))
     part, work = (None if one is None else index.sum_by_line(one) for one in (lanes.part, lanes.work))
     rows: list[tuple[Cell, ...]] = [
         (
@@ -167,7 +167,7 @@ def build_branch_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex)
         if parted > 0:
             place = str(index.places[int(index.line_of[row])])
             share = min(parted / executed, 1.0) if executed else None
-            rows.append((place, facts.mnemonic(row), executed, parted, share))
+            rows.append((place, facts.rows.mnemonic(row), executed, parted, share))
     if not rows:
         return ()
     columns = (
@@ -182,7 +182,8 @@ def build_branch_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex)
 
 def _find_worst_block(facts: KernelFacts) -> tuple[Dim3, float]:
     """The block that fills its last warp least, of all launches, and the share of its lanes without a thread."""
-    blocks = [launch.block for launch in facts.kernel.launches if launch.failure is None]
+    launches = [launch for launch in facts.kernel.launches if launch.failure is None]
+    blocks = [launch.block for launch in launches if launch.block is not None]
     worst = max(blocks, key=measure_partial_warps, default=(WARP_THREADS, 1, 1))
     return worst, measure_partial_warps(worst)
 

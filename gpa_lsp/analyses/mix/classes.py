@@ -1,15 +1,14 @@
 """What kind of work an instruction does: :class:`WorkClass`, from the facts of its opcode."""
 
-import tomllib
 from enum import StrEnum
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import tomli
 
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.opcode_rows import spread_by_mnemonic
 from gpa_lsp.arch.opcodes import find_longest_entry
 from gpa_lsp.binary.model import Flow
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode, Pipe, describe_mnemonic
@@ -97,15 +96,10 @@ def classify_rows(facts: KernelFacts) -> npt.NDArray[np.int64]:
     Arithmetic that reads no register but perhaps its guard loads a constant, and counts as a move.
     """
     number_of = {one: number for number, one in enumerate(CLASSES)}
-    column = spread_by_mnemonic(facts, lambda name: number_of[classify_mnemonic(name)])
+    column = facts.rows.spread_by_mnemonic(lambda name: number_of[classify_mnemonic(name)])
     loads_constant = [number_of[one] for one in _OF_CONSTANTS]
-    for function, first in facts.list_disassembled():
-        instructions = function.instructions
-        if instructions is None:
-            continue
-        reads = np.diff(instructions.reads.starts) - (instructions.guard >= 0)
-        part = column[first : first + len(instructions)]
-        part[(reads == 0) & np.isin(part, loads_constant)] = number_of[WorkClass.MOVE]
+    reads = np.diff(facts.rows.reads.starts) - (facts.rows.guard >= 0)
+    column[(reads == 0) & np.isin(column, loads_constant)] = number_of[WorkClass.MOVE]
     return column
 
 
@@ -133,6 +127,6 @@ def _classify_opcode(opcode: Opcode) -> WorkClass:
 
 @cache
 def _read_entries() -> dict[str, WorkClass]:
-    text = files(__package__).joinpath(_TABLE).read_text(encoding="utf-8")
-    table: dict[str, list[str]] = tomllib.loads(text)
+    text = Path(__file__).with_name(_TABLE).read_text(encoding="utf-8")
+    table: dict[str, list[str]] = tomli.loads(text)
     return {entry: WorkClass[name.upper()] for name, entries in table.items() for entry in entries}

@@ -11,8 +11,7 @@ from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
 from gpa_lsp.analyses.mix.classes import ARITHMETIC, MEMORY, WorkClass, classify_mnemonic
 from gpa_lsp.analyses.mix.fusion import NonFused
 from gpa_lsp.analyses.mix.pipes import PipeUse
-from gpa_lsp.analyses.opcode_rows import spread_by_mnemonic
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
 
 BUSY = 0.6
 """From this use on a pipe is busy.
@@ -96,7 +95,7 @@ def find_conversions(
 ) -> list[Finding]:
     """Many conversions, and those between float and double, which a literal without its suffix makes."""
     findings = []
-    converts = np.where(spread_by_mnemonic(facts, _is_conversion, unknown=0) > 0, executions, 0)
+    converts = np.where(facts.rows.spread_by_mnemonic(_is_conversion, unknown=0) > 0, executions, 0)
     many = int(converts.sum())
     if many >= _MANY_CONVERSIONS * total:
         is_busy = any(use.pipe.name == "xu" and (use.use_ratio or 0.0) >= BUSY for use in uses)
@@ -108,7 +107,7 @@ def find_conversions(
                 remedy=_CONVERSION_REMEDY,
             )
         )
-    doubles = np.where(spread_by_mnemonic(facts, _is_float_to_double, unknown=0) > 0, executions, 0)
+    doubles = np.where(facts.rows.spread_by_mnemonic(_is_float_to_double, unknown=0) > 0, executions, 0)
     if doubles.any():
         lines = _name_lines(index, index.sum_by_line(doubles))
         findings.append(

@@ -1,6 +1,6 @@
 """Sums and products that could be one fused multiply-add."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import LineIndex
 from gpa_lsp.analyses.mix.pipes import PipeUse
-from gpa_lsp.analyses.opcode_rows import mark_by_opcode
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _BUSY_ENOUGH = 0.5
 """From this use of its pipe on, fewer instructions of a type are time."""
@@ -84,4 +84,4 @@ def count_non_fused(
 
 
 def _mark(facts: KernelFacts, names: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-    return mark_by_opcode(facts, lambda opcode: opcode.name in names)
+    return facts.rows.mark_by_opcode(lambda opcode: opcode.name in names)

@@ -1,19 +1,18 @@
 """Which pipe of the SM executes each instruction, and how busy the pipes are."""
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import tomli
 
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.opcode_rows import spread_by_mnemonic
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.opcodes import find_longest_entry
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.opcodes import Pipe, describe_mnemonic
 from gpa_lsp.binary.sass import split_operands
 
@@ -113,20 +112,15 @@ def find_pipe(mnemonic: str, architecture: str) -> str:
 def assign_pipes(facts: KernelFacts, architecture: str) -> npt.NDArray[np.int64]:
     """int64[n], the number in :func:`list_pipes` of each instruction; -1 where nothing is disassembled."""
     number_of = {pipe.name: number for number, pipe in enumerate(list_pipes())}
-    column = spread_by_mnemonic(facts, lambda name: number_of[find_pipe(name, architecture)])
+    column = facts.rows.spread_by_mnemonic(lambda name: number_of[find_pipe(name, architecture)])
     other_pipes = {
         register: number_of[name]
         for name, registers in _read_table()["special_registers"].items()
         for register in registers
     }
-    for function, first in facts.list_disassembled():
-        instructions = function.instructions
-        if instructions is None or _SPECIAL not in instructions.mnemonics:
-            continue
-        wanted = instructions.mnemonics.index(_SPECIAL)
-        for row in np.flatnonzero(instructions.mnemonic_index == wanted).tolist():
-            register = split_operands(instructions.texts[row].rpartition(f"{_SPECIAL} ")[2])[-1]
-            column[first + row] = other_pipes.get(register, column[first + row])
+    for row in np.flatnonzero(facts.rows.spread_by_mnemonic(_SPECIAL.__eq__, unknown=0)).tolist():
+        register = split_operands(facts.rows.texts[row].rpartition(f"{_SPECIAL} ")[2])[-1]
+        column[row] = other_pipes.get(register, column[row])
     return column
 
 
@@ -162,7 +156,9 @@ def measure_pipes(facts: KernelFacts, executions: npt.NDArray[np.int64] | None) 
 
 
 def count_active_cycles(facts: KernelFacts) -> float | None:
-    """Cycles in which SMs had work, over all SMs and launches; None when a launch does not tell."""
+    """Cycles in which SMs had work, over all SMs and launches; None when a launch does not tell, or aggregates stand beside other launches."""
+    if facts.kernel.has_mixed_launches:
+        return None
     sm_count = facts.kernel.device.sm_count
     launches = [launch for launch in facts.kernel.launches if launch.failure is None]
     cycles = [launch.read_number("sm__cycles_active.avg") for launch in launches]
@@ -189,4 +185,4 @@ def _read_opcodes(architecture: str) -> Mapping[str, str]:
 
 @cache
 def _read_table() -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath(_TABLE).read_text(encoding="utf-8"))
+    return tomli.loads(Path(__file__).with_name(_TABLE).read_text(encoding="utf-8"))

@@ -11,11 +11,10 @@ behind warps that end before their block does. By Little's law a block is reside
 rest into cycles per block.
 """
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.answers import Finding, Weight
 from gpa_lsp.analyses.occupancy.launch import LaunchShape
 from gpa_lsp.arch.occupancy import Occupancy
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 SMALL_GAP_RATIO = 0.1
 """A gap of less than this part of what fits is not worth a word; Nsight Compute's rule takes ten points, too."""

@@ -1,10 +1,11 @@
 """What a launch asks an SM for, as far as the profile says and as far as it makes sense: :class:`LaunchShape`."""
 
-from dataclasses import dataclass
+from math import prod
 
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import Function
 from gpa_lsp.profile.model import Launch
 
@@ -26,7 +27,7 @@ class LaunchShape:
         block: None where the profile does not say, or says what no GPU can hold.
         dynamic_bytes: the part of the block's shared memory that was given at launch; None when unknown (the block is then without any).
         carveout_bytes: shared memory the SMs were set to; None when unknown.
-        grid_blocks: blocks of the grid; None for code without a launch.
+        grid_blocks: blocks of the grid; None for code without a launch, and where the profile does not say.
         sm_count: multiprocessors the launch could use; None when unknown.
         cluster_blocks: blocks of a thread block cluster; None when there are none, or it is unknown.
         most_clusters: clusters that the whole GPU can hold at once; None likewise.
@@ -83,7 +84,7 @@ def read_launch_shape(facts: KernelFacts, launch: Launch) -> LaunchShape:
         block=_read_block(facts.architecture, function, launch, dynamic or 0),
         dynamic_bytes=dynamic,
         carveout_bytes=launch.read_count("launch__shared_mem_config_size"),
-        grid_blocks=max(0, launch.grid[0] * launch.grid[1] * launch.grid[2]),
+        grid_blocks=None if launch.grid is None else max(0, prod(launch.grid)),
         sm_count=sm_count if sm_count is not None and 0 < sm_count <= _MOST_SMS else None,
         cluster_blocks=cluster if cluster > 1 else None,
         most_clusters=(launch.read_count("launch__cluster_max_active") or None) if cluster > 1 else None,
@@ -93,7 +94,7 @@ def read_launch_shape(facts: KernelFacts, launch: Launch) -> LaunchShape:
 def _read_block(
     architecture: Architecture | None, function: Function | None, launch: Launch, dynamic_bytes: int
 ) -> BlockShape | None:
-    """None where registers or static shared memory are unknown, or make no sense."""
+    """None where threads, registers or static shared memory are unknown, or make no sense."""
     registers = launch.read_count("launch__registers_per_thread")
     static = launch.read_count("launch__shared_mem_per_block_static")
     barriers = launch.read_count("launch__barrier_count")
@@ -101,10 +102,10 @@ def _read_block(
         registers = function.registers if registers is None else registers
         static = _read_static(architecture, function) if static is None else static
         barriers = function.barriers if barriers is None else barriers
-    if registers is None or static is None:
+    if registers is None or static is None or launch.block is None:
         return None
     block = BlockShape(
-        threads=launch.block[0] * launch.block[1] * launch.block[2],
+        threads=prod(launch.block),
         registers_per_thread=registers,
         shared_bytes=static + dynamic_bytes,
         barriers=barriers or 0,

@@ -7,13 +7,12 @@ of its own: independent instructions within a warp hide latency just as well.
 Source: V. Volkov, "Better Performance at Lower Occupancy", GTC 2010, and "Understanding Latency Hiding on GPUs", UCB/EECS-2016-143, chapter 4.
 """
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.answers import Finding, Missing, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.occupancy.launch import read_amount
 from gpa_lsp.analyses.roofline_model import Roofline
-from gpa_lsp.machine.ceilings import find_dram_ceiling
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.ceilings import find_dram_ceiling
 
 NEAR_ROOF_RATIO = 0.85
 """From this part of what a roof sustains on the kernel counts as being at it; with the ceilings of DRAM that is 0.72 to 0.81 of the peak, about
@@ -98,11 +97,11 @@ def estimate_needed_warps(facts: KernelFacts, resident_warps: float | None, issu
     if resident_warps and issue_ratio:
         interval_cycles = resident_warps / issue_ratio
     else:
-        selected = facts.count_reason("selected")
+        selected = facts.rows.count_reason("selected")
         if not selected:
             return None
         interval_cycles = total / selected
-    not_selected = facts.count_reason("not_selected") / total if total else 0.0
+    not_selected = facts.rows.count_reason("not_selected") / total if total else 0.0
     return interval_cycles * (1 - not_selected) if interval_cycles < _LONGEST_INTERVAL_CYCLES else None
 
 
@@ -216,7 +215,7 @@ def _find_busy_schedulers(facts: KernelFacts, issue_ratio: float | None) -> Find
         text = f"More warps cannot help: the schedulers issue in {100 * issue_ratio:.0f} % of their cycles already."
         return Finding(text=text, share_ratio=min(1.0, issue_ratio))
     total = facts.kernel.total_samples
-    ready = facts.count_reason("not_selected") / total if total else 0.0
+    ready = facts.rows.count_reason("not_selected") / total if total else 0.0
     if ready < ENOUGH_READY_RATIO:
         return None
     text = f"More warps would hardly help: {100 * ready:.0f} % of the samples are warps that were ready and not picked."

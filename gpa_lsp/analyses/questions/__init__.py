@@ -1,10 +1,10 @@
 """The analyses: each file defines ``ANALYSIS``, one question. Adding a file adds a question."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """Do the threads of a warp go the same way? Lanes that do nothing, and the branches that part the threads, by line."""
 
-from gpa_lsp.analyses.access.columns import WARP_THREADS
 from gpa_lsp.analyses.answers import MOST_MARKS, Answer, LineMark, Missing, Quantity, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.lanes.columns import LaneColumns, read_lanes
@@ -14,7 +13,8 @@ from gpa_lsp.analyses.lanes.findings import (
 )
 from gpa_lsp.analyses.line_sums import LineIndex, find_inlined, index_lines, mark_callers, mark_lines
 from gpa_lsp.analyses.questions import Analysis
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.dataflow.accesses import WARP_THREADS
 
 _NAME = "divergence"
 _TITLE = "How full warps are"

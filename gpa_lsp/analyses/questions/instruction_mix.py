@@ -17,9 +17,8 @@ from gpa_lsp.analyses.mix.findings import (
 from gpa_lsp.analyses.mix.fusion import count_non_fused
 from gpa_lsp.analyses.mix.pipes import PipeUse, measure_pipes
 from gpa_lsp.analyses.mix.tables import build_bars, build_line_table, build_opcode_table, build_pipe_table
-from gpa_lsp.analyses.opcode_rows import read_executions
 from gpa_lsp.analyses.questions import Analysis
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
 
 _NAME = "instruction_mix"
 _TITLE = "What is executed"
@@ -30,7 +29,7 @@ _MOST_MARKS = 50
 
 
 def _answer(facts: KernelFacts) -> Answer:
-    executions = read_executions(facts)
+    executions = facts.read_executions()
     uses = measure_pipes(facts, executions)
     classes = classify_rows(facts)
     has_code = bool((classes >= 0).any())
@@ -64,7 +63,7 @@ def _answer(facts: KernelFacts) -> Answer:
         bars=build_bars(counts),
         tables=(
             *build_pipe_table(uses, total),
-            *build_line_table(classes, executions, facts.all_samples.sum(axis=1), index),
+            *build_line_table(classes, executions, facts.rows.all_samples.sum(axis=1), index),
             *build_opcode_table(count_opcodes(facts, executions), total),
         ),
         marks=_mark_executions(facts, executions, index, total),
@@ -78,15 +77,11 @@ def count_opcodes(facts: KernelFacts, executions: npt.NDArray[np.int64]) -> dict
     This is what the profiler calls ``sass__inst_executed_per_opcode``.
     """
     counts: dict[str, int] = {}
-    for function, first in facts.list_disassembled():
-        instructions = function.instructions
-        if instructions is None:
-            continue
-        part = executions[first : first + len(instructions)]
-        sums = np.bincount(instructions.mnemonic_index, weights=part, minlength=len(instructions.mnemonics))
-        for mnemonic, count in zip(instructions.mnemonics, sums, strict=True):
-            name = facts.opcodes[mnemonic].name
-            counts[name] = counts.get(name, 0) + int(count)
+    known = facts.rows.mnemonic_index >= 0
+    opcodes = facts.rows.opcodes
+    sums = np.bincount(facts.rows.mnemonic_index[known], weights=executions[known], minlength=len(opcodes))
+    for opcode, count in zip(opcodes, sums, strict=True):
+        counts[opcode.name] = counts.get(opcode.name, 0) + int(count)
     return counts
 
 

@@ -115,6 +115,8 @@ def _list_missing(
         shape = read_launch_shape(facts, facts.longest)
         if shape.grid_blocks == 0:
             missing.append(Missing(what="waves", why="the grid has no blocks"))
+        elif shape.grid_blocks is None:
+            missing.append(Missing(what="waves", why="the profile does not say how many blocks the grid has"))
         else:
             missing.append(
                 lack("how many blocks fit at once", "launch__waves_per_multiprocessor", section="LaunchStats")

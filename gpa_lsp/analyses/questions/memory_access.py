@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpa_lsp.analyses.access.columns import SECTOR_BYTES, AccessColumns, Transfers, read_accesses
+from gpa_lsp.analyses.access.columns import AccessColumns, Transfers, read_accesses
 from gpa_lsp.analyses.access.findings import (
     build_totals,
     build_width_table,
@@ -24,7 +24,8 @@ from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Finding, LineMark, Miss
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.line_sums import InlinedRows, LineIndex, find_inlined, index_lines, mark_callers, mark_lines
 from gpa_lsp.analyses.questions import Analysis
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.dataflow.accesses import SECTOR_BYTES
 
 _NAME = "memory_access"
 _TITLE = "How memory is accessed"
@@ -74,8 +75,8 @@ def _build_table(
     name: str, facts: KernelFacts, columns: AccessColumns, index: LineIndex, lines: LineTransfers
 ) -> Table:
     if name == "global":
-        return build_global_table(columns, index, lines, facts.mnemonic)
-    return build_shared_table(index, lines, facts.mnemonic)
+        return build_global_table(columns, index, lines, facts.rows.mnemonic)
+    return build_shared_table(index, lines, facts.rows.mnemonic)
 
 
 def _mark_excess(

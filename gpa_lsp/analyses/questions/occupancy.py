@@ -1,7 +1,6 @@
 """How many warps fit into an SM, how many were there, what limits them, and what more of them would be worth."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gpa_lsp.analyses.answers import Answer, Chart, Column, Finding, Quantity, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
@@ -35,6 +34,7 @@ from gpa_lsp.analyses.occupancy.worth import Worth, judge_worth
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.model import Launch
 
 _MOST_LAUNCHES = 50

@@ -10,7 +10,7 @@ from gpa_lsp.analyses.roofline.throughput import Basis, Breakdown, read_breakdow
 from gpa_lsp.analyses.roofline.throughput_names import MEMORY_THROUGHPUT, SM_THROUGHPUT
 from gpa_lsp.analyses.roofline.totals import read_span
 from gpa_lsp.analyses.roofline.unit_names import describe_unit
-from gpa_lsp.machine.find import find_machine
+from gpa_lsp.device.find import find_machine
 
 _NAME = "speed_of_light"
 _TITLE = "Busiest units"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gpa_lsp.analyses.answers import Finding, Weight
 from gpa_lsp.analyses.roofline.under_roofs import ISSUE
 from gpa_lsp.analyses.roofline_model import BusyUnit, Point, Roof, Roofline
-from gpa_lsp.machine.model import ClockBasis, Machine, MemoryLevel, OperationKind
+from gpa_lsp.device.model import ClockBasis, Machine, MemoryLevel, OperationKind
 
 BOUND_RATIO = 0.8
 """From this part of what a roof sustains on it is what bounds the kernel, as in Nsight Compute's rule for the bottleneck."""

@@ -1,18 +1,17 @@
 """How often each mnemonic was executed, by warps and by threads: from a report's table of opcodes, or from its per-instruction counters."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.errors import GpaError
-from gpa_lsp.kernel.address_map import AddressMap, build_address_map
-from gpa_lsp.kernel.model import FunctionSamples, Kernel
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.accesses import WARP_THREADS
 from gpa_lsp.profile.instruction_counts import InstructionCounts, read_instruction_counts
 from gpa_lsp.profile.model import Launch
-
-WARP_THREADS = 32
+from gpa_lsp.rows.address_map import AddressMap, build_address_map
+from gpa_lsp.rows.model import FunctionSamples, Kernel
 
 WARP_TABLES = (
     "sass__inst_executed_per_opcode_with_modifier_all",

@@ -9,10 +9,10 @@ once for the whole warp on a unit of its own. ``IADD3`` and ``LEA`` are one each
 the opcode does not tell. The profiler's ``…_op_integer_pred_on`` counts one for each integer instruction, multiply-adds too.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 
-from gpa_lsp.machine.model import OperationKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import OperationKind
 
 _FP64, _FP32, _FP16 = OperationKind.FP64, OperationKind.FP32, OperationKind.FP16
 _INT32, _SPECIAL = OperationKind.INT32, OperationKind.SPECIAL

@@ -12,7 +12,7 @@ from gpa_lsp.analyses.roofline.opcode_operations import count_thread_operations
 from gpa_lsp.analyses.roofline.tensor_shapes import DESCRIPTOR_SHAPED, count_tensor_operations
 from gpa_lsp.analyses.roofline.totals import Span, Total, read_total, sum_totals
 from gpa_lsp.analyses.roofline_model import OperationCount
-from gpa_lsp.machine.model import OperationKind
+from gpa_lsp.device.model import OperationKind
 from gpa_lsp.profile.model import Launch
 
 _Terms = tuple[tuple[tuple[str, ...], float], ...]

@@ -6,9 +6,9 @@ from dataclasses import replace
 from gpa_lsp.analyses.roofline.under_roofs import build_roofline
 from gpa_lsp.analyses.roofline.work import Work
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roofline
-from gpa_lsp.machine.build import TRANSFERS_PER_CLOCK
-from gpa_lsp.machine.ceilings import HBM_CEILING, find_dram_ceiling
-from gpa_lsp.machine.model import Machine, MemoryLevel
+from gpa_lsp.device.build import TRANSFERS_PER_CLOCK
+from gpa_lsp.device.ceilings import HBM_CEILING, find_dram_ceiling
+from gpa_lsp.device.model import Machine, MemoryLevel
 
 
 def place_under(roofline: KernelRoofline, choose_machine: Callable[[Machine], Machine]) -> KernelRoofline:

@@ -5,21 +5,22 @@ took, under the roofs of the longest launch: launches of one kernel in one sessi
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpa_lsp.analyses.roofline.instructions import count_launch
 from gpa_lsp.analyses.roofline.totals import Span, read_span
 from gpa_lsp.analyses.roofline.under_roofs import build_roofline
 from gpa_lsp.analyses.roofline.work import Work, measure_work, sum_work
 from gpa_lsp.analyses.roofline_model import MOST_LAUNCHES, KernelRoofline, Roofline
-from gpa_lsp.errors import InputError
-from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.machine.ceilings import find_dram_ceiling
-from gpa_lsp.machine.empirical import apply_roofs
-from gpa_lsp.machine.empirical_model import EmpiricalRoofs
-from gpa_lsp.machine.find import find_machine
-from gpa_lsp.machine.model import Machine
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.ceilings import find_dram_ceiling
+from gpa_lsp.device.empirical import apply_roofs
+from gpa_lsp.device.empirical_model import EmpiricalRoofs
+from gpa_lsp.device.find import find_machine
+from gpa_lsp.device.model import Machine
 from gpa_lsp.profile.model import Launch
+from gpa_lsp.rows.model import Kernel
 
 _BUS_WIDTH = "device__attribute_global_memory_bus_width"
 
@@ -67,7 +68,7 @@ def place_kernel(kernel: Kernel, roofs: EmpiricalRoofs | None = None) -> KernelR
         works.append(measure_work(one.launch, one.span, executions, own.theoretical))
         if is_shown:
             placed.append(build_roofline(one.launch.index, works[-1], own.shown, ceiling))
-    together = sum_work(works)
+    together = None if kernel.has_mixed_launches else sum_work(works)
     return KernelRoofline(
         machine=longest.shown,
         whole=None if together is None else build_roofline(None, together, longest.shown, ceiling),

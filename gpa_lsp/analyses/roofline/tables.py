@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Bar, Cell, Column, Quantity, Table
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Point, Roof, Roofline
-from gpa_lsp.machine.model import ClockBasis, Clocks, Machine, RoofOrigin
+from gpa_lsp.device.model import ClockBasis, Clocks, Machine, RoofOrigin
 
 _NS_PER_S = 1e9
 

@@ -5,10 +5,10 @@ done, and what stands under a dense roof, is half of that.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
-from gpa_lsp.machine.model import OperationKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import OperationKind
 
 _SHAPES = {
     "884": (8, 8, 4),

@@ -7,17 +7,18 @@ Source: NVIDIA, Nsight Compute Profiling Guide, Metrics Structure (throughputs a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gpa_lsp.analyses.roofline.instructions import Executions
 from gpa_lsp.analyses.roofline.pipes import PipeUse, find_half_cycles, find_pipe_use
 from gpa_lsp.analyses.roofline.tensor_shapes import count_tensor_operations
 from gpa_lsp.analyses.roofline.throughput_names import ELAPSED_SHARE, list_members
 from gpa_lsp.analyses.roofline.totals import Span, read_count, read_total
-from gpa_lsp.analyses.roofline.traffic import SECTOR_BYTES, measure_traffic
+from gpa_lsp.analyses.roofline.traffic import measure_traffic
 from gpa_lsp.arch.model import Architecture
-from gpa_lsp.machine.counters import count_l2_slices
-from gpa_lsp.machine.model import Machine, MemoryLevel
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.accesses import SECTOR_BYTES
+from gpa_lsp.device.counters import count_l2_slices
+from gpa_lsp.device.model import Machine, MemoryLevel
 from gpa_lsp.profile.model import Launch
 
 L1_FILL_SECTORS_PER_CYCLE = {(7, 0): 1, (8, 0): 2, (8, 6): 1, (8, 9): 1, (9, 0): 4, (12, 0): 1}

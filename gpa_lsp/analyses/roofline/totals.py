@@ -5,8 +5,8 @@ the roofline sections are stored per cycle only.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.model import Launch
 
 NS_PER_S = 1e9

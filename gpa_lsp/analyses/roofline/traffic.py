@@ -12,14 +12,15 @@ time: the distance to the roof is right, the bytes hold at the machine's clocks.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpa_lsp.analyses.roofline.totals import Span, Total, read_count, sum_totals
 from gpa_lsp.analyses.roofline_model import Traffic
-from gpa_lsp.machine.model import Machine, MemoryLevel
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.accesses import SECTOR_BYTES
+from gpa_lsp.device.model import Machine, MemoryLevel
 from gpa_lsp.profile.model import Launch
 
-SECTOR_BYTES = 32
 WAVEFRONT_BYTES = 128
 
 

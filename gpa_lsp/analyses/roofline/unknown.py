@@ -7,7 +7,7 @@ from gpa_lsp.analyses.roofline.instructions import THREAD_TABLES, WARP_TABLES
 from gpa_lsp.analyses.roofline.operations import COUNTED
 from gpa_lsp.analyses.roofline.traffic import RECIPES
 from gpa_lsp.analyses.roofline.work import Work
-from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
 
 _MIX_SECTION = "SourceCounters"
 _COUNTED_SECTIONS = {

@@ -1,7 +1,7 @@
 """What a launch did, and what several did together: :class:`Work`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gpa_lsp.analyses.roofline.busy_units import read_busy_units
 from gpa_lsp.analyses.roofline.instructions import Executions
@@ -9,7 +9,8 @@ from gpa_lsp.analyses.roofline.operations import count_operations
 from gpa_lsp.analyses.roofline.totals import Span, read_count, read_total
 from gpa_lsp.analyses.roofline.traffic import measure_traffic
 from gpa_lsp.analyses.roofline_model import OperationCount, Traffic
-from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
 from gpa_lsp.profile.model import Launch
 
 _WARP_INSTRUCTIONS = ("smsp__inst_executed", "sm__inst_executed")

@@ -1,15 +1,15 @@
 """The samples of a kernel by line and by what Starlight's Table 1 would count them as. Every sample counts once."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, Part, WaiterKind, classify_waiter, find_target
-from gpa_lsp.kernel.model import FunctionSamples
-from gpa_lsp.locations import SourceLine
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.binary.opcodes import describe_mnemonic
 
 _TARGETS: tuple[Bottleneck | Part, ...] = (*Part, *Bottleneck)
 _KINDS = tuple(WaiterKind)
@@ -79,12 +79,12 @@ class LineCounts:
         """One line."""
         by_target = dict(zip(_TARGETS, self.counts[number].tolist(), strict=True))
         row = int(self.hottest[number])
-        function = self._facts.function_of(row)
+        function = self._facts.rows.function_of(row)
         return LineSamples(
             line=self.lines[number],
             function=function.name,
             is_own=function is self._facts.kernel.functions[0],
-            pc_offset=int(function.pc_offsets[self._facts.index_of(row)]),
+            pc_offset=int(function.pc_offsets[self._facts.rows.index_of(row)]),
             operations=by_target[Part.OPERATION],
             stalls={one: by_target[one] for one in Bottleneck if by_target[one]},
             unattributed=by_target[Part.NONE],
@@ -98,7 +98,7 @@ class LineCounts:
 
 def count_lines(facts: KernelFacts) -> LineCounts:
     """The samples of a kernel by line (by instruction where there is no line); all of them are there."""
-    samples = facts.all_samples
+    samples = facts.rows.all_samples
     rows = np.flatnonzero(samples.sum(axis=1)) if samples.size else np.zeros(0, dtype=np.int64)
     names, places = _find_lines(facts, rows)
     keys, first, group = np.unique(places, return_index=True, return_inverse=True)
@@ -118,8 +118,9 @@ def _count_targets(facts: KernelFacts, rows: npt.NDArray[np.int64]) -> npt.NDArr
     counted = np.zeros((len(rows), len(_TARGETS)), dtype=np.int64)
     if not len(rows):
         return counted
-    kinds = np.concatenate([_classify(facts, function) for function in facts.kernel.functions])[rows]
-    taken = facts.all_samples[rows]
+    unknown = _KINDS.index(WaiterKind.UNKNOWN)
+    kinds = facts.rows.spread_by_mnemonic(_number_kind, unknown)[rows]
+    taken = facts.rows.all_samples[rows]
     for number, kind in enumerate(_KINDS):
         at = kinds == number
         for column, reason in enumerate(facts.kernel.reasons):
@@ -127,13 +128,8 @@ def _count_targets(facts: KernelFacts, rows: npt.NDArray[np.int64]) -> npt.NDArr
     return counted
 
 
-def _classify(facts: KernelFacts, function: FunctionSamples) -> npt.NDArray[np.int8]:
-    """int8[n]: number of each instruction's kind."""
-    instructions = function.instructions
-    if instructions is None:
-        return np.full(len(function.pc_offsets), _KINDS.index(WaiterKind.UNKNOWN), dtype=np.int8)
-    numbers = [_KINDS.index(classify_waiter(facts.opcodes.get(name))) for name in instructions.mnemonics]
-    return np.array(numbers, dtype=np.int8)[instructions.mnemonic_index]
+def _number_kind(mnemonic: str) -> int:
+    return _KINDS.index(classify_waiter(describe_mnemonic(mnemonic)))
 
 
 def _find_lines(
@@ -141,16 +137,8 @@ def _find_lines(
 ) -> tuple[tuple[SourceLine, ...], npt.NDArray[np.int64]]:
     """The kernel's lines, and int64[m]: for each row the number of its line (innermost frame), or a number of its own beyond them."""
     numbers: dict[SourceLine, int] = {}
-    by_chain: list[int] = []
-    starts = []
-    for function in facts.kernel.functions:
-        starts.append(len(by_chain))
-        for frames in () if function.lines is None else function.lines.chains:
-            line = frames[0].source_line
-            by_chain.append(numbers.setdefault(line, len(numbers)) if line.line > 0 else -1)
-    owners = np.searchsorted(facts.first_rows, rows, side="right") - 1
-    chains = np.concatenate([function.chain_index for function in facts.kernel.functions])[rows].astype(np.int64)
+    lines = [frames[0].source_line for frames in facts.rows.chains]
+    by_chain = [numbers.setdefault(line, len(numbers)) if line.line > 0 else -1 for line in lines]
     # The last entry stands for "no line", which index -1 finds.
-    table = np.array([*by_chain, -1], dtype=np.int64)
-    found = table[np.where(chains < 0, -1, np.array(starts, dtype=np.int64)[owners] + chains)]
+    found = np.array([*by_chain, -1], dtype=np.int64)[facts.rows.chain_index[rows]]
     return tuple(numbers), np.where(found < 0, len(numbers) + rows, found)

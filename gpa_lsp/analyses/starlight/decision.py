@@ -6,13 +6,12 @@ warps are whole. The paper gives no thresholds; those here are ours, each with i
 Source: A. Zeni et al., "Starlight: a kernel optimizer for GPU processing", section 4.4; metrics as its public code reads them.
 """
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.answers import Missing
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.starlight.movement import Position, find_position
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck
 from gpa_lsp.analyses.starlight.words import say_intensity, say_rate
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 FAR_RATIO = 0.6
 """Below this share of the attainable rate a kernel is far from its roof, as Nsight Compute's rule for the bottleneck has it."""

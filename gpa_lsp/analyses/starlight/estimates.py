@@ -1,13 +1,13 @@
 """What resolving the stalls of one row of Table 1 gains on one line, by Equations 2 to 4."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from gpa_lsp.analyses.starlight.counting import LineCounts, LineSamples
 from gpa_lsp.analyses.starlight.equations import estimate_line_speedup, measure_line_share
 from gpa_lsp.analyses.starlight.movement import Outcome, Position, move
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, Row, find_row
 from gpa_lsp.analyses.starlight.words import say_place
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 LEAST_SPEEDUP = 1.01
 """A line that gains less is not shown; the advisor's own threshold."""

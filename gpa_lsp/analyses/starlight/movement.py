@@ -4,14 +4,13 @@ Starlight multiplies the measured rate by the speedup (Equation 4) and looks at 
 told beside it.
 """
 
-from dataclasses import dataclass
-
 from gpa_lsp.analyses.answers import Movement
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Point
 from gpa_lsp.analyses.starlight.equations import estimate_new_rate
 from gpa_lsp.analyses.starlight.suggestions import Direction
 from gpa_lsp.analyses.starlight.words import say_intensity, say_rate
-from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
 
 _OUTERMOST_FIRST = (MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.L1, MemoryLevel.SHARED)
 _NARROWER = {

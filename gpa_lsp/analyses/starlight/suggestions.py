@@ -3,13 +3,14 @@
 The paper does not say which stalls belong to which row; ``suggestions.toml`` does, with a reason each.
 """
 
-import tomllib
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+import tomli
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.opcodes import MemorySpace, Opcode
 
 
@@ -178,5 +179,5 @@ def _find_target(key: str) -> Bottleneck | Part:
 
 @cache
 def _read_table() -> dict[str, Any]:
-    text = files(__package__).joinpath("suggestions.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    text = Path(__file__).with_name("suggestions.toml").read_text(encoding="utf-8")
+    return tomli.loads(text)

@@ -1,7 +1,7 @@
 """Rates, intensities and places in the sentences of this analysis."""
 
 from gpa_lsp.analyses.starlight.counting import LineSamples
-from gpa_lsp.machine.model import OperationKind
+from gpa_lsp.device.model import OperationKind
 
 _MOST_NAME = 40
 """Characters of a mangled name."""

@@ -10,7 +10,7 @@ from gpa_lsp.analyses.static.model import BlockOccupancy, BlockOrigin, KernelSta
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.binary.compiled_limits import CompiledLimits
-from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.rows.model import Kernel
 
 _ORIGINS = tuple(BlockOrigin)
 _FEWEST_THREADS = 32

@@ -1,9 +1,9 @@
 """What is known of a kernel as soon as it is compiled: :class:`KernelStatics`."""
 
-from dataclasses import dataclass
 from enum import Enum
 
 from gpa_lsp.arch.occupancy import Occupancy
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 class BlockOrigin(Enum):

@@ -1,7 +1,7 @@
 """Resources and occupancy of a compiled kernel in a few words, the same in every view."""
 
 from gpa_lsp.analyses.static.model import BlockOrigin, KernelStatics, KnownBlock
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
 
 _ORIGIN_WORDS = {
     BlockOrigin.REQUIRED: "the size the kernel requires",

@@ -1,8 +1,8 @@
 """The blamers: each file defines ``BLAMER``, one way of finding the cause of a sample. Adding a file adds a blamer."""
 
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.model import BlameEdges, Unattributed
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.work import WorkBudget

@@ -14,6 +14,8 @@ Source: GPA section IV.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import count, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -101,14 +103,21 @@ class _Function:
         blocks = list_blocks(view.graph)
         self.edges: list[Edge] = []
         self.lost: list[Lost] = []
-        self.before: set[tuple[int, int]] = set()
+        self.before: list[tuple[int, int]] = []
         self.after: set[tuple[int, int]] = set()
         self._view = view
         self._def_use = find_def_use(view)
         self._shortest = ShortestPaths(blocks, view.stall_cycles, budget)
         self._longest = LongestPaths(view.graph, blocks, budget)
         self._pruner = Pruner(view, blocks, self._def_use, self._shortest, budget)
-        self._slicer = Slicer(blocks, Joins(view.graph, blocks), self._def_use, self._pruner.find_reach, budget)
+        self._slicer = Slicer(
+            blocks,
+            Joins(view.graph, blocks),
+            self._def_use,
+            paths=self._shortest,
+            find_reach=self._pruner.find_reach,
+            budget=budget,
+        )
         self._uses = RegisterUses(view.instructions)
         self._pairs = PairFinder()
         self._next_group = 0
@@ -116,28 +125,26 @@ class _Function:
         self._latency_samples: list[list[float]] = view.latency_samples.astype(np.float64).tolist()
         self._issue_counts: list[float] = view.issue_counts.tolist()
         self._mnemonic_of: list[int] = view.instructions.mnemonic_index.tolist()
-        self._can_cause = [
-            [[can_cause(opcode, one, waits_for_operands=waits) for opcode in view.opcodes] for waits in (False, True)]
-            for one in StallClass
+        self._causes = [
+            [
+                frozenset(one for one in _BY_DEF_USE if can_cause(opcode, one, waits_for_operands=waits))
+                for opcode in view.opcodes
+            ]
+            for waits in (False, True)
         ]
-        self._columns: dict[StallClass, list[int]] = {stall_class: [] for stall_class in StallClass}
-        for column, reason in enumerate(view.reasons):
-            stall_class = classify_reason(reason)
-            if stall_class is not None:
-                self._columns[stall_class].append(column)
+        self._categories: dict[tuple[int, Dependency, int, bool], BlameCategory] = {}
+        self._sampled = {one: _list_sampled(view, one) for one in StallClass}
 
     def blame_row(self, row: int) -> None:
         """Blame the memory, execution and synchronisation samples of one instruction, and put it into the dependency graph."""
-        samples = self._all_samples[row]
-        for column in self._columns[StallClass.SYNCHRONISATION]:
-            if samples[column]:
-                try:
-                    self._blame_synchronisation(row, column)
-                except OutOfWorkError:
-                    self._lose(row, (column,), UnattributedCause.WORK_BOUND)
-        wanted = {one: [column for column in self._columns[one] if samples[column]] for one in _BY_DEF_USE}
+        for column in self._sampled[StallClass.SYNCHRONISATION].get(row, ()):
+            try:
+                self._blame_synchronisation(row, column)
+            except OutOfWorkError:
+                self._lose(row, (column,), UnattributedCause.WORK_BOUND)
+        wanted = {one: self._sampled[one][row] for one in _BY_DEF_USE if row in self._sampled[one]}
         try:
-            self._blame_dependencies(row, {one: columns for one, columns in wanted.items() if columns})
+            self._blame_dependencies(row, wanted)
         except OutOfWorkError:
             self._lose(row, [one for columns in wanted.values() for one in columns], UnattributedCause.WORK_BOUND)
 
@@ -145,14 +152,17 @@ class _Function:
         """Slice, prune, apportion. Everything that costs work comes before anything is kept."""
         sources = self._slicer.find_sources(row)
         stands_for = self._join_halves(row, sources)
-        left = self._prune(row, sources, tuple(wanted))
+        left = self._prune(row, sources, wanted.keys()) if wanted else ()
         found = {
-            stall_class: self._divide(row, [one for one in left if self._is_cause(one[0], stall_class)], stands_for)
+            stall_class: self._divide(
+                row, [one for one in left if stall_class in self._find_causes(one[0])], stands_for
+            )
             for stall_class in wanted
         }
-        groups = {one: self._next_group + number for number, one in enumerate(sorted(set(stands_for.values())))}
+        dependencies = sorted(set(stands_for.values()))
+        groups = dict(zip(dependencies, count(self._next_group), strict=False))
         self._next_group += len(groups)
-        self.before.update((row, one) for one in groups)
+        self.before.extend(zip(repeat(row), dependencies, strict=False))
         for stall_class, divided in found.items():
             if not divided:
                 self._keep_without_source(row, stall_class, wanted[stall_class])
@@ -162,28 +172,29 @@ class _Function:
                 self._add(edge, distance, wanted[stall_class], share, groups[one])
 
     def _join_halves(self, row: int, sources: Mapping[int, tuple[int, ...]]) -> Mapping[int, int]:
-        if len(sources) <= 1:
-            return {definition: definition for definition in sources}
         view = self._view
-        used = {resource for resources in sources.values() for resource in resources}
-        pairs = self._pairs.find(view, row) if any(resource + 1 in used for resource in used) else ()
+        may_have = len(sources) > 1 and self._def_use.has_neighbours[row]
+        pairs = self._pairs.find(view, row) if may_have else ()
+        if not pairs:
+            return dict(zip(sources, sources, strict=True))
         return join_halves(sources, pairs, lambda definition: is_far_memory(view.opcode(definition)))
 
     def _prune(
-        self, row: int, sources: Mapping[int, tuple[int, ...]], wanted: Sequence[StallClass]
+        self, row: int, sources: Mapping[int, tuple[int, ...]], wanted: AbstractSet[StallClass]
     ) -> list[tuple[DependencyEdge, Distance]]:
         """The edges that are left of a slice, by all three rules."""
         left = []
         for definition, resources in sorted(sources.items()):
             edge = build_edge(self._def_use, definition, row, resources)
-            if any(self._is_cause(edge, stall_class) for stall_class in wanted):
+            if not self._find_causes(edge).isdisjoint(wanted):
                 pruned = self._pruner.prune(edge)
                 if pruned is not None:
                     left.append(pruned)
         return left
 
-    def _is_cause(self, edge: DependencyEdge, stall_class: StallClass) -> bool:
-        return self._can_cause[stall_class][bool(edge.by_operands)][self._mnemonic_of[edge.def_row]]
+    def _find_causes(self, edge: DependencyEdge) -> frozenset[StallClass]:
+        """What kinds of stalls an edge can cause, by rule 1."""
+        return self._causes[bool(edge.by_operands)][self._mnemonic_of[edge.def_row]]
 
     def _divide(
         self, row: int, left: Sequence[tuple[DependencyEdge, Distance]], stands_for: Mapping[int, int]
@@ -237,12 +248,19 @@ class _Function:
         return self._next_group - 1
 
     def _add(self, edge: DependencyEdge, distance: Distance, columns: Sequence[int], share: float, group: int) -> None:
-        view = self._view
-        opcode, connection = view.opcode(edge.def_row), self._connect(edge)
-        waits = not edge.by_result
+        connection, waits = self._connect(edge), not edge.by_result
         for column in columns:
-            category = find_category(opcode, connection.dependency, view.reasons[column], waits_for_operands=waits)
+            category = self._find_category(edge.def_row, connection.dependency, column, waits_for_operands=waits)
             self._append(edge.use_row, column, _Blame(edge.def_row, category, connection, distance, share, group))
+
+    def _find_category(
+        self, def_row: int, dependency: Dependency, column: int, *, waits_for_operands: bool
+    ) -> BlameCategory:
+        key = (self._mnemonic_of[def_row], dependency, column, waits_for_operands)
+        if key not in self._categories:
+            opcode, reason = self._view.opcode(def_row), self._view.reasons[column]
+            self._categories[key] = find_category(opcode, dependency, reason, waits_for_operands=waits_for_operands)
+        return self._categories[key]
 
     def _connect(self, edge: DependencyEdge) -> Connection:
         """What connects the two: a register of the slice, or a scoreboard and what it protects."""
@@ -287,6 +305,15 @@ class _Function:
             )
             for column in columns
         )
+
+
+def _list_sampled(view: FunctionView, stall_class: StallClass) -> dict[int, list[int]]:
+    """Row → the columns of the reasons of a class that it has samples of; rows without any are missing."""
+    columns = [column for column, reason in enumerate(view.reasons) if classify_reason(reason) is stall_class]
+    found: dict[int, list[int]] = {}
+    for row, place in np.argwhere(view.all_samples[:, columns]).tolist():
+        found.setdefault(row, []).append(columns[place])
+    return found
 
 
 BLAMER = PaperBlamer()

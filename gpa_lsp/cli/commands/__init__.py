@@ -1,12 +1,13 @@
 """The subcommands of ``gpa-lsp``, one file each: the file's name is the command's.
 
-A member defines ``COMMAND``. Its module is imported at every start, whichever command runs, so what takes time to import belongs inside ``run``.
+A member defines ``COMMAND``. Its module is imported when the command is named, and for the list of commands, so what takes time to
+import belongs inside ``run``.
 """
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.cli.terminal import Terminal
 
 

@@ -7,17 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.catalogue import list_members
+from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places, parse_count
+from gpa_lsp.cli.inputs import (
+    add_expand_argument,
+    add_input_arguments,
+    choose_exit_code,
+    load_report,
+    name_places,
+    parse_count,
+)
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import InputError, Problem, ProblemSeverity
 
 if TYPE_CHECKING:
     from gpa_lsp.render.places import PlaceNames
     from gpa_lsp.report.model import Report
 
 _FORMATS = ("text", "json", "markdown", "sarif", "github")
-_BLAMERS = ("scoreboard", "paper")
 _EXIT_FOUND = 1
 _DEFAULT_LIMIT = 5
 _DEFAULT_TOP = 10
@@ -27,6 +34,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
     parser.add_argument("--format", choices=_FORMATS, default="text", help="how to print (default: text)")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of standard output")
+    add_expand_argument(parser)
     parser.add_argument(
         "--limit",
         metavar="N",
@@ -43,7 +51,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--blamer",
-        choices=_BLAMERS,
+        choices=list_members("gpa_lsp.blame.blamers"),
         help="how causes are found: scoreboards and stall counts first (the default), or registers only, as GPA was published",
     )
     parser.add_argument(
@@ -67,9 +75,9 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
     """Each format's renderer is loaded only when it is asked for."""
     if arguments.format == "json":
-        from gpa_lsp.report.store import write_report
+        from gpa_lsp.report_file.store import write_report
 
-        write_report(report, terminal.out)
+        write_report(report, terminal.out, is_expanded=arguments.expand)
     elif arguments.format == "text":
         from gpa_lsp.render.advice_text import render_advice
 
@@ -114,9 +122,9 @@ def _render_notes(report: "Report", places: "PlaceNames", form: str) -> str:
 def _write_file(report: "Report", arguments: argparse.Namespace) -> None:
     try:
         if arguments.format == "json":
-            from gpa_lsp.report.store import write_report
+            from gpa_lsp.report_file.store import write_report
 
-            write_report(report, arguments.output)
+            write_report(report, arguments.output, is_expanded=arguments.expand)
         else:
             arguments.output.write_text(_render(report, arguments), encoding="utf-8", errors="backslashreplace")
     except OSError as error:

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.collect.allowance import Allowance, Allowed

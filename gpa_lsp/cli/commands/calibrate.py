@@ -5,13 +5,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.errors import GpaError, InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import GpaError, InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.calibration.calibrate import Calibration
-    from gpa_lsp.machine.model import Machine
+    from gpa_lsp.device.calibration.calibrate import Calibration
+    from gpa_lsp.device.model import Machine
 
 _QUICK_SECONDS, _QUICK_REPETITIONS = 0.005, 3
 _REMEDY = "name one such as 8.6 or 9.0"
@@ -39,12 +39,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.plan is not None:
         return _show_plan(_parse_capability(arguments.plan), terminal)
-    from gpa_lsp.calibration.calibrate import calibrate  # these load only when something is measured
-    from gpa_lsp.calibration.compile import compile_source
-    from gpa_lsp.calibration.gpu import CudaGpu
-    from gpa_lsp.calibration.measure import Patience
     from gpa_lsp.cli.calibration_text import render_calibration
-    from gpa_lsp.machine.roofs_file import find_roofs_folder, name_roofs_file, write_roofs
+    from gpa_lsp.device.calibration.calibrate import calibrate  # these load only when something is measured
+    from gpa_lsp.device.calibration.compile import compile_source
+    from gpa_lsp.device.calibration.gpu import CudaGpu
+    from gpa_lsp.device.calibration.measure import Patience
+    from gpa_lsp.device.roofs_file import find_roofs_folder, name_roofs_file, write_roofs
 
     patience = Patience(least_seconds=_QUICK_SECONDS, repetitions=_QUICK_REPETITIONS) if arguments.quick else Patience()
     with CudaGpu(arguments.device) as gpu:
@@ -72,8 +72,8 @@ def _find_theory(found: "Calibration", device: int) -> "Machine | None":
     import dataclasses
 
     from gpa_lsp.arch.lookup import find_architecture
-    from gpa_lsp.machine.attached import read_attached_device
-    from gpa_lsp.machine.find import find_machine
+    from gpa_lsp.device.attached import read_attached_device
+    from gpa_lsp.device.find import find_machine
 
     try:
         attached = read_attached_device(device)
@@ -95,10 +95,14 @@ def _parse_capability(text: str) -> tuple[int, int]:
 
 
 def _show_plan(capability: tuple[int, int], terminal: Terminal) -> int:
-    from gpa_lsp.calibration.arithmetic_sources import list_arithmetic_benchmarks
-    from gpa_lsp.calibration.compile import compile_source, find_compiler_version
-    from gpa_lsp.calibration.memory_sources import make_common_benchmark, make_l1_benchmark, make_shared_benchmark
-    from gpa_lsp.machine.model import MemoryLevel
+    from gpa_lsp.device.calibration.arithmetic_sources import list_arithmetic_benchmarks
+    from gpa_lsp.device.calibration.compile import compile_source, find_compiler_version
+    from gpa_lsp.device.calibration.memory_sources import (
+        make_common_benchmark,
+        make_l1_benchmark,
+        make_shared_benchmark,
+    )
+    from gpa_lsp.device.model import MemoryLevel
 
     version = find_compiler_version()
     arithmetic, skipped = list_arithmetic_benchmarks(capability)

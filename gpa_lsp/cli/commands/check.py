@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.inputs import add_expand_argument, add_input_arguments, choose_exit_code, load_report, name_places
 from gpa_lsp.cli.static_check import are_sources, check_sources, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import ProblemSeverity
 
 if TYPE_CHECKING:
     from gpa_lsp.render.findings import Finding
@@ -25,6 +25,7 @@ _DEFAULT_MIN_SHARE_PERCENT = "5"
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
     parser.add_argument("--format", choices=_FORMATS, default="text", help="how to print (default: text)")
+    add_expand_argument(parser)
     parser.add_argument(
         "--min-share",
         metavar="PERCENT",
@@ -75,9 +76,10 @@ def _print(
         terminal.write_lines(render_check(report, findings, places, arguments.min_share, width))
     elif arguments.format == "json":
         from gpa_lsp.render.finding_rows import make_finding_rows
-        from gpa_lsp.report.store import write_report
+        from gpa_lsp.report_file.store import write_report
 
-        write_report(report, terminal.out, findings=make_finding_rows(findings, places))
+        rows = make_finding_rows(findings, places)
+        write_report(report, terminal.out, is_expanded=arguments.expand, findings=rows)
     elif arguments.format == "sarif":
         from gpa_lsp.render.sarif import build_sarif
 

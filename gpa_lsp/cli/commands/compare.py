@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import add_filter_arguments, choose_exit_code, load_report, name_places
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import ProblemSeverity
 
 if TYPE_CHECKING:
     from gpa_lsp.report.comparison import Comparison

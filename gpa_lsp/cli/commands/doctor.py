@@ -3,13 +3,16 @@
 import argparse
 import json
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.installation import Component, State, inspect_installation
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.render.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
 
-_STATE_STYLES = {State.FOUND: Style.PLAIN, State.MISSING: Style.WARNING, State.BROKEN: Style.ERROR}
+if TYPE_CHECKING:
+    from gpa_lsp.cli.installation import Component
+
+_STATE_STYLES = {"found": Style.PLAIN, "missing": Style.WARNING, "broken": Style.ERROR}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +20,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.cli.installation import inspect_installation  # knows every part there is, and so imports a good deal
+
     components = inspect_installation()
     if arguments.format == "json":
         rows = [
@@ -35,18 +40,18 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def _render(components: Sequence[Component], width: int | None) -> Iterator[Line]:
+def _render(components: "Sequence[Component]", width: int | None) -> Iterator[Line]:
     columns = (
         Column(title=""),
         Column(title="", align=Align.LEFT),
         Column(title="", can_shrink=True, min_chars=30),
     )
     rows: list[Sequence[Span]] = [
-        ((part.name, Style.TITLE), (part.state.value, _STATE_STYLES[part.state]), (part.detail, Style.PLAIN))
+        ((part.name, Style.TITLE), (part.state.value, _STATE_STYLES[part.state.value]), (part.detail, Style.PLAIN))
         for part in components
     ]
     yield from lay_out_table(columns, rows, width=width, indent=0)
-    lacking = [part for part in components if part.state is not State.FOUND]
+    lacking = [part for part in components if part.state.value != "found"]
     if not lacking:
         return
     yield ()

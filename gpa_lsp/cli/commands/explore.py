@@ -6,20 +6,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import parse_count, parse_output_path
 from gpa_lsp.cli.predictions import check_is_source, parse_number
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.exploration.explore import Exploration
-    from gpa_lsp.exploration.journal import Journal
-    from gpa_lsp.exploration.model import Configuration
-    from gpa_lsp.exploration.subjects import ExplorationSubject
-    from gpa_lsp.exploration.workers import Workers
+    from gpa_lsp.prediction.exploration.explore import Exploration
+    from gpa_lsp.prediction.exploration.journal import Journal
+    from gpa_lsp.prediction.exploration.model import Configuration
+    from gpa_lsp.prediction.exploration.subjects import ExplorationSubject
+    from gpa_lsp.prediction.exploration.workers import Workers
 
 _SUFFIXES = (".html", ".svg", ".png", ".json")
 _DEFAULT_TOP = 15
@@ -83,9 +83,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     check_is_source(arguments.source)
-    from gpa_lsp.analyses.volumes.model import VolumeMode  # these bring numpy, which --help does without
-    from gpa_lsp.exploration.space import build_space
-    from gpa_lsp.exploration.subjects import prepare_exploration
+    from gpa_lsp.prediction.exploration.space import build_space
+    from gpa_lsp.prediction.exploration.subjects import prepare_exploration
+    from gpa_lsp.volumes.model import VolumeMode  # these bring numpy, which --help does without
 
     subject = prepare_exploration(
         arguments.source,
@@ -112,8 +112,8 @@ def _explore(
     arguments: argparse.Namespace,
     terminal: Terminal,
 ) -> "Exploration":
-    from gpa_lsp.exploration.explore import Exploration, evaluate_space
-    from gpa_lsp.exploration.journal import Journal
+    from gpa_lsp.prediction.exploration.explore import Exploration, evaluate_space
+    from gpa_lsp.prediction.exploration.journal import Journal
 
     def evaluate(journal: "Journal | None") -> "Exploration":
         workers = _choose_workers(arguments)
@@ -142,13 +142,13 @@ def _explore(
 
 
 def _choose_workers(arguments: argparse.Namespace) -> "Workers":
-    from gpa_lsp.exploration.workers import DaskWorkers, LocalWorkers
+    from gpa_lsp.prediction.exploration.workers import DaskWorkers, LocalWorkers
 
     return LocalWorkers(arguments.jobs) if arguments.scheduler is None else DaskWorkers(arguments.scheduler)
 
 
 def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: Terminal) -> None:
-    from gpa_lsp.exploration.answer import answer_exploration
+    from gpa_lsp.prediction.exploration.answer import answer_exploration
     from gpa_lsp.render.answer_text import render_answer
     from gpa_lsp.render.layout import Style, text_line
 
@@ -170,7 +170,7 @@ def _write(exploration: "Exploration", path: Path) -> None:
 
 def _draw(exploration: "Exploration", suffix: str) -> bytes:
     """Each format's renderer is loaded only when it is asked for."""
-    from gpa_lsp.exploration.answer import answer_exploration
+    from gpa_lsp.prediction.exploration.answer import answer_exploration
 
     if suffix == ".json":
         from gpa_lsp.render.exploration_json import make_exploration

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import InputError, ProblemSeverity
 
 if TYPE_CHECKING:
     from gpa_lsp.history.model import RunFilter

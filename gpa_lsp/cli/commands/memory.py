@@ -3,10 +3,11 @@
 import argparse
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import parse_count
 from gpa_lsp.cli.predictions import (
@@ -18,7 +19,6 @@ from gpa_lsp.cli.predictions import (
     predict,
 )
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.prediction.model import SourcePrediction
@@ -71,8 +71,8 @@ def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
         if getattr(arguments, name) is not None:
             message = f"is a trace of one launch, of which --{name} chooses nothing"
             raise InputError(message, path=arguments.source, remedy=f"leave out --{name}")
-    from gpa_lsp.analyses.volumes.model import VolumeMode  # these bring numpy, which --help does without
     from gpa_lsp.prediction.saved_trace import analyse_saved
+    from gpa_lsp.volumes.model import VolumeMode  # these bring numpy, which --help does without
 
     saved = analyse_saved(
         arguments.source,
@@ -145,9 +145,8 @@ def _put(renderers: _Renderers, arguments: argparse.Namespace, terminal: Termina
         terminal.print_safely(lambda: terminal.write_lines(renderers.lines(terminal.width)))
         return
     text = _render(renderers, arguments.format)
-    if hasattr(terminal.out, "reconfigure"):
-        terminal.out.reconfigure(encoding="utf-8")  # as the page says of itself, whatever the locale
-    terminal.print_safely(lambda: terminal.write_text(text))
+    write = terminal.write_page if arguments.format == "html" else terminal.write_text
+    terminal.print_safely(lambda: write(text))
 
 
 def _render(renderers: _Renderers, name: str) -> str:
@@ -161,7 +160,7 @@ def _render(renderers: _Renderers, name: str) -> str:
 
 
 def _write(text: str, path: Path) -> None:
-    from gpa_lsp.whole_files import open_whole
+    from gpa_lsp.basis.whole_files import open_whole
 
     try:
         with open_whole(path, errors="backslashreplace") as stream:

@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.collect.model import CommandResult, Explanation

@@ -2,10 +2,12 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import (
+    add_expand_argument,
     add_input_arguments,
     choose_exit_code,
     load_before,
@@ -15,7 +17,6 @@ from gpa_lsp.cli.inputs import (
     parse_count,
 )
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import Report
@@ -45,6 +46,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--indent", metavar="N", type=parse_count, help="json: spaces per level (default: one row per line)"
     )
+    add_expand_argument(parser)
     parser.add_argument("--no-sources", action="store_true", help="json and html: leave out the texts of sources")
 
 
@@ -69,15 +71,10 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
     if arguments.format == "json":
-        from gpa_lsp.report.store import write_report  # each format loads its own renderer
-
-        write_report(report, terminal.out, indent=arguments.indent, with_sources=not arguments.no_sources)
+        _write_json(report, terminal.out, arguments)
         return
     if arguments.format == "html":
-        page = _render_page(report, arguments, terminal)
-        if hasattr(terminal.out, "reconfigure"):
-            terminal.out.reconfigure(encoding="utf-8")  # as the page says of itself, whatever the locale
-        terminal.write_text(page)
+        terminal.write_page(_render_page(report, arguments, terminal))
         return
     from gpa_lsp.render.text import render_report
 
@@ -91,15 +88,25 @@ def _write_file(report: "Report", arguments: argparse.Namespace, terminal: Termi
         arguments.output.write_text(page, encoding="utf-8", errors="backslashreplace")
         return
     if arguments.format == "json":
-        from gpa_lsp.report.store import write_report
-
-        write_report(report, arguments.output, indent=arguments.indent, with_sources=not arguments.no_sources)
+        _write_json(report, arguments.output, arguments)
         return
     from gpa_lsp.render.layout import join_lines
     from gpa_lsp.render.text import render_report
 
     text = join_lines(render_report(report, name_places(arguments), max_rows=arguments.top))
     arguments.output.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def _write_json(report: "Report", target: Path | TextIO, arguments: argparse.Namespace) -> None:
+    from gpa_lsp.report_file.store import write_report  # each format loads its own renderer
+
+    write_report(
+        report,
+        target,
+        indent=arguments.indent,
+        with_sources=not arguments.no_sources,
+        is_expanded=arguments.expand,
+    )
 
 
 def _render_page(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import (
     add_input_arguments,
@@ -18,10 +19,9 @@ from gpa_lsp.cli.inputs import (
     parse_output_path,
 )
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.machine.model import Machine
+    from gpa_lsp.device.model import Machine
     from gpa_lsp.report.model import KernelReport, Report
 
 _SUFFIXES = (".html", ".svg", ".png")
@@ -127,8 +127,8 @@ def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine
     """From a kernel's machine to the one whose roofs were asked for; None for its own."""
     if arguments.machine is None and arguments.roofs is None:
         return None
-    from gpa_lsp.machine.empirical import apply_roofs
-    from gpa_lsp.machine.roofs_file import read_roofs
+    from gpa_lsp.device.empirical import apply_roofs
+    from gpa_lsp.device.roofs_file import read_roofs
 
     other = None if arguments.machine is None else _find_machine(arguments.machine)
     measured = None if arguments.roofs is None else read_roofs(arguments.roofs)
@@ -144,8 +144,8 @@ def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine
 
 
 def _find_machine(name: str) -> "Machine":
-    from gpa_lsp.machine.attached import find_attached_machine
-    from gpa_lsp.machine.find import find_machine_by_name
+    from gpa_lsp.device.attached import find_attached_machine
+    from gpa_lsp.device.find import find_machine_by_name
 
     return find_attached_machine() if name == _HERE else find_machine_by_name(name)
 

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.predictions import (
@@ -17,7 +18,6 @@ from gpa_lsp.cli.predictions import (
     predict,
 )
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.emulator.model import TraceSink

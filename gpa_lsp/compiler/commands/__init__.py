@@ -4,10 +4,10 @@ Each member defines ``COMMAND_SOURCE``. Records are only read: no build tool, an
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 LARGEST_RECORD_BYTES = 64 << 20
 MOST_COMMANDS = 100_000

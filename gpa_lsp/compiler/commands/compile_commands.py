@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.compiler.command_lines import find_compile_commands
 from gpa_lsp.compiler.commands import MOST_COMMANDS, CommandSource, CompileCommand, read_record
-from gpa_lsp.errors import InputError
 
 _REMEDY = "have the build write it again"
 

@@ -7,13 +7,14 @@ Source: the Ninja manual, "Ninja file reference" (lexical syntax, variables and 
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.command_lines import find_compile_commands
 from gpa_lsp.compiler.commands import LARGEST_RECORD_BYTES, MOST_COMMANDS, CommandSource, CompileCommand, read_record
 from gpa_lsp.compiler.words import LONGEST_COMMAND, split_words
-from gpa_lsp.errors import InputError
 
 _VARIABLE = re.compile(r"\$(?:\{([\w.-]+)\}|([\w-]+)|(\n\s*)|(.))", re.DOTALL)
 _BINDING = re.compile(r"([\w.-]+)\s*=\s?(.*)", re.DOTALL)

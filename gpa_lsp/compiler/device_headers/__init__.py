@@ -5,7 +5,7 @@ the few templates that kernels take from the library are in the files here.
 """
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 _CONTENTS = {
     "cstdint": ("cstdint", "stdint.h", "inttypes.h", "cinttypes", "sys/types.h"),
@@ -38,6 +38,6 @@ def read_device_headers() -> tuple[tuple[str, str], ...]:
     """(name in the ``#include``, text) of every header."""
     found = [(name, "") for name in HOST_HEADERS]
     for file, names in _CONTENTS.items():
-        text = files(__package__).joinpath(f"{file}.cuh").read_text(encoding="utf-8")
+        text = Path(__file__).with_name(f"{file}.cuh").read_text(encoding="utf-8")
         found += [(name, text) for name in names]
     return tuple(found)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.emulator.engine.values import Value
-from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import Space
 
 Place = tuple[tuple[Value, ...], Any, Value, Value]
 """Views, index, mask, bad lanes.

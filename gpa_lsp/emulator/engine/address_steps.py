@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpa_lsp.emulator.engine.binder import Binder, Step, UnsupportedInstruction, read_as
-from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, read_as
+from gpa_lsp.emulator.engine.fragments import Fragment, Step
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpa_lsp.emulator.engine.values import U32, U64, Value, pack_lanes
-from gpa_lsp.emulator.ptx.model import Immediate, Register, SpecialRegister, Symbol
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import Immediate, Register, SpecialRegister, Symbol
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 

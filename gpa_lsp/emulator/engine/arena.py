@@ -1,19 +1,19 @@
 """Global memory: one array of bytes with fixed virtual addresses, :class:`Arena`."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.accesses import Access, Place
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.geometry import WarpSet
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.values import I64, Value
 from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import Space
 
 ARENA_BASE = 0x7_0000_0000
 """Virtual address of the first byte; what is below is nobody's, so null pointers are found."""
@@ -43,7 +43,7 @@ class Region:
     size_bytes: int
     element_bytes: int = 1
     argument: int | None = None
-    dtype: "np.dtype[Any]" = np.dtype(np.uint8)  # noqa: RUF009  (dtypes are immutable)
+    dtype: "np.dtype[Any]" = np.dtype(np.uint8)
     is_array: bool = True
 
 

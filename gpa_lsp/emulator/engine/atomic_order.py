@@ -5,16 +5,16 @@ run. Operations whose operands can be combined need no loop; others take as many
 that several lanes go to, whichever is less.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.operations.atomics import AtomicFunction
 from gpa_lsp.emulator.operations.single import canonicalise
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Order = npt.NDArray[np.int64]
 

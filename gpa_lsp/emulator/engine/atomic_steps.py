@@ -12,9 +12,9 @@ from gpa_lsp.emulator.engine.lane_steps import narrow_mask
 from gpa_lsp.emulator.engine.resolving import bind_address, make_access, make_resolver
 from gpa_lsp.emulator.engine.values import U64, Value
 from gpa_lsp.emulator.operations.atomics import AtomicFunction, atomic_function
-from gpa_lsp.emulator.ptx.model import Immediate, Operand, Space
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import Immediate, Operand, Space
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 _PENDING_SHIFT = 20
 _COUNT_MASK = (1 << _PENDING_SHIFT) - 1

@@ -1,21 +1,177 @@
-"""Where lanes wait for others: barriers of blocks, and of lanes of a warp."""
+"""Where lanes wait for others: barriers of blocks (:class:`BlockBarrier`), and of lanes of a warp (:class:`WarpBarrier`)."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.emulator.engine.barrier_ends import BlockBarrier, WarpBarrier
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.faults import FaultLog
-from gpa_lsp.emulator.engine.fragments import Fragment
-from gpa_lsp.emulator.engine.geometry import Batch
+from gpa_lsp.emulator.engine.fragments import Barrier, Batch, Dispatcher, End, Fragment, Segment
 from gpa_lsp.emulator.engine.merging import merge_fragments
-from gpa_lsp.emulator.engine.values import Value, find_active_rows, pack_lanes
+from gpa_lsp.emulator.engine.values import U32, Value, find_active_rows, pack_lanes
 from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.operations.warp_group_products import GROUP_WARPS
 
-if TYPE_CHECKING:
-    from gpa_lsp.emulator.engine.scheduler import Scheduler
+_BARRIERS = 16
+_ALL_LANES = np.uint32(0xFFFF_FFFF)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockBarrier(Barrier):
+    """A ``bar`` or ``barrier`` instruction.
+
+    Attributes:
+        static: number of the instruction.
+        following: where lanes go on.
+        number: slot of the barrier's number, 32 bits.
+        threads: slot of the number of threads it waits for; None for all of the block.
+        reduction: ``popc``, ``and``, ``or``; empty for others.
+        predicate: slot of what is reduced; None without a reduction.
+        result: slot of the result; None without a reduction.
+        waits: False for ``bar.arrive``.
+        is_aligned: all threads of a warp must come to the same instruction.
+        is_bypassed: whether there is a way around it to instructions that are also executed after it; threads that end without having come
+            to it took that way, or left the kernel early (and count as arrived).
+    """
+
+    static: int
+    following: Segment
+    number: int
+    threads: int | None
+    reduction: str = ""
+    predicate: int | None = None
+    result: int | None = None
+    waits: bool = True
+    is_aligned: bool = True
+    is_bypassed: Callable[[], bool] = lambda: False
+
+    def arrive(self, dispatcher: Dispatcher, barriers: "Barriers", fragment: Fragment) -> None:
+        """Lanes have come to the barrier."""
+        number, threads = self._read(fragment)
+        batch = fragment.batch
+        is_plain = number is not None and self.threads is None and self.waits and not self.reduction
+        if is_plain and fragment.count == batch.live_count and not barriers.has_arrived(number or 0):
+            barriers.note_passing(self)
+            dispatcher.go(fragment, self.following)
+            return
+        if number is None:
+            self._part(dispatcher, barriers, fragment)
+            return
+        if not self.waits:
+            barriers.add_arrivals(number, fragment)
+            dispatcher.go(fragment, self.following)
+            return
+        fragment.segment = self.following
+        barriers.park(self, fragment, number, threads)
+
+    def _read(self, fragment: Fragment) -> tuple[int | None, int | None]:
+        number = fragment.registers[self.number]
+        if number.ndim:
+            seen = number[fragment.active()]
+            if (seen != seen[0]).any():
+                return None, None
+            number = seen[0]
+        threads = None
+        if self.threads is not None:
+            wanted = fragment.registers[self.threads]
+            threads = int(wanted[fragment.active()].max() if wanted.ndim else wanted)
+        return int(number) % _BARRIERS, threads
+
+    def _part(self, dispatcher: Dispatcher, barriers: "Barriers", fragment: Fragment) -> None:
+        """Lanes that come to different barriers with one instruction."""
+        numbers = fragment.registers[self.number]
+        active = fragment.active()
+        for number in np.unique(numbers[active]):
+            where = active & (numbers == number)
+            part = fragment.narrow(where, int(np.count_nonzero(where)))
+            part.registers[self.number] = number
+            self.arrive(dispatcher, barriers, part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpBarrier(Barrier):
+    """A gate before ``bar.warp.sync`` and other instructions with a member mask: lanes named in it wait for each other.
+
+    Attributes:
+        static: number of the instruction.
+        following: where lanes go on.
+        members: slot of the mask, 32 bits.
+        guard: slot of the instruction's guard; only lanes where it is true take part. None without one.
+        is_sync: ``bar.warp.sync``: lanes may come to different instructions.
+        is_of_group: ``wgmma``: all lanes of the four warps of a warp group wait for each other.
+    """
+
+    static: int
+    following: Segment
+    members: int
+    guard: int | None
+    is_sync: bool
+    is_of_group: bool = False
+
+    def arrive(self, dispatcher: Dispatcher, barriers: "Barriers", fragment: Fragment) -> None:
+        """Lanes have come to the gate."""
+        fragment.segment = self.following
+        if self.guard is None and fragment.mask is None and not self.is_of_group:
+            barriers.note_warps(fragment)
+            dispatcher.go(fragment, self.following)
+            return
+        have = pack_lanes(fragment.active())
+        if not self.find_missing(fragment, have).any():
+            barriers.note_warps(fragment)
+            dispatcher.go(fragment, self.following)
+            return
+        barriers.park_at_gate(self, fragment)
+
+    def find_missing(self, fragment: Fragment, have: Value) -> Value:
+        """Lanes each warp still waits for: uint32[w]; those that exited are not waited for, but by a warp group.
+
+        A warp that waits for another one of its group waits for all lanes.
+
+        Args:
+            fragment: the waiting lanes.
+            have: uint32[w], lanes of its warps that are here.
+        """
+        active = fragment.active()
+        if self.guard is not None:
+            active = active & fragment.registers[self.guard]
+        members = fragment.registers[self.members]
+        if not members.ndim and self.guard is None:
+            needed: Any = np.uint32(members)
+        else:
+            wanted = np.where(active, members.view(U32), np.uint32(0))
+            needed = np.bitwise_or.reduce(wanted.reshape(-1, 32), axis=1)
+        batch = fragment.batch
+        live = pack_lanes(batch.live.reshape(-1, 32)[fragment.warps.ids].reshape(-1))
+        here = find_active_rows(np.ascontiguousarray(active))
+        missing = np.where(here, needed & live & ~have, np.uint32(0))
+        if self.is_of_group:
+            missing[here & ~_find_whole_groups(fragment, pack_lanes(active))] = _ALL_LANES
+        return missing
+
+    def describe_missing(self, missing: Value) -> str:
+        """What keeps a warp waiting for ever, as a sentence; ``missing`` is what :meth:`find_missing` gives, not all of it 0."""
+        if self.is_of_group:
+            return "not all lanes of the four warps of its warp group ever come to it"
+        return f"lanes 0x{int(missing[missing != 0][0]):08x} of the warp never come to it"
+
+
+def _find_whole_groups(fragment: Fragment, have: Value) -> npt.NDArray[np.bool_]:
+    """bool[w], warps of groups of four whose lanes are all there; ``have`` tells the lanes of each warp: uint32[w]."""
+    geometry = fragment.batch.geometry
+    groups = -(-geometry.warps_per_block // GROUP_WARPS)
+    slot, rank = np.divmod(fragment.warps.ids, geometry.warps_per_block)
+    present = np.zeros((len(fragment.batch.numbers), groups * GROUP_WARPS), np.uint32)
+    present[slot, rank] = have
+    whole = (present.reshape(-1, groups, GROUP_WARPS) == _ALL_LANES).all(axis=2)
+    of_warp: npt.NDArray[np.bool_] = whole[slot, rank // GROUP_WARPS]
+    return of_warp
+
+
+def end_with_barrier(barrier: Barrier) -> End:
+    """All lanes come to a barrier."""
+    return lambda dispatcher, fragment: dispatcher.meet(barrier, fragment)
 
 
 @dataclass(slots=True)
@@ -41,6 +197,11 @@ class Barriers:
         self._gates: list[tuple[WarpBarrier, Fragment]] = []
         self._arrived: dict[int, npt.NDArray[np.int64]] = {}
 
+    def meet(self, dispatcher: Dispatcher, barrier: Barrier, fragment: Fragment) -> None:
+        """A fragment has come to a barrier: it goes on, or waits here."""
+        assert isinstance(barrier, BlockBarrier | WarpBarrier)
+        barrier.arrive(dispatcher, self, fragment)
+
     def has_arrived(self, number: int) -> bool:
         """Whether anybody came to a barrier without waiting."""
         return number in self._arrived
@@ -48,7 +209,7 @@ class Barriers:
     def note_passing(self, barrier: BlockBarrier) -> None:
         """All live lanes of the batch came to a barrier together."""
         batch = self._batch
-        if batch.live_count != batch.geometry.threads * len(batch.blocks) and barrier.is_bypassed():
+        if batch.live_count != batch.geometry.threads * len(batch.numbers) and barrier.is_bypassed():
             counts = batch.count_live()
             short = (counts > 0) & (counts < batch.geometry.threads)
             self._report_exited(barrier, np.flatnonzero(short))
@@ -62,7 +223,7 @@ class Barriers:
 
     def add_arrivals(self, number: int, fragment: Fragment) -> None:
         """Lanes came to a barrier and do not wait (``bar.arrive``)."""
-        arrived = self._arrived.setdefault(number, np.zeros(len(self._batch.blocks), np.int64))
+        arrived = self._arrived.setdefault(number, np.zeros(len(self._batch.numbers), np.int64))
         np.add.at(arrived, fragment.warps.slots(), _count_threads(fragment))
 
     def park(self, barrier: BlockBarrier, fragment: Fragment, number: int, threads: int | None) -> None:
@@ -73,11 +234,11 @@ class Barriers:
         """Lanes wait for others of their warps."""
         self._gates.append((gate, fragment))
 
-    def release(self, scheduler: "Scheduler", *, force: bool = True) -> bool:
+    def release(self, dispatcher: Dispatcher, *, force: bool = True) -> bool:
         """Let those go on who need wait no more.
 
         Args:
-            scheduler: takes them.
+            dispatcher: takes them.
             force: nobody else can run: when nobody may go on, it is a deadlock, noted, and all go on.
 
         Returns:
@@ -85,14 +246,14 @@ class Barriers:
         """
         if not self._parked and not self._gates:
             return False
-        if self._release_gates(scheduler) or self._release_blocks(scheduler):
+        if self._release_gates(dispatcher) or self._release_blocks(dispatcher):
             return True
         if force:
-            self._break_deadlock(scheduler)
+            self._break_deadlock(dispatcher)
             return True
         return False
 
-    def _release_gates(self, scheduler: "Scheduler") -> bool:
+    def _release_gates(self, dispatcher: Dispatcher) -> bool:
         if not self._gates:
             return False
         waiting: dict[tuple[int, int], tuple[WarpBarrier, list[Fragment]]] = {}
@@ -116,14 +277,14 @@ class Barriers:
             free, left = _part(fragment, mask, count)
             if free is not None:
                 self.note_warps(free)
-                scheduler.go(free, gate.following)
+                dispatcher.go(free, gate.following)
             if left is not None:
                 self._gates.append((gate, left))
         return released
 
-    def _release_blocks(self, scheduler: "Scheduler") -> bool:
+    def _release_blocks(self, dispatcher: Dispatcher) -> bool:
         batch = self._batch
-        slots = len(batch.blocks)
+        slots = len(batch.numbers)
         live = batch.count_live()
         ready_of: dict[int, npt.NDArray[np.bool_]] = {}
         for number in {parked.number for parked in self._parked}:
@@ -149,10 +310,10 @@ class Barriers:
                 self._arrived[number] = np.where(ready, 0, self._arrived[number])
         if not ready_of:
             return False
-        self._send(scheduler, ready_of)
+        self._send(dispatcher, ready_of)
         return True
 
-    def _send(self, scheduler: "Scheduler", ready_of: dict[int, npt.NDArray[np.bool_]]) -> None:
+    def _send(self, dispatcher: Dispatcher, ready_of: dict[int, npt.NDArray[np.bool_]]) -> None:
         parked, self._parked = self._parked, []
         for number, ready in ready_of.items():
             self._reduce([one for one in parked if one.number == number], ready)
@@ -169,7 +330,7 @@ class Barriers:
             mask = one.fragment.active() & np.repeat(allowed[one.fragment.warps.slots()], 32)
             free, left = _part(one.fragment, mask, int(np.count_nonzero(mask)))
             if free is not None:
-                scheduler.go(free, one.barrier.following)
+                dispatcher.go(free, one.barrier.following)
             if left is not None:
                 self._parked.append(_Parked(one.barrier, left, one.number, one.threads))
 
@@ -220,7 +381,7 @@ class Barriers:
                 instruction=statics[0],
                 other=statics[-1],
                 count=len(mixed),
-                block=int(self._batch.blocks[mixed[0]]),
+                block=int(self._batch.numbers[mixed[0]]),
             )
             return
         if short.any() and aligned[0].barrier.is_bypassed():
@@ -235,14 +396,14 @@ class Barriers:
                 f"{threads - live} of {threads} threads of the block have ended and never come to the barrier",
                 instruction=barrier.static,
                 count=len(slots),
-                block=int(batch.blocks[slots[0]]),
+                block=int(batch.numbers[slots[0]]),
             )
 
-    def _break_deadlock(self, scheduler: "Scheduler") -> None:
+    def _break_deadlock(self, dispatcher: Dispatcher) -> None:
         """Nobody can run: say so, and let all go on."""
         places = sorted({one.barrier.static for one in self._parked})
         if self._gates:
-            self._open_gates(scheduler)
+            self._open_gates(dispatcher)
             return
         for one in self._parked:
             slot = int(one.fragment.warps.slots()[find_active_rows(one.fragment.active())][0])
@@ -255,18 +416,18 @@ class Barriers:
                 instruction=one.barrier.static,
                 other=other,
                 count=one.fragment.count,
-                block=int(self._batch.blocks[slot]),
+                block=int(self._batch.numbers[slot]),
             )
         parked, self._parked = self._parked, []
-        everyone = np.ones(len(self._batch.blocks), np.bool_)
+        everyone = np.ones(len(self._batch.numbers), np.bool_)
         self._reduce(parked, everyone)
         self._arrived.clear()
         if self._batch.checks is not None:
             self._batch.checks.pass_barrier(everyone)
         for one in parked:
-            scheduler.go(one.fragment, one.barrier.following)
+            dispatcher.go(one.fragment, one.barrier.following)
 
-    def _open_gates(self, scheduler: "Scheduler") -> None:
+    def _open_gates(self, dispatcher: Dispatcher) -> None:
         """Lanes that others of their warp wait for never come: let those that wait go on without them."""
         gates, self._gates = self._gates, []
         for gate, fragment in gates:
@@ -275,7 +436,7 @@ class Barriers:
             if len(lanes):
                 message = gate.describe_missing(missing)
                 self._faults.add_lanes(FaultKind.DEADLOCK, message, fragment.warps, lanes, instruction=gate.static)
-            scheduler.go(fragment, gate.following)
+            dispatcher.go(fragment, gate.following)
 
 
 def _part(fragment: Fragment, mask: Value, count: int) -> tuple[Fragment | None, Fragment | None]:

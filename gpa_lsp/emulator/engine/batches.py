@@ -6,17 +6,16 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.emulator.engine.geometry import Batch
+from gpa_lsp.emulator.engine.fragments import Batch, Frame
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.meter import BudgetReached
 from gpa_lsp.emulator.engine.private_memory import BatchMemory
 from gpa_lsp.emulator.engine.resolving import find_space
 from gpa_lsp.emulator.engine.scheduler import Scheduler
-from gpa_lsp.emulator.engine.segments import Frame
 from gpa_lsp.emulator.engine.shared_checks import SharedChecks
 from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.sampling import Blocks
+from gpa_lsp.ptx.model import Space
 
 _BEST_LANES = 32768
 """Lanes of a batch: enough that numpy's fixed costs vanish, few enough that arrays stay in the cache."""

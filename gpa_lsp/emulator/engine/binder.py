@@ -1,16 +1,16 @@
 """What binds one function: :class:`Binder` gives operands their slots and gathers the steps of an instruction."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpa_lsp.emulator.engine.accesses import Access, AddressMemo
-from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.fragments import Fragment, Step
 from gpa_lsp.emulator.engine.layout import Layout, Piece, make_constant
+from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.special_registers import find_special
 from gpa_lsp.emulator.engine.values import BOOL, U64, Value, select
-from gpa_lsp.emulator.ptx.model import (
+from gpa_lsp.ptx.model import (
     Address,
     Immediate,
     Operand,
@@ -23,13 +23,7 @@ from gpa_lsp.emulator.ptx.model import (
     Symbol,
     Vector,
 )
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
-
-if TYPE_CHECKING:
-    from gpa_lsp.emulator.engine.machine import Machine
-
-Step = Callable[[Fragment], None]
-"""Executes something for all lanes of a fragment."""
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 
 class UnsupportedInstruction(Exception):  # noqa: N818  (it becomes a finding)
@@ -49,7 +43,7 @@ class Binder:
         guard: slot of its guard as a predicate that must be true; None without a guard.
     """
 
-    def __init__(self, machine: "Machine", function: PtxFunction, first_static: int) -> None:
+    def __init__(self, machine: Machine, function: PtxFunction, first_static: int) -> None:
         self.machine = machine
         self.function = function
         self.layout = Layout(function)

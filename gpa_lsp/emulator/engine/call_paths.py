@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from gpa_lsp.emulator.engine.fragments import Frame
 from gpa_lsp.emulator.engine.meter import Meter
-from gpa_lsp.emulator.engine.segments import Frame
 from gpa_lsp.emulator.trace import StaticInstruction
 
 _MOST_PATHS = 1 << 12

@@ -1,20 +1,15 @@
 """Calls and returns of device functions: parameters are handed over in parts, as registers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpa_lsp.emulator.engine.fragments import Fragment, Registers
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.engine.fragments import BoundFunction, Dispatcher, End, Fragment, Registers, Segment
 from gpa_lsp.emulator.engine.layout import Piece
-from gpa_lsp.emulator.engine.segments import BoundFunction, End, Segment
+from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.model import FaultKind
-
-if TYPE_CHECKING:
-    from gpa_lsp.emulator.engine.machine import Machine
-    from gpa_lsp.emulator.engine.scheduler import Scheduler
 
 Parts = dict[Piece, int]
 Builtin = Callable[[Fragment, list[Value], int], Value]
@@ -51,19 +46,19 @@ class CallSite:
         static: number of the instruction.
     """
 
-    machine: "Machine"
+    machine: Machine
     arguments: list[Parts]
     return_to: Segment
     static: int
 
 
-def enter(scheduler: "Scheduler", fragment: Fragment, callee: BoundFunction, site: CallSite) -> None:
+def enter(dispatcher: Dispatcher, fragment: Fragment, callee: BoundFunction, site: CallSite) -> None:
     """Send lanes into a function. Calls nested too deeply end the lanes."""
     frame = fragment.frame.call(callee, fragment.segment, site.return_to, site.static)
     most = site.machine.meter.budget.call_depth
     if frame.depth > most:
         message = f"calls of {callee.name} nested more than {most} deep"
-        _end_lanes(scheduler, fragment, FaultKind.CALL_DEPTH, message, site.static)
+        _end_lanes(dispatcher, fragment, FaultKind.CALL_DEPTH, message, site.static)
         return
     memory, live = fragment.batch.memory, site.return_to.live_in
     memory.reserve_frames(frame.depth, len(live))
@@ -79,16 +74,16 @@ def enter(scheduler: "Scheduler", fragment: Fragment, callee: BoundFunction, sit
     fragment.callers = (*fragment.callers, kept)
     fragment.registers = registers
     fragment.frame = frame
-    scheduler.go(fragment, callee.segments[0])
+    dispatcher.go(fragment, callee.segments[0])
 
 
-def _end_lanes(scheduler: "Scheduler", fragment: Fragment, kind: FaultKind, message: str, static: int) -> None:
+def _end_lanes(dispatcher: Dispatcher, fragment: Fragment, kind: FaultKind, message: str, static: int) -> None:
     lanes = np.flatnonzero(fragment.active())
-    scheduler.faults.add_lanes(kind, message, fragment.warps, lanes, instruction=static, is_fatal=True)
-    scheduler.retire(fragment)
+    dispatcher.faults.add_lanes(kind, message, fragment.warps, lanes, instruction=static, is_fatal=True)
+    dispatcher.retire(fragment)
 
 
-def leave(scheduler: "Scheduler", fragment: Fragment) -> None:
+def leave(dispatcher: Dispatcher, fragment: Fragment) -> None:
     """Take lanes back to their caller, with what the function returns."""
     frame = fragment.frame
     assert frame.parent is not None and frame.return_to is not None
@@ -100,14 +95,14 @@ def leave(scheduler: "Scheduler", fragment: Fragment) -> None:
     fragment.callers = fragment.callers[:-1]
     fragment.registers = registers
     fragment.frame = frame.parent
-    scheduler.go(fragment, frame.return_to)
+    dispatcher.go(fragment, frame.return_to)
 
 
 def end_with_call(name: str, site: CallSite) -> End:
     """A call whose callee is known; it is bound when it is first called."""
 
-    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
-        enter(scheduler, fragment, site.machine.get_function(name), site)
+    def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
+        enter(dispatcher, fragment, site.machine.get_function(name), site)
 
     return end
 
@@ -115,7 +110,7 @@ def end_with_call(name: str, site: CallSite) -> End:
 def end_with_indirect_call(pointer: int, site: CallSite) -> End:
     """A call through a pointer: lanes part by the function they call. A pointer to nothing ends the lane."""
 
-    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+    def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
         addresses = np.broadcast_to(fragment.registers[pointer].view(np.uint64), (fragment.warps.lanes,))
         active = fragment.active()
         for address in np.unique(addresses[active]).tolist():
@@ -125,9 +120,9 @@ def end_with_indirect_call(pointer: int, site: CallSite) -> End:
             callee = site.machine.find_function(address)
             if callee is None:
                 message = f"call of 0x{address:x}, which is no function"
-                _end_lanes(scheduler, part, FaultKind.OUT_OF_BOUNDS, message, site.static)
+                _end_lanes(dispatcher, part, FaultKind.OUT_OF_BOUNDS, message, site.static)
                 continue
-            enter(scheduler, part, callee, site)
+            enter(dispatcher, part, callee, site)
 
     return end
 
@@ -135,15 +130,15 @@ def end_with_indirect_call(pointer: int, site: CallSite) -> End:
 def end_with_builtin(builtin: Builtin, site: CallSite) -> End:
     """A call of a function the system brings: ``vprintf``, ``malloc`` …"""
 
-    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+    def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
         values = [assemble(fragment.registers, parts, 0, 8) for parts in site.arguments]
         result = builtin(fragment, values, site.static)
         if result is None:
-            scheduler.retire(fragment)
+            dispatcher.retire(fragment)
             return
         for parts in site.return_to.returned:
             for (_, size), slot in parts.items():
                 fragment.registers[slot] = result.astype(np.dtype(f"u{size}"))
-        scheduler.go(fragment, site.return_to)
+        dispatcher.go(fragment, site.return_to)
 
     return end

@@ -1,32 +1,26 @@
 """What ends segments: branches, returns, traps."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.fragments import Dispatcher, End, Fragment, Segment
 from gpa_lsp.emulator.engine.lane_steps import guarded_mask
-from gpa_lsp.emulator.engine.segments import End, Segment
+from gpa_lsp.emulator.engine.machine import Machine
+from gpa_lsp.emulator.engine.tracing import Tracer
 from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.model import FaultKind
-
-if TYPE_CHECKING:
-    from gpa_lsp.emulator.engine.machine import Machine
-    from gpa_lsp.emulator.engine.scheduler import Scheduler
-    from gpa_lsp.emulator.engine.tracing import Tracer
 
 
 def end_with_jump(target: Segment) -> End:
     """All lanes go to one segment."""
 
-    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
-        scheduler.go(fragment, target)
+    def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
+        dispatcher.go(fragment, target)
 
     return end
 
 
 def end_with_branch(
-    taken: Segment, fallen: Segment, guard: int, *, static: int, tracer: "Tracer | None", is_negated: bool
+    taken: Segment, fallen: Segment, guard: int, *, static: int, tracer: Tracer | None, is_negated: bool
 ) -> End:
     """Lanes with a true guard jump, the others fall through.
 
@@ -40,12 +34,12 @@ def end_with_branch(
     """
     first, second = (fallen, taken) if is_negated else (taken, fallen)
 
-    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+    def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
         chosen = fragment.registers[guard]
         if not chosen.ndim:
             if tracer is not None:
                 tracer.record_uniform_branch(fragment, static, is_taken=bool(chosen) != is_negated)
-            scheduler.go(fragment, first if chosen else second)
+            dispatcher.go(fragment, first if chosen else second)
             return
         mask = fragment.mask
         mine = chosen if mask is None else chosen & mask
@@ -54,20 +48,20 @@ def end_with_branch(
             jumped = mine if not is_negated else (~chosen if mask is None else mask & ~chosen)
             tracer.record_branch(fragment, static, jumped)
         if count == fragment.count:
-            scheduler.go(fragment, first)
+            dispatcher.go(fragment, first)
         elif count == 0:
-            scheduler.go(fragment, second)
+            dispatcher.go(fragment, second)
         else:
             others = ~chosen if mask is None else mask & ~chosen
             left = fragment.count - count
-            scheduler.go(fragment.narrow(mine, count, first), first)
-            scheduler.go(fragment.narrow(others, left, second), second)
+            dispatcher.go(fragment.narrow(mine, count, first), first)
+            dispatcher.go(fragment.narrow(others, left, second), second)
 
     return end
 
 
 def end_with_table(
-    targets: list[Segment], index: int, fallen: Segment | None, *, guard: int | None, static: int, machine: "Machine"
+    targets: list[Segment], index: int, fallen: Segment | None, *, guard: int | None, static: int, machine: Machine
 ) -> End:
     """``brx.idx``: each lane jumps to the target its index names; an index beyond the table ends the lane.
 
@@ -80,7 +74,7 @@ def end_with_table(
         machine: for its tracer and faults.
     """
 
-    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+    def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
         chosen = np.broadcast_to(fragment.registers[index].view(np.uint32), (fragment.warps.lanes,))
         mask = guarded_mask(fragment, guard)
         numbers, counts = np.unique(chosen[mask], return_counts=True)
@@ -88,7 +82,7 @@ def end_with_table(
             common = numbers[counts.argmax()]
             machine.tracer.record_branch(fragment, static, mask & (chosen != common))
         if guard is not None and fallen is not None:
-            _send(scheduler, fragment, fragment.active() & ~mask, fallen)
+            _send(dispatcher, fragment, fragment.active() & ~mask, fallen)
         by_target: dict[Segment, Value] = {}
         for number in numbers.tolist():
             where = mask & (chosen == number)
@@ -98,36 +92,36 @@ def end_with_table(
                 machine.faults.add_lanes(
                     FaultKind.TRAP, message, fragment.warps, lanes, instruction=static, is_fatal=True
                 )
-                scheduler.retire(fragment.narrow(where, len(lanes)))
+                dispatcher.retire(fragment.narrow(where, len(lanes)))
                 continue
             target = targets[number]
             by_target[target] = by_target[target] | where if target in by_target else where
         for target, where in by_target.items():
-            _send(scheduler, fragment, where, target)
+            _send(dispatcher, fragment, where, target)
 
     return end
 
 
-def _send(scheduler: "Scheduler", fragment: Fragment, mask: Value, target: Segment) -> None:
+def _send(dispatcher: Dispatcher, fragment: Fragment, mask: Value, target: Segment) -> None:
     count = int(np.count_nonzero(mask))
     if count == fragment.count:
-        scheduler.go(fragment, target)
+        dispatcher.go(fragment, target)
     elif count:
-        scheduler.go(fragment.narrow(mask, count, target), target)
+        dispatcher.go(fragment.narrow(mask, count, target), target)
 
 
 def end_with_exit(guard: int | None, following: Segment | None) -> End:
     """``exit``, and ``ret`` of a kernel."""
-    return end_guarded(guard, following, lambda scheduler, fragment: scheduler.retire(fragment))
+    return end_guarded(guard, following, lambda dispatcher, fragment: dispatcher.retire(fragment))
 
 
 def end_with_fault(guard: int | None, following: Segment | None, *, kind: FaultKind, message: str, static: int) -> End:
     """``trap``, and instructions that are not supported: the lanes end here."""
 
-    def finish(scheduler: "Scheduler", fragment: Fragment) -> None:
+    def finish(dispatcher: Dispatcher, fragment: Fragment) -> None:
         lanes = np.flatnonzero(fragment.active())
-        scheduler.faults.add_lanes(kind, message, fragment.warps, lanes, instruction=static, is_fatal=True)
-        scheduler.retire(fragment)
+        dispatcher.faults.add_lanes(kind, message, fragment.warps, lanes, instruction=static, is_fatal=True)
+        dispatcher.retire(fragment)
 
     return end_guarded(guard, following, finish)
 
@@ -137,18 +131,18 @@ def end_guarded(guard: int | None, following: Segment | None, finish: End) -> En
     if guard is None or following is None:
         return finish
 
-    def end(scheduler: "Scheduler", fragment: Fragment) -> None:
+    def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
         mine = guarded_mask(fragment, guard)
         count = int(np.count_nonzero(mine))
         if count == fragment.count:
-            finish(scheduler, fragment)
+            finish(dispatcher, fragment)
             return
         if count:
             others = fragment.active() & ~mine
             left = fragment.narrow(others, fragment.count - count, following)
-            finish(scheduler, fragment.narrow(mine, count))
-            scheduler.go(left, following)
+            finish(dispatcher, fragment.narrow(mine, count))
+            dispatcher.go(left, following)
             return
-        scheduler.go(fragment, following)
+        dispatcher.go(fragment, following)
 
     return end

@@ -9,9 +9,9 @@ from gpa_lsp.emulator.engine.lane_steps import narrow_mask
 from gpa_lsp.emulator.engine.memory_steps import store_lanes
 from gpa_lsp.emulator.engine.resolving import bind_address, make_resolver
 from gpa_lsp.emulator.engine.values import U32, Value
-from gpa_lsp.emulator.ptx.model import Address, Immediate, Register, Space
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import Address, Immediate, Register, Space
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 _KEPT = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint32)
 """Bits of a word of which so many bytes are copied."""

@@ -1,12 +1,11 @@
 """Binding of instructions that end a segment: branches, returns, traps, barriers, calls."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine import calls
-from gpa_lsp.emulator.engine.barrier_ends import BlockBarrier, WarpBarrier
+from gpa_lsp.emulator.engine.barriers import BlockBarrier, WarpBarrier, end_with_barrier
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten
 from gpa_lsp.emulator.engine.control import (
     end_guarded,
@@ -16,15 +15,13 @@ from gpa_lsp.emulator.engine.control import (
     end_with_jump,
     end_with_table,
 )
-from gpa_lsp.emulator.engine.segments import End, Segment
+from gpa_lsp.emulator.engine.fragments import End, Segment
+from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.system_functions import find_builtin
 from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.emulator.ptx.blocks import PtxBlocks
-from gpa_lsp.emulator.ptx.model import Immediate, Symbol
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
-
-if TYPE_CHECKING:
-    from gpa_lsp.emulator.engine.machine import Machine
+from gpa_lsp.ptx.blocks import PtxBlocks
+from gpa_lsp.ptx.model import Immediate, Symbol
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +38,7 @@ class Ending:
     """
 
     binder: Binder
-    machine: "Machine"
+    machine: Machine
     segment: Segment
     following: Segment | None
     starts: list[Segment]
@@ -117,7 +114,7 @@ def _bind_barrier(ending: Ending) -> End:
         members = binder.read(instruction.sources[0], ScalarType.U32)
         gate = WarpBarrier(static=binder.static, following=following, members=members, guard=None, is_sync=True)
         following.live_in = (*following.live_in, members)
-        return gate.arrive
+        return end_with_barrier(gate)
     if "cluster" in words:
         raise UnsupportedInstruction("barriers of clusters")
     reduction = next((word for word in ("popc", "and", "or") if "red" in words and word in words), "")
@@ -141,7 +138,7 @@ def _bind_barrier(ending: Ending) -> End:
         is_aligned=instruction.opcode == "bar" or "aligned" in words,
         is_bypassed=_make_bypass_test(binder, ending.blocks),
     )
-    return barrier.arrive
+    return end_with_barrier(barrier)
 
 
 def _make_bypass_test(binder: Binder, blocks: PtxBlocks) -> Callable[[], bool]:

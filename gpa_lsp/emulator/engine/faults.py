@@ -110,8 +110,8 @@ class FaultLog:
 
 def find_thread(warps: WarpSet, lane: int) -> tuple[int, tuple[int, int, int]]:
     """Linear index of the block, and the thread in it, of a position in a warp set."""
-    batch = warps.batch
+    blocks = warps.blocks
     number = int(warps.ids[lane // 32]) * 32 + lane % 32
-    slot, linear = divmod(number, batch.geometry.lanes_per_block)
-    x, y, _ = batch.geometry.block
-    return int(batch.blocks[slot]), (linear % x, linear // x % y, linear // (x * y))
+    slot, linear = divmod(number, blocks.geometry.lanes_per_block)
+    x, y, _ = blocks.geometry.block
+    return int(blocks.numbers[slot]), (linear % x, linear // x % y, linear // (x * y))

@@ -1,18 +1,217 @@
-"""Lanes that stand at the same place: :class:`Fragment`; how it is split, compacted and put back onto more warps."""
+"""Lanes that stand at the same place, :class:`Fragment`, and what they execute: :class:`Segment`, :class:`BoundFunction`, :class:`Frame`.
 
-from typing import TYPE_CHECKING, Any
+Fragments are split, compacted, and put back onto more warps.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from gpa_lsp.emulator.engine.geometry import Batch, WarpSet
+from gpa_lsp.emulator.engine.accesses import Access
+from gpa_lsp.emulator.engine.faults import FaultLog
+from gpa_lsp.emulator.engine.geometry import Blocks, Geometry, WarpSet
+from gpa_lsp.emulator.engine.layout import Piece
+from gpa_lsp.emulator.engine.private_memory import BatchMemory
 from gpa_lsp.emulator.engine.values import Value, find_active_rows, scatter_rows, take_rows
-
-if TYPE_CHECKING:
-    from gpa_lsp.emulator.engine.segments import Frame, Segment
 
 Registers = list[Value]
 _FEWEST_WARPS = 16
 """Smaller warp sets are not compacted: their arrays cost nothing."""
+
+Step = Callable[["Fragment"], None]
+"""What fragments execute: one or a few instructions."""
+
+End = Callable[["Dispatcher", "Fragment"], None]
+"""What ends a segment: sends the fragment on, parts it, parks it, or ends its lanes."""
+
+
+class SharedWatch(Protocol):
+    """Watches what threads do to shared memory; see :mod:`.shared_checks`."""
+
+    def pass_barrier(self, slots: "npt.NDArray[np.bool_] | None") -> None:
+        """Threads of some blocks (bool[k]; None for all) met."""
+        ...
+
+    def pass_warp_barrier(self, fragment: "Fragment") -> None:
+        """Lanes of warps met."""
+        ...
+
+    def check_load(self, access: Access, fragment: "Fragment", index: Any, mask: Value) -> None:
+        """Lanes read."""
+        ...
+
+    def check_store(self, access: Access, fragment: "Fragment", index: Any, mask: Value) -> None:
+        """Lanes write."""
+        ...
+
+    def check_values(
+        self, access: Access, fragment: "Fragment", index: Any, mask: Value, *, views: Any, values: Any
+    ) -> None:
+        """Lanes of a warp have written different values to one place."""
+        ...
+
+
+class Batch(Blocks):
+    """Blocks that are executed together, with what belongs to them alone.
+
+    Attributes:
+        memory: shared and local memory.
+        checks: of races on shared memory; None when they are off.
+        clock: warp instructions executed so far in the whole emulation: what ``%clock`` reads.
+    """
+
+    __slots__ = ("checks", "clock", "memory")
+
+    def __init__(self, geometry: Geometry, numbers: npt.NDArray[np.uint32], memory: BatchMemory) -> None:
+        super().__init__(geometry, numbers)
+        self.memory = memory
+        self.checks: SharedWatch | None = None
+        self.clock = 0
+
+
+class Barrier:
+    """Where lanes wait for others; see :mod:`.barriers`."""
+
+    __slots__ = ()
+
+
+class Dispatcher(Protocol):
+    """Takes fragments at the ends of segments; see :class:`.scheduler.Scheduler`."""
+
+    @property
+    def faults(self) -> FaultLog:
+        """What went wrong."""
+        ...
+
+    def go(self, fragment: "Fragment", segment: "Segment") -> None:
+        """Send a fragment on."""
+        ...
+
+    def retire(self, fragment: "Fragment") -> None:
+        """The lanes of a fragment have exited."""
+        ...
+
+    def meet(self, barrier: Barrier, fragment: "Fragment") -> None:
+        """A fragment has come to a barrier."""
+        ...
+
+
+class Segment:
+    """Instructions that a fragment executes without stopping.
+
+    Attributes:
+        function: name of its function.
+        order: its place in the order in which segments are run; lower first.
+        steps: what it does.
+        end: what comes then.
+        live_in: slots that are read here or later before they are written.
+        instructions: static numbers of its instructions.
+        size: how many.
+        returned: of a segment behind a call: for each result the parts that are read: (offset, bytes) → slot.
+        is_polling: it reads memory in a way that is meant to see what others write: lanes may spin here.
+        enters_block: number of the basic block that begins here; None for a later part of one.
+        warp_executions: by warps, so far.
+        lane_executions: by lanes, so far.
+    """
+
+    __slots__ = (
+        "end", "enters_block", "function", "instructions", "is_polling", "lane_executions", "live_in", "order", "returned", "size", "steps",
+        "warp_executions",
+    )  # fmt: skip
+
+    def __init__(self, function: str, live_in: tuple[int, ...]) -> None:
+        self.function = function
+        self.order = 0
+        self.instructions: list[int] = []
+        self.size = 0
+        self.live_in = live_in
+        self.steps: list[Step] = []
+        self.end: End = _nowhere
+        self.returned: list[dict[Piece, int]] = []
+        self.is_polling = False
+        self.enters_block: int | None = None
+        self.warp_executions = 0
+        self.lane_executions = 0
+
+
+def _nowhere(_scheduler: "Dispatcher", _fragment: "Fragment") -> None:
+    raise AssertionError("a segment without an end")
+
+
+class BoundFunction:
+    """A function, ready to run.
+
+    Attributes:
+        name: mangled.
+        segments: the first one is where it begins.
+        template: what its register file begins with.
+        dtypes: storage dtype of each slot.
+        parameters: for each parameter its parts: (offset, bytes) → slot.
+        returns: for each returned value its parts: (offset, bytes) → slot.
+        local_bytes: of its frame in local memory.
+        most_live: registers that are live at once.
+    """
+
+    __slots__ = ("dtypes", "local_bytes", "most_live", "name", "parameters", "returns", "segments", "template")
+
+    def __init__(self, name: str, local_bytes: int) -> None:
+        self.name = name
+        self.local_bytes = local_bytes
+        self.most_live = 0
+        self.segments: list[Segment] = []
+        self.template: list[Value] = []
+        self.dtypes: list[np.dtype[Any]] = []
+        self.parameters: list[dict[Piece, int]] = []
+        self.returns: list[dict[Piece, int]] = []
+
+
+class Frame:
+    """A chain of calls. Lanes that came the same way share the very object.
+
+    Attributes:
+        function: the function that runs.
+        parent: of the caller; None for the kernel.
+        return_to: where the caller goes on; None for the kernel.
+        call_instruction: static number of the call; -1 for the kernel.
+        depth: 0 for the kernel.
+        local_base: where the function's frame begins in each thread's local memory.
+        prefix: of its place in the order of running: the orders of the callers' segments, outermost first.
+    """
+
+    __slots__ = ("_callees", "call_instruction", "depth", "function", "local_base", "parent", "prefix", "return_to")
+
+    def __init__(
+        self,
+        function: BoundFunction,
+        parent: "Frame | None" = None,
+        return_to: Segment | None = None,
+        *,
+        order: int = 0,
+        call_instruction: int = -1,
+    ) -> None:
+        self.function = function
+        self.parent = parent
+        self.return_to = return_to
+        self.call_instruction = call_instruction
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.local_base = 0
+        self.prefix: tuple[int, ...] = ()
+        if parent is not None:
+            self.local_base = parent.local_base + -(-parent.function.local_bytes // 16) * 16
+            self.prefix = (*parent.prefix, order)
+        self._callees: dict[tuple[int, str], Frame] = {}
+
+    def call(self, function: BoundFunction, segment: Segment, return_to: Segment, instruction: int) -> "Frame":
+        """The frame of a function called from the end of a segment, by an instruction."""
+        key = (segment.order, function.name)
+        found = self._callees.get(key)
+        if found is None:
+            found = self._callees[key] = Frame(
+                function, self, return_to, order=segment.order, call_instruction=instruction
+            )
+        return found
 
 
 class Link:
@@ -44,6 +243,7 @@ class Fragment:
     """Lanes of a warp set at the same place of the same chain of calls.
 
     Attributes:
+        batch: the batch they are of.
         warps: the warp set its arrays lie over.
         mask: bool[n], contiguous: which lanes are its own; None for all.
         count: how many lanes are its own; at least 1.
@@ -55,19 +255,21 @@ class Fragment:
         segment: what it executes next.
     """
 
-    __slots__ = ("callers", "count", "frame", "link", "mask", "registers", "segment", "warp_count", "warps")
+    __slots__ = ("batch", "callers", "count", "frame", "link", "mask", "registers", "segment", "warp_count", "warps")
 
     def __init__(
         self,
         *,
+        batch: Batch,
         warps: WarpSet,
         mask: Value,
         count: int,
         registers: Registers,
         callers: tuple[Registers, ...],
-        frame: "Frame",
+        frame: Frame,
         link: Link | None,
     ) -> None:
+        self.batch = batch
         self.warps = warps
         self.mask = mask
         self.count = count
@@ -79,11 +281,6 @@ class Fragment:
         self.segment: Segment = frame.function.segments[0]
 
     @property
-    def batch(self) -> Batch:
-        """The batch."""
-        return self.warps.batch
-
-    @property
     def levels(self) -> list[Registers]:
         """Its register lists, outermost caller first, its own last."""
         return [*self.callers, self.registers]
@@ -92,7 +289,7 @@ class Fragment:
         """Its mask, as an array in any case."""
         return np.ones(self.warps.lanes, np.bool_) if self.mask is None else self.mask
 
-    def narrow(self, mask: Value, count: int, segment: "Segment | None" = None) -> "Fragment":
+    def narrow(self, mask: Value, count: int, segment: Segment | None = None) -> "Fragment":
         """A fragment of some of its lanes.
 
         Args:
@@ -102,6 +299,7 @@ class Fragment:
         """
         whole = count == self.warps.lanes
         child = Fragment(
+            batch=self.batch,
             warps=self.warps,
             mask=None if whole else np.ascontiguousarray(mask),
             count=count,
@@ -176,6 +374,7 @@ def lift(fragment: Fragment) -> Fragment:
                 lifted[slot] = scatter_rows(value, link.rows, fragment.mask, value.dtype.type(0), lanes)
         levels.append(lifted)
     out = Fragment(
+        batch=fragment.batch,
         warps=link.warps,
         mask=None if fragment.count == lanes else mask,
         count=fragment.count,

@@ -2,19 +2,18 @@
 
 import numpy as np
 
-from gpa_lsp.emulator.engine.barrier_ends import WarpBarrier
+from gpa_lsp.emulator.engine.barriers import WarpBarrier, end_with_barrier
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction
 from gpa_lsp.emulator.engine.control import end_with_exit, end_with_fault, end_with_jump
 from gpa_lsp.emulator.engine.ends import Ending, bind_end
-from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.fragments import BoundFunction, Fragment, Segment
 from gpa_lsp.emulator.engine.instructions import bind_instruction, find_gate
 from gpa_lsp.emulator.engine.lane_steps import guarded_mask
 from gpa_lsp.emulator.engine.lives import ENDING, MEETING, find_lives
 from gpa_lsp.emulator.engine.machine import Machine
-from gpa_lsp.emulator.engine.segments import BoundFunction, Segment
 from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.emulator.ptx.blocks import find_blocks
-from gpa_lsp.emulator.ptx.model import PtxFunction, PtxInstruction
+from gpa_lsp.ptx.blocks import find_blocks
+from gpa_lsp.ptx.model import PtxFunction, PtxInstruction
 
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 """What comes of instructions with operands that nobody writes."""
@@ -170,14 +169,15 @@ class _FunctionBinder:
         following = self._new_segment(block, index)
         guards = () if binder.guard is None else (binder.guard,)
         following.live_in = (*following.live_in, gate, *guards)
-        segment.end = WarpBarrier(
+        barrier = WarpBarrier(
             static=binder.static,
             following=following,
             members=gate,
             guard=binder.guard,
             is_sync=False,
             is_of_group=binder.instruction.opcode == "wgmma",
-        ).arrive
+        )
+        segment.end = end_with_barrier(barrier)
         binder.steps = following.steps
         return following
 

@@ -1,17 +1,16 @@
-"""Where lanes are: :class:`Geometry` of a launch, :class:`Batch` of blocks, :class:`WarpSet` of warps."""
+"""Where lanes are: :class:`Geometry` of a launch, :class:`Blocks` that are executed together, :class:`WarpSet` of their warps."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.emulator.engine.columns import build_column
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.values import WARP_LANES, Value, take_rows
 
-if TYPE_CHECKING:
-    from gpa_lsp.emulator.engine.private_memory import BatchMemory
-    from gpa_lsp.emulator.engine.shared_checks import SharedChecks
+STAMP_THREAD_SHIFT = 20
+"""Where the thread stands in a stamp of :mod:`.shared_checks`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,67 +63,132 @@ class Geometry:
 
 
 class WarpSet:
-    """Some whole warps of a batch.
+    """Some whole warps of the blocks that are executed together.
 
     Attributes:
-        batch: the batch.
-        ids: int64[w], their numbers in the batch, ascending: block slot x warps per block + warp.
+        blocks: those they are of.
+        ids: int64[w], their numbers in all of them, ascending: block slot x warps per block + warp.
         lanes: 32 w.
     """
 
-    __slots__ = ("_columns", "batch", "ids", "lanes")
+    __slots__ = ("_columns", "blocks", "ids", "lanes")
 
-    def __init__(self, batch: "Batch", ids: npt.NDArray[np.int64]) -> None:
-        self.batch = batch
+    def __init__(self, blocks: "Blocks", ids: npt.NDArray[np.int64]) -> None:
+        self.blocks = blocks
         self.ids = ids
         self.lanes = len(ids) * WARP_LANES
         self._columns: dict[str, Value] = {}
 
     def column(self, name: str) -> Value:
-        """A value of each lane that never changes, see :func:`.columns.build_column`; made once."""
+        """A value of each lane that never changes, see :func:`_build_column`; made once."""
         found = self._columns.get(name)
         if found is None:
-            root = self.batch.root
-            found = build_column(self.batch, name) if self is root else take_rows(root.column(name), self.ids)
+            root = self.blocks.root
+            found = _build_column(self.blocks, name) if self is root else take_rows(root.column(name), self.ids)
             self._columns[name] = found
         return found
 
     def slots(self) -> npt.NDArray[np.int64]:
-        """int64[w], which block of the batch each warp belongs to."""
+        """int64[w], which of the blocks each warp belongs to."""
         found = self._columns.get("slots")
         if found is None:
-            found = self._columns["slots"] = self.ids // self.batch.geometry.warps_per_block
+            found = self._columns["slots"] = self.ids // self.blocks.geometry.warps_per_block
         return found
 
 
-class Batch:
-    """Blocks that are executed together.
+class Blocks:
+    """Blocks that are executed together, and their lanes.
 
     Attributes:
         geometry: of the launch.
-        blocks: uint32[k], linear indexes; a block's place here is its *slot*.
-        root: all its warps.
+        numbers: uint32[k], linear indexes in the grid; a block's place here is its *slot*.
+        root: all their warps.
         live: bool[n] over all lanes: threads that exist and have not exited.
         live_count: how many.
-        memory: shared and local memory.
-        checks: of races on shared memory; None when they are off.
-        clock: warp instructions executed so far in the whole emulation: what ``%clock`` reads.
     """
 
-    __slots__ = ("blocks", "checks", "clock", "geometry", "live", "live_count", "memory", "root")
+    __slots__ = ("geometry", "live", "live_count", "numbers", "root")
 
-    def __init__(self, geometry: Geometry, blocks: npt.NDArray[np.uint32], memory: "BatchMemory") -> None:
+    def __init__(self, geometry: Geometry, numbers: npt.NDArray[np.uint32]) -> None:
         self.geometry: Geometry = geometry
-        self.blocks: npt.NDArray[np.uint32] = blocks
-        self.memory = memory
-        self.checks: SharedChecks | None = None
-        self.clock = 0
-        self.root = WarpSet(self, np.arange(len(blocks) * geometry.warps_per_block, dtype=np.int64))
+        self.numbers: npt.NDArray[np.uint32] = numbers
+        self.root = WarpSet(self, np.arange(len(numbers) * geometry.warps_per_block, dtype=np.int64))
         in_block = np.arange(geometry.lanes_per_block) < geometry.threads
-        self.live = np.tile(in_block, len(blocks))
-        self.live_count = geometry.threads * len(blocks)
+        self.live = np.tile(in_block, len(numbers))
+        self.live_count = geometry.threads * len(numbers)
 
     def count_live(self) -> npt.NDArray[np.int64]:
         """int64[k], live threads of each block."""
-        counts: npt.NDArray[np.int64] = np.count_nonzero(self.live.reshape(len(self.blocks), -1), axis=1)
+        counts: npt.NDArray[np.int64] = np.count_nonzero(self.live.reshape(len(self.numbers), -1), axis=1)
         return counts
+
+
+def _build_column(blocks: Blocks, name: str) -> Value:
+    """A constant value of each lane of a whole blocks; uniform where all lanes agree whatever the blocks.
+
+    Args:
+        blocks: the blocks.
+        name: one of
+
+            * ``tid.x`` … ``ctaid.z``, ``laneid``, ``warpid``, ``smid``, ``lanemask_eq``: uint32, as the special registers;
+            * ``lane``: int64, number of the lane in the blocks;
+            * ``thread``: int64, linear thread in the block;
+            * ``stamp``: int64, the same at its place in a stamp of :mod:`.shared_checks`;
+            * ``shared.k``: int64, where the block's shared memory begins, in elements of 2**k bytes.
+    """
+    kind, _, detail = name.partition(".")
+    return _BUILDERS[kind](blocks, detail)
+
+
+def _lanes(blocks: Blocks) -> npt.NDArray[np.int64]:
+    return np.arange(blocks.root.lanes, dtype=np.int64)
+
+
+def _repeat(blocks: Blocks, of_blocks: Value) -> Value:
+    """A value of each block, for each of its lanes."""
+    if len(of_blocks) == 1:
+        return of_blocks[0]
+    return np.repeat(of_blocks, blocks.geometry.lanes_per_block)
+
+
+def _split_axis(linear: npt.NDArray[np.int64], extent: tuple[int, int, int], axis: str) -> npt.NDArray[np.uint32]:
+    x, y, _ = extent
+    parts: dict[str, Any] = {"x": linear % x, "y": linear // x % y, "z": linear // (x * y)}
+    return np.asarray(parts[axis], dtype=np.uint32)
+
+
+def _build_thread_index(blocks: Blocks, axis: str) -> Value:
+    extent = blocks.geometry.block
+    if extent["xyz".index(axis)] == 1:
+        return np.uint32(0)
+    return np.tile(_split_axis(np.arange(blocks.geometry.lanes_per_block), extent, axis), len(blocks.numbers))
+
+
+def _build_block_index(blocks: Blocks, axis: str) -> Value:
+    extent = blocks.geometry.grid
+    if extent["xyz".index(axis)] == 1:
+        return np.uint32(0)
+    return _repeat(blocks, _split_axis(blocks.numbers.astype(np.int64), extent, axis))
+
+
+def _build_thread(blocks: Blocks, _: str) -> Value:
+    return _lanes(blocks) % blocks.geometry.lanes_per_block
+
+
+def _build_shared(blocks: Blocks, shift: str) -> Value:
+    stride = blocks.geometry.shared_stride_bytes >> int(shift)
+    return _repeat(blocks, np.arange(len(blocks.numbers), dtype=np.int64) * stride)
+
+
+_BUILDERS: dict[str, Callable[[Blocks, str], Value]] = {
+    "tid": _build_thread_index,
+    "ctaid": _build_block_index,
+    "laneid": lambda blocks, _: (_lanes(blocks) % WARP_LANES).astype(np.uint32),
+    "warpid": lambda blocks, _: (_build_thread(blocks, "") // WARP_LANES).astype(np.uint32),
+    "smid": lambda blocks, _: _repeat(blocks, (blocks.numbers % blocks.geometry.sm_count).astype(np.uint32)),
+    "lanemask_eq": lambda blocks, _: np.uint32(1) << (_lanes(blocks) % WARP_LANES).astype(np.uint32),
+    "lane": lambda blocks, _: _lanes(blocks),
+    "thread": _build_thread,
+    "stamp": lambda blocks, _: _build_thread(blocks, "") << STAMP_THREAD_SHIFT,
+    "shared": _build_shared,
+}

@@ -2,20 +2,48 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from gpa_lsp.emulator.engine.address_steps import bind_activemask, bind_cvta, bind_isspacep, bind_mapa, bind_mov
 from gpa_lsp.emulator.engine.atomic_steps import bind_atomic, bind_mbarrier
-from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten
+from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
 from gpa_lsp.emulator.engine.copy_steps import bind_copy
-from gpa_lsp.emulator.engine.lane_steps import bind_lane_operation, bind_warp_operation
+from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.lane_steps import bind_lane_operation, bind_warp_operation, guarded_mask
 from gpa_lsp.emulator.engine.matrix_steps import bind_matrix_move, is_matrix_move
 from gpa_lsp.emulator.engine.memory_steps import bind_load, bind_store
 from gpa_lsp.emulator.engine.texture_steps import bind_texture
+from gpa_lsp.emulator.engine.values import U32
 from gpa_lsp.emulator.engine.warp_group_steps import bind_warp_group, is_warp_group_product
-from gpa_lsp.emulator.engine.warp_steps import bind_elect
 from gpa_lsp.emulator.operations.find import bind_operation
 from gpa_lsp.emulator.operations.model import LaneOperation, WarpOperation
-from gpa_lsp.emulator.ptx.model import Immediate, Vector
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import Immediate, Vector
+from gpa_lsp.ptx.scalar_types import ScalarType
+
+
+def bind_elect(binder: Binder) -> None:
+    """The lowest lane named in the mask is the leader, as the hardware chooses today.
+
+    Raises:
+        UnsupportedInstruction: an operand is of a kind it cannot have.
+    """
+    instruction = binder.instruction
+    members = binder.read(instruction.sources[0], ScalarType.U32)
+    results = flatten(instruction.destinations)
+    leader = binder.write(results[0], ScalarType.U32)
+    elected = binder.write(results[1], ScalarType.PRED) if len(results) > 1 else None
+    guard = binder.guard
+
+    def step(fragment: Fragment) -> None:
+        bits = np.broadcast_to(fragment.warps.column("lanemask_eq"), (fragment.warps.lanes,))
+        named = guarded_mask(fragment, guard) & ((read_as(fragment, members, U32) & bits) != 0)
+        first = np.repeat(named.reshape(-1, 32).argmax(axis=1).astype(np.uint32), 32)
+        fragment.registers[leader] = first
+        if elected is not None:
+            fragment.registers[elected] = first == fragment.warps.column("laneid")
+
+    binder.steps.append(step)
+    binder.finish()
 
 
 def _bind_nothing(binder: Binder) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.emulator.engine.binder import Binder, Step, read_as
-from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.binder import Binder, read_as
+from gpa_lsp.emulator.engine.fragments import Fragment, Step
 from gpa_lsp.emulator.engine.values import BOOL, WARP_LANES, Value
 from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.emulator.operations.find import find_zero_divisors

@@ -1,29 +1,69 @@
 """From a launch to a machine that can run it: limits, memory, parameters."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.arena import Arena, Region
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.functions import bind_function
 from gpa_lsp.emulator.engine.geometry import Geometry
-from gpa_lsp.emulator.engine.heap import Heap
 from gpa_lsp.emulator.engine.machine import Machine, lay_out_shared
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.textures import TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP, Texture
 from gpa_lsp.emulator.engine.tracing import Tracer
-from gpa_lsp.emulator.inputs.model import BufferInput, LaunchInputs
-from gpa_lsp.emulator.launch import LaunchDescription
-from gpa_lsp.emulator.ptx.blocks import find_blocks
-from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
-from gpa_lsp.emulator.ptx.reachable import list_reachable
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.emulator.trace import Buffer, StaticInstruction
-from gpa_lsp.errors import InputError
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.model import BufferInput, LaunchInputs
+from gpa_lsp.ptx.blocks import find_blocks
+from gpa_lsp.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
+from gpa_lsp.ptx.reachable import list_reachable
+from gpa_lsp.ptx.scalar_types import ScalarType
+
+_ALIGNMENT_BYTES = 16
+
+
+class Heap:
+    """Hands out pieces of one region, first fit.
+
+    Args:
+        region: where they lie.
+    """
+
+    def __init__(self, region: Region) -> None:
+        self._free: list[tuple[int, int]] = [(region.base, region.size_bytes)]
+        self._taken: dict[int, int] = {}
+
+    def allocate(self, size_bytes: int) -> int:
+        """The address of so many bytes; 0 when there is no room or none are wanted."""
+        wanted = -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        if size_bytes <= 0:
+            return 0
+        for place, (start, size) in enumerate(self._free):
+            if size >= wanted:
+                if size == wanted:
+                    del self._free[place]
+                else:
+                    self._free[place] = (start + wanted, size - wanted)
+                self._taken[start] = wanted
+                return start
+        return 0
+
+    def free(self, address: int) -> None:
+        """Give a piece back; addresses that were not handed out are passed over."""
+        size = self._taken.pop(address, None)
+        if size is None:
+            return
+        if self._free and self._free[-1][0] == address + size:
+            self._free[-1] = (address, size + self._free[-1][1])
+            return
+        self._free.insert(0, (address, size))
+
 
 _HEAP_BYTES = 8 << 20  # what CUDA gives device code without being asked
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.emulator.engine.values import BOOL, U64, Value
-from gpa_lsp.emulator.ptx.model import Immediate, PtxFunction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import Immediate, PtxFunction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Piece = tuple[int, int]
 """Offset and bytes of a part of a parameter."""

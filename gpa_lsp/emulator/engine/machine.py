@@ -5,13 +5,13 @@ from typing import Any
 
 from gpa_lsp.emulator.engine.arena import Arena, Region
 from gpa_lsp.emulator.engine.faults import FaultLog
+from gpa_lsp.emulator.engine.fragments import BoundFunction
 from gpa_lsp.emulator.engine.geometry import Geometry
 from gpa_lsp.emulator.engine.meter import Meter
-from gpa_lsp.emulator.engine.segments import BoundFunction
 from gpa_lsp.emulator.engine.textures import Texture
 from gpa_lsp.emulator.engine.tracing import Tracer
-from gpa_lsp.emulator.ptx.model import PtxFunction, PtxModule, PtxVariable
 from gpa_lsp.emulator.trace import StaticInstruction
+from gpa_lsp.ptx.model import PtxFunction, PtxModule, PtxVariable
 
 FUNCTION_BASE = 0x1_0000
 """Address of the module's first function; the others follow every 16 bytes. They are no memory."""

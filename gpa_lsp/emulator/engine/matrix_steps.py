@@ -1,10 +1,10 @@
 """``ldmatrix``, ``stmatrix``, ``wmma.load`` and ``wmma.store``: matrices between memory and the registers of a warp."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.accesses import Access, Place
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
 from gpa_lsp.emulator.engine.fragments import Fragment
@@ -14,9 +14,9 @@ from gpa_lsp.emulator.engine.resolving import Finder, Resolver, bind_address, fi
 from gpa_lsp.emulator.engine.tracing import Tracer
 from gpa_lsp.emulator.engine.values import U32, U64, Value
 from gpa_lsp.emulator.operations.matrix_addresses import MatrixAccess, MatrixPiece, matrix_addresses
-from gpa_lsp.emulator.ptx.model import Immediate, PtxInstruction, Space
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import Immediate, PtxInstruction, Space
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 
 def is_matrix_move(instruction: PtxInstruction) -> bool:

@@ -3,14 +3,14 @@
 import numpy as np
 
 from gpa_lsp.emulator.engine.accesses import Access
-from gpa_lsp.emulator.engine.binder import Binder, Step, UnsupportedInstruction, flatten
-from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten
+from gpa_lsp.emulator.engine.fragments import Fragment, Step
 from gpa_lsp.emulator.engine.lane_steps import narrow_mask
 from gpa_lsp.emulator.engine.resolving import Finder, bind_address, find_space, make_access, make_resolver
 from gpa_lsp.emulator.engine.values import Value
-from gpa_lsp.emulator.ptx.model import Address, Operand, Space, Symbol
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import Address, Operand, Space, Symbol
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 
 def bind_load(binder: Binder) -> None:

@@ -46,6 +46,7 @@ def _merge_masks(first: Fragment, second: Fragment) -> Fragment:
         levels.append(out)
     count = first.count + second.count
     merged = Fragment(
+        batch=first.batch,
         warps=first.warps,
         mask=None if count == first.warps.lanes else mask | second.active(),
         count=count,
@@ -128,7 +129,7 @@ def _merge_compacted(fragments: list[Fragment]) -> list[Fragment]:
         for fragment in lifted[1:]:
             merged = _merge_masks(merged, fragment)
         return [merged]
-    warps = WarpSet(parent.batch, parent.ids[rows])
+    warps = WarpSet(parent.blocks, parent.ids[rows])
     widened = [_widen(fragment, warps, rows) for fragment in fragments]
     merged = widened[0]
     for fragment in widened[1:]:
@@ -153,6 +154,7 @@ def _widen(fragment: Fragment, warps: WarpSet, rows: Value) -> Fragment:
         levels.append(out)
     empty: list[Registers] = [[] for _ in levels]
     widened = Fragment(
+        batch=fragment.batch,
         warps=warps,
         mask=None if fragment.count == warps.lanes else mask,
         count=fragment.count,

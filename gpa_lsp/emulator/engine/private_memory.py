@@ -1,11 +1,11 @@
 """Shared memory of blocks and local memory of threads of a batch: :class:`BatchMemory`."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.accesses import Access, Place
 from gpa_lsp.emulator.engine.arena import ACCESS_WORDS
 from gpa_lsp.emulator.engine.faults import FaultLog
@@ -13,7 +13,7 @@ from gpa_lsp.emulator.engine.geometry import Geometry, WarpSet
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.ptx.model import Space
 
 SHARED_WINDOW = 0x7FFD_0000_0000
 """Generic address of the first byte of a block's own shared memory."""

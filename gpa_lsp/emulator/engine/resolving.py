@@ -9,8 +9,8 @@ from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpa_lsp.emulator.engine.values import U32, U64, Value
-from gpa_lsp.emulator.ptx.model import Address, Operand, Register, Space, Symbol
 from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import Address, Operand, Register, Space, Symbol
 
 Resolver = Callable[[Fragment, Value, Value], list[tuple[Space, Place]]]
 """Takes addresses and mask, gives where lanes go, by space: each lane is in the mask of at most one place."""

@@ -2,11 +2,9 @@
 
 from gpa_lsp.emulator.engine.barriers import Barriers
 from gpa_lsp.emulator.engine.faults import FaultLog, find_thread
-from gpa_lsp.emulator.engine.fragments import Fragment
-from gpa_lsp.emulator.engine.geometry import Batch
+from gpa_lsp.emulator.engine.fragments import Barrier, Batch, Fragment, Frame, Segment
 from gpa_lsp.emulator.engine.merging import merge_fragments
 from gpa_lsp.emulator.engine.meter import BudgetReached, Meter
-from gpa_lsp.emulator.engine.segments import Frame, Segment
 from gpa_lsp.emulator.engine.tracing import Tracer
 from gpa_lsp.emulator.trace import StaticInstruction
 
@@ -81,6 +79,10 @@ class Scheduler:
         if len(waiters.fragments) >= _MOST_WAITERS:
             waiters.fragments = [merge_fragments(waiters.fragments)]
 
+    def meet(self, barrier: Barrier, fragment: Fragment) -> None:
+        """A fragment has come to a barrier."""
+        self.barriers.meet(self, barrier, fragment)
+
     def retire(self, fragment: Fragment) -> None:
         """The lanes of a fragment have exited."""
         batch = self.batch
@@ -115,6 +117,7 @@ class Scheduler:
         batch = self.batch
         whole = batch.live_count == batch.root.lanes
         return Fragment(
+            batch=batch,
             warps=batch.root,
             mask=None if whole else batch.live.copy(),
             count=batch.live_count,

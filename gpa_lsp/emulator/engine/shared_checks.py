@@ -1,21 +1,17 @@
 """Races and reads of nothing in shared memory: :class:`SharedChecks` keeps a shadow of every word."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.accesses import Access
-from gpa_lsp.emulator.engine.columns import STAMP_THREAD_SHIFT
 from gpa_lsp.emulator.engine.faults import FaultLog
-from gpa_lsp.emulator.engine.fragments import Fragment
-from gpa_lsp.emulator.engine.geometry import WarpSet
+from gpa_lsp.emulator.engine.fragments import Batch, Fragment
+from gpa_lsp.emulator.engine.geometry import STAMP_THREAD_SHIFT, WarpSet
 from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.model import FaultKind
-
-if TYPE_CHECKING:
-    from gpa_lsp.emulator.engine.geometry import Batch
 
 # A stamp, int64: when (counted in accesses), who (thread in its block), with which instruction, and whether it was strong.
 _STRONG = np.int64(1)
@@ -56,11 +52,11 @@ class SharedChecks:
         faults: where races are noted.
     """
 
-    def __init__(self, batch: "Batch", unit_bytes: int, faults: FaultLog) -> None:
+    def __init__(self, batch: Batch, unit_bytes: int, faults: FaultLog) -> None:
         self._batch = batch
         self._faults = faults
         self._shift = unit_bytes.bit_length() - 1
-        units = max(len(batch.blocks) * batch.geometry.shared_stride_bytes >> self._shift, 1)
+        units = max(len(batch.numbers) * batch.geometry.shared_stride_bytes >> self._shift, 1)
         self._writes: npt.NDArray[np.int64] = np.zeros(units, np.int64)
         self._reads: npt.NDArray[np.int64] = np.zeros(units, np.int64)
         self._others: npt.NDArray[np.int64] = np.zeros(units, np.int64)
@@ -68,7 +64,7 @@ class SharedChecks:
         self._is_written: npt.NDArray[np.bool_] = np.zeros(units, np.bool_)
         self._unwritten = units
         self._time = 1
-        self._block_since: npt.NDArray[np.int64] = np.zeros(len(batch.blocks), np.int64)
+        self._block_since: npt.NDArray[np.int64] = np.zeros(len(batch.numbers), np.int64)
         self._warp_since: npt.NDArray[np.int64] = np.zeros(len(batch.root.ids), np.int64)
         self._warps_met = False
         self._oldest = 0  # no stamp below it is in any block's barrier interval

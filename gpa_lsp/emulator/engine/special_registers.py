@@ -1,16 +1,14 @@
 """Special registers: ``%tid``, ``%laneid``, ``%clock64`` …"""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.geometry import Geometry
 from gpa_lsp.emulator.engine.values import U32, U64, Value
-from gpa_lsp.emulator.ptx.model import SpecialRegister
-
-if TYPE_CHECKING:
-    from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.ptx.model import SpecialRegister
 
 _CLOCK_HZ = 1_000_000_000
 _COLUMNS = ("laneid", "warpid", "smid", "lanemask_eq")
@@ -34,7 +32,7 @@ class Reader:
         self._read = read
         self.dtype = dtype
 
-    def __call__(self, fragment: "Fragment") -> Value:
+    def __call__(self, fragment: Fragment) -> Value:
         """The value for all lanes of a fragment."""
         return self._read(fragment)
 
@@ -46,6 +44,8 @@ def find_special(operand: SpecialRegister, geometry: Geometry) -> "Value | Reade
     deals the blocks out to the multiprocessors one after the other. Source: PTX ISA 9.0, section 10.
     """
     name, axis = operand.name, operand.component
+    if axis == "w":
+        return np.uint32(0)
     if name in ("tid", "ctaid"):
         return _read_column(f"{name}.{axis}")
     if name in _COLUMNS:

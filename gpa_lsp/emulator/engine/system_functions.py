@@ -1,18 +1,16 @@
 """Functions that device code calls and the system brings: ``vprintf``, ``malloc``, ``free``, ``__assertfail``."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpa_lsp.emulator.engine.calls import Builtin
 from gpa_lsp.emulator.engine.fragments import Fragment
+from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, WINDOW_BYTES
 from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.model import FaultKind
-
-if TYPE_CHECKING:
-    from gpa_lsp.emulator.engine.machine import Machine
 
 _LONGEST_TEXT = 1024
 _MOST_CALLS = 4096
@@ -20,7 +18,7 @@ _MOST_CALLS = 4096
 _CONVERSION = re.compile(r"%[-+ #0]*(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp%])")
 
 
-def find_builtin(machine: "Machine", name: str) -> Builtin | None:
+def find_builtin(machine: Machine, name: str) -> Builtin | None:
     """What a function without a body does; None when nobody knows."""
     found: dict[str, Builtin] = {
         "vprintf": _Printer(machine).call,
@@ -31,7 +29,7 @@ def find_builtin(machine: "Machine", name: str) -> Builtin | None:
     return found.get(name)
 
 
-def _fail(machine: "Machine", fragment: Fragment, values: list[Value], static: int) -> None:
+def _fail(machine: Machine, fragment: Fragment, values: list[Value], static: int) -> None:
     words = [_read_text(machine, int(value.flat[0] if value.ndim else value)) for value in values[:2]]
     line = int(values[2].flat[0] if values[2].ndim else values[2]) & 0xFFFFFFFF if len(values) > 2 else 0
     message = (
@@ -42,7 +40,7 @@ def _fail(machine: "Machine", fragment: Fragment, values: list[Value], static: i
     )
 
 
-def _allocate(machine: "Machine", fragment: Fragment, values: list[Value]) -> Value:
+def _allocate(machine: Machine, fragment: Fragment, values: list[Value]) -> Value:
     sizes = np.broadcast_to(values[0], (fragment.warps.lanes,))
     out = np.zeros(fragment.warps.lanes, np.uint64)
     for lane in np.flatnonzero(fragment.active()).tolist():
@@ -50,14 +48,14 @@ def _allocate(machine: "Machine", fragment: Fragment, values: list[Value]) -> Va
     return out
 
 
-def _free(machine: "Machine", fragment: Fragment, values: list[Value]) -> Value:
+def _free(machine: Machine, fragment: Fragment, values: list[Value]) -> Value:
     addresses = np.broadcast_to(values[0], (fragment.warps.lanes,))
     for address in addresses[fragment.active()].tolist():
         machine.heap.free(address)
     return np.uint64(0)
 
 
-def _read_text(machine: "Machine", address: int) -> str:
+def _read_text(machine: Machine, address: int) -> str:
     data = machine.arena.read_bytes(address, _LONGEST_TEXT)
     return data.split(b"\0")[0].decode("utf-8", "replace")
 
@@ -65,7 +63,7 @@ def _read_text(machine: "Machine", address: int) -> str:
 class _Printer:
     """Formats what lanes print, in the order of the lanes."""
 
-    def __init__(self, machine: "Machine") -> None:
+    def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
     def call(self, fragment: Fragment, values: list[Value], static: int) -> Value:

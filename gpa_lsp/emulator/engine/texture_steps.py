@@ -1,26 +1,24 @@
 """Textures and surfaces: ``tex``, ``tld4``, ``txq``, ``suld``, ``sust``."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.accesses import Access
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.lane_steps import guarded_mask
+from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.memory_steps import store_lanes
 from gpa_lsp.emulator.engine.textures import Texture
 from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.emulator.operations.textures import TextureRead, gather_texture, sample_texture
-from gpa_lsp.emulator.ptx.model import Space, TextureAddress
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.emulator.trace import AccessKind
-
-if TYPE_CHECKING:
-    from gpa_lsp.emulator.engine.machine import Machine
+from gpa_lsp.ptx.model import Space, TextureAddress
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 _DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3}
 _CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
@@ -99,7 +97,7 @@ def _make_sampler(binder: Binder, result_type: ScalarType) -> Sampler:
 
 
 def _part_by_handle(
-    machine: "Machine", fragment: Fragment, handle: int, mask: Value, static: int
+    machine: Machine, fragment: Fragment, handle: int, mask: Value, static: int
 ) -> Iterator[tuple[Texture, Value]]:
     """Textures with the lanes that use them; handles of none are noted."""
     handles = np.broadcast_to(read_as(fragment, handle, np.dtype(np.uint64)), mask.shape)
@@ -119,7 +117,7 @@ def _part_by_handle(
 
 
 def _trace(
-    machine: "Machine", fragment: Fragment, static: int, texture: Texture, *, chosen: Value, read: TextureRead
+    machine: Machine, fragment: Fragment, static: int, texture: Texture, *, chosen: Value, read: TextureRead
 ) -> None:
     """Record each texel that lanes read; a filtered read is several executions."""
     if machine.tracer is None or Space.TEXTURE in machine.tracer.settings.spaces_left_out:
@@ -214,7 +212,7 @@ class _Surface:
         traps: they are an error.
     """
 
-    machine: "Machine"
+    machine: Machine
     access: Access
     handle: int
     coordinates: list[int]

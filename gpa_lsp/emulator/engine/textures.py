@@ -1,9 +1,8 @@
 """Textures and surfaces that lanes read by a handle: :class:`Texture`."""
 
-from dataclasses import dataclass
-
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.arena import Region
-from gpa_lsp.emulator.inputs.model import TextureInput
+from gpa_lsp.launches.model import TextureInput
 
 TEXTURE_HANDLE_BASE = 0x5_0000_0000
 """Handle of the first texture; the others follow every 64. They are no addresses."""

@@ -7,13 +7,11 @@ import numpy.typing as npt
 
 from gpa_lsp.emulator.engine.accesses import Access
 from gpa_lsp.emulator.engine.call_paths import CallPaths
-from gpa_lsp.emulator.engine.fragments import Fragment
-from gpa_lsp.emulator.engine.geometry import Batch
+from gpa_lsp.emulator.engine.fragments import Batch, Fragment
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.emulator.engine.values import U64, Value, find_active_rows, pack_lanes
 from gpa_lsp.emulator.model import TraceSettings
-from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import (
     ACCESS_DTYPES,
     BRANCH_DTYPES,
@@ -25,6 +23,7 @@ from gpa_lsp.emulator.trace import (
     StaticInstruction,
     Trace,
 )
+from gpa_lsp.ptx.model import Space
 
 _FULL = np.uint32(0xFFFFFFFF)
 _WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
@@ -171,7 +170,7 @@ class Tracer:
             accesses=self._take_accesses(batch),
             branches=self._take_branches(batch),
             entries=self._take_entries(batch),
-            traced_blocks=np.sort(batch.blocks),
+            traced_blocks=np.sort(batch.numbers),
             is_complete=self.is_complete,
         )
         self._meter.release(self._metered_bytes)
@@ -273,4 +272,4 @@ def _repeat(values: list[int], lengths: Any) -> Any:
 
 def _split_ids(batch: Batch, ids: Any) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint16]]:
     slots, warps = np.divmod(ids, batch.geometry.warps_per_block)
-    return batch.blocks[slots], warps.astype(np.uint16)
+    return batch.numbers[slots], warps.astype(np.uint16)

@@ -10,12 +10,12 @@ Source: PTX ISA 9.0, section 9.7.15 (asynchronous warpgroup level matrix instruc
 :mod:`gpa_lsp.emulator.operations.families.matrix_multiply`.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.accesses import Access
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
 from gpa_lsp.emulator.engine.fragments import Fragment
@@ -28,9 +28,9 @@ from gpa_lsp.emulator.operations.matrix_descriptors import UNIT_BYTES, arrange, 
 from gpa_lsp.emulator.operations.matrix_layouts import left_fragment, sum_fragment
 from gpa_lsp.emulator.operations.matrix_numbers import BITS, pack, register_type, unpack
 from gpa_lsp.emulator.operations.warp_group_products import GROUP_WARPS, WARP_ROWS, WarpGroupProduct, read_product
-from gpa_lsp.emulator.ptx.model import PtxInstruction, Space
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
 from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import PtxInstruction, Space
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 _MOST_SUMS = 1 << 18
 """Elements of D that are worked on at once, so that they stay in the cache."""

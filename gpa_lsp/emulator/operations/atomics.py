@@ -4,18 +4,18 @@ Source: PTX ISA 9.0, sections 9.7.13.6 (atom) and 9.7.13.7 (red).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.operations.extremes import build_extreme
 from gpa_lsp.emulator.operations.halves import build_half
 from gpa_lsp.emulator.operations.modifiers import as_unsigned
 from gpa_lsp.emulator.operations.parts import by_parts
 from gpa_lsp.emulator.operations.single import canonicalise, flush
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType

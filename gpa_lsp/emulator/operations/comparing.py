@@ -8,8 +8,8 @@ import numpy as np
 from gpa_lsp.emulator.operations.half_formats import widen
 from gpa_lsp.emulator.operations.modifiers import as_unsigned
 from gpa_lsp.emulator.operations.single import flush
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType

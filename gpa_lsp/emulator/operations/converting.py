@@ -11,7 +11,7 @@ import numpy as np
 from gpa_lsp.emulator.operations.directed import add_double, round_to_single
 from gpa_lsp.emulator.operations.modifiers import find_limits, over_lanes
 from gpa_lsp.emulator.operations.single import canonicalise, flush, saturate
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType

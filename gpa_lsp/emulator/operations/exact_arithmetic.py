@@ -1,12 +1,12 @@
 """Exact arithmetic by opcode and rounding, in single and in double precision: :data:`SINGLE` and :data:`DOUBLE`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.operations import directed
 from gpa_lsp.emulator.operations.fused import fuse_double, fuse_single
 from gpa_lsp.emulator.operations.modifiers import over_lanes

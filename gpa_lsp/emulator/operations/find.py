@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 import gpa_lsp.emulator.operations.families as catalogue
+from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.emulator.operations.model import Family, Operation
-from gpa_lsp.emulator.ptx.model import Operand, Pair, PtxInstruction, Vector
-from gpa_lsp.registry import load_catalogue
+from gpa_lsp.ptx.model import Operand, Pair, PtxInstruction, Vector
 
 
 @cache

@@ -13,7 +13,7 @@ from gpa_lsp.emulator.operations.directed import round_to_single
 from gpa_lsp.emulator.operations.extremes import build_extreme
 from gpa_lsp.emulator.operations.half_formats import HALF_NAN, narrow, narrow_bfloat, widen
 from gpa_lsp.emulator.operations.single import saturate
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType

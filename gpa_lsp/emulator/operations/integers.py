@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 

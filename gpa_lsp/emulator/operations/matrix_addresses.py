@@ -4,16 +4,16 @@ Source: PTX ISA 9.0, sections 9.7.14.4.3 to 9.7.14.4.5 (wmma), 9.7.14.5.15 and 9
 """
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.operations.matrix_layouts import plain_fragment
 from gpa_lsp.emulator.operations.matrix_numbers import BITS, register_type
 from gpa_lsp.emulator.operations.wmma_shapes import count_registers
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 S = ScalarType
 Indexes = npt.NDArray[np.int64]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from gpa_lsp.emulator.operations.matrix_numbers import unpack
 from gpa_lsp.emulator.operations.warp_group_products import ROW_BYTES
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 UNIT_BYTES = 16
 """What is read at once, and what addresses and strides of a descriptor count in."""

@@ -5,11 +5,12 @@ of A and D, laid out like those of ``mma``). The layout of ``wmma`` fragments is
 here is our own: elements in row-major order, consecutive ones in one lane.
 """
 
-from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 Indexes = npt.NDArray[np.int64]
 _LANES = np.arange(32)

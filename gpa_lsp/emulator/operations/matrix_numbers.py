@@ -8,7 +8,7 @@ import numpy as np
 from gpa_lsp.emulator.operations.half_formats import decode_table, widen, widen_bfloat
 from gpa_lsp.emulator.operations.halves import narrow_double
 from gpa_lsp.emulator.operations.single import canonicalise
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 S = ScalarType
 

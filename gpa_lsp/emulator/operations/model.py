@@ -12,11 +12,11 @@ What holds of both kinds of operation:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

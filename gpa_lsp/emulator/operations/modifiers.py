@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.emulator.operations.model import LaneOperation
-from gpa_lsp.emulator.ptx.model import Immediate, PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import Immediate, PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 S = ScalarType
 

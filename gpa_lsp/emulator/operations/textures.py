@@ -4,17 +4,17 @@ Source: CUDA C++ Programming Guide, "Texture Fetching" (nearest-point sampling, 
 section 9.7.10 (tex, tld4). Only the base level of a texture exists; levels of detail are passed over.
 """
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.emulator.inputs.model import TextureInput
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.operations.half_formats import widen
 from gpa_lsp.emulator.operations.modifiers import find_limits
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.launches.model import TextureInput
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 S = ScalarType
 Floats = npt.NDArray[np.float64]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.emulator.ptx.model import Operand, Register
+from gpa_lsp.ptx.model import Operand, Register
 
 
 def find_selector(operand: Operand | None) -> str:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from gpa_lsp.emulator.operations.matrix_numbers import pack, register_type, unpack
 from gpa_lsp.emulator.operations.model import WarpOperation
-from gpa_lsp.emulator.ptx.model import PtxInstruction, Vector
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction, Vector
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 S = ScalarType
 _LANES = np.arange(32)

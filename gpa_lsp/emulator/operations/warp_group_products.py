@@ -4,11 +4,11 @@ Source: PTX ISA 9.0, section 9.7.15.5.2 (shapes, types and operands of wgmma.mma
 """
 
 import re
-from dataclasses import dataclass
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.operations.matrix_numbers import BITS
-from gpa_lsp.emulator.ptx.model import Immediate, Operand, PtxInstruction, Vector
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import Immediate, Operand, PtxInstruction, Vector
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 S = ScalarType
 GROUP_WARPS = 4

@@ -3,7 +3,7 @@
 Source: PTX ISA 9.0, section 9.7.14.4.1 (matrix fragments for WMMA).
 """
 
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 S = ScalarType
 Shape = tuple[int, int, int]

@@ -4,15 +4,15 @@ A command must do something in every client: one that cannot open documents gets
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lsprotocol import types
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.predicted_show import PredictedShow
-from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.session_view import SessionView
+from gpa_lsp.lsp.snapshot import VisibleKernel
 
 
 class Desk(SessionView, Protocol):
@@ -42,6 +42,10 @@ class Desk(SessionView, Protocol):
 
     def show_message(self, text: str) -> None:
         """Say a sentence."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Say what the user must know."""
         ...
 
     def measure(self, uri: str | None) -> bool:

@@ -8,10 +8,10 @@ from lsprotocol import types
 from gpa_lsp.lsp.command_arguments import read_place, read_text
 from gpa_lsp.lsp.commands import Command, Desk
 from gpa_lsp.lsp.jump import encode_location
-from gpa_lsp.lsp.positions import span_line
+from gpa_lsp.lsp.lines.positions import span_line
 from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.sass.links import find_links
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.snapshot import VisibleKernel
 
 
 def open_sass(desk: Desk, arguments: Sequence[Any]) -> dict[str, Any] | None:

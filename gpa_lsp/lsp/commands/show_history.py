@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.lsp.command_arguments import choose_kernels
 from gpa_lsp.lsp.commands import Command, Desk
 from gpa_lsp.lsp.history_words import describe_past
 from gpa_lsp.lsp.safe_markdown import defuse
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.snapshot import VisibleKernel
 
 
 def show_history(desk: Desk, arguments: Sequence[Any]) -> str:
@@ -26,7 +27,7 @@ def describe_histories(kernels: Sequence[VisibleKernel]) -> str:
     parts = ["# What changed"]
     for shown in kernels:
         past = describe_past(shown.kernel.history)
-        parts.append(f"## {shown.name}\n\n{past or 'Nothing earlier is remembered of this kernel.'}")
+        parts.append(f"## {make_one_line(shown.name)}\n\n{past or 'Nothing earlier is remembered of this kernel.'}")
     if not kernels:
         parts.append("No loaded profile has such a kernel.")
     parts.append("`gpa-lsp history` lists every measurement that is remembered.")

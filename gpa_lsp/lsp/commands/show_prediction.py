@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.errors import GpaError
+from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.lsp.commands import Command, Desk
 from gpa_lsp.lsp.safe_markdown import defuse
 

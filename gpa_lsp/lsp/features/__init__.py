@@ -5,10 +5,12 @@ never waits, never changes anything, and is not asked about documents no profile
 the other features go on.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, Protocol, TypeVar
 
+from lsprotocol import types
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.sass.model import SassView
@@ -16,15 +18,32 @@ from gpa_lsp.lsp.session_view import SessionView
 from gpa_lsp.lsp.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
-    """One LSP method.
+class AboutDocument(Protocol):
+    """Params of a request about a document."""
 
-    Attributes:
-        method: its name in the protocol.
+    @property
+    def text_document(self) -> types.TextDocumentIdentifier:
+        """Which one."""
+
+
+Params = TypeVar("Params")
+DocumentParams = TypeVar("DocumentParams", bound=AboutDocument)
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+
+
+class Method(str, Generic[Params, Result]):
+    """The name of a method of the protocol, with the types of its params and of its result; a notification's result is None.
+
+    The name is the protocol's, and a test holds the types to it: so what a feature takes and gives is checked where it is written.
     """
 
-    method: str
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One LSP method; what it is, is said by the classes below."""
+
+    method: Method[Any, Any]
 
 
 def _always(settings: Settings, abilities: Abilities) -> bool:
@@ -33,7 +52,7 @@ def _always(settings: Settings, abilities: Abilities) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestFeature(Feature):
+class RequestFeature(Feature, Generic[DocumentParams, Result]):
     """A method the client calls about a document.
 
     A feature that does not always serve sources is registered when the settings are known, and for SASS documents alone where it does not serve
@@ -41,6 +60,7 @@ class RequestFeature(Feature):
     it from the start, and null for sources.
 
     Attributes:
+        method: its name in the protocol.
         answer: (view of a source, the request's params) → the result; None means there is nothing to say. None for features of SASS documents.
         answer_sass: the same for a SASS document; None for features of sources.
         serves_source: whether ``answer`` is offered for sources, by the settings and what the client can do.
@@ -49,8 +69,9 @@ class RequestFeature(Feature):
         refresh_capability: the client's capability that says it understands that request.
     """
 
-    answer: Callable[[DocumentView, Any], Any] | None = None
-    answer_sass: Callable[[SassView, Any], Any] | None = None
+    method: Method[DocumentParams, Result]
+    answer: Callable[[DocumentView, DocumentParams], Result] | None = None
+    answer_sass: Callable[[SassView, DocumentParams], Result] | None = None
     serves_source: Callable[[Settings, Abilities], bool] = _always
     options: Any = None
     refresh_method: str | None = None
@@ -63,30 +84,32 @@ class RequestFeature(Feature):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionFeature(Feature):
+class SessionFeature(Feature, Generic[Params, Result]):
     """A method the client calls about no open document: what a call hierarchy item leads to, symbols of the workspace.
 
     Attributes:
-        answer: (the session, the request's params) → the result; params come from the client, and so does any ``data`` in them. It may be a
-            coroutine.
-        options: registration options of the protocol; None for the defaults.
+        method: its name in the protocol.
+        answer: (the session, the request's params) → the result, or a coroutine of it; params come from the client, and so does any ``data`` in
+            them.
     """
 
-    answer: Callable[[SessionView, Any], Any]
-    options: Any = None
+    method: Method[Params, Result]
+    answer: Callable[[SessionView, Params], Result | Awaitable[Result]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PushFeature(Feature):
+class PushFeature(Feature, Generic[Item, Params]):
     """A notification the server sends when a document was opened or changed, or profiles came or went.
 
     Attributes:
+        method: its name in the protocol.
         list_items: view → what is to be shown in the document.
         wrap: (uri, document version or None, items) → the notification's params, a type of the protocol or plain JSON. Sent with no items when a
             document is closed.
         is_wanted: whether the client wants it.
     """
 
-    list_items: Callable[[DocumentView], tuple[Any, ...]]
-    wrap: Callable[[str, int | None, tuple[Any, ...]], Any]
+    method: Method[Params, None]
+    list_items: Callable[[DocumentView], tuple[Item, ...]]
+    wrap: Callable[[str, int | None, tuple[Item, ...]], Params]
     is_wanted: Callable[[Abilities], bool] = lambda abilities: True

@@ -1,9 +1,11 @@
 """``callHierarchy/outgoingCalls``: who waits for a line or an instruction."""
 
+from collections.abc import Sequence
+
 from lsprotocol import types
 
 from gpa_lsp.lsp import source_hierarchy
-from gpa_lsp.lsp.features import SessionFeature
+from gpa_lsp.lsp.features import Method, SessionFeature
 from gpa_lsp.lsp.sass import hierarchy
 from gpa_lsp.lsp.session_view import SessionView
 
@@ -17,4 +19,9 @@ def answer(
     return source_hierarchy.list_outgoing(session, data) if found is None else found
 
 
-FEATURE = SessionFeature(method=types.CALL_HIERARCHY_OUTGOING_CALLS, answer=answer)
+FEATURE = SessionFeature(
+    method=Method[types.CallHierarchyOutgoingCallsParams, Sequence[types.CallHierarchyOutgoingCall] | None](
+        types.CALL_HIERARCHY_OUTGOING_CALLS
+    ),
+    answer=answer,
+)

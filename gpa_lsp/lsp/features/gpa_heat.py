@@ -1,15 +1,14 @@
 """``gpaLsp/heat``: how hot each line is, for clients that colour lines. One mark per line, and the lines that were edited since."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.features import PushFeature
-from gpa_lsp.lsp.line_heat import LineHeat, measure_heat
-from gpa_lsp.lsp.thresholds import find_least_share
+from gpa_lsp.lsp.features import Method, PushFeature
+from gpa_lsp.lsp.lines.heat import LineHeat, measure_heat
 
-METHOD = "gpaLsp/heat"
+METHOD = Method[dict[str, Any], None]("gpaLsp/heat")
 LEVELS = 10
 
 
@@ -43,7 +42,7 @@ class StaleMark:
 
 def list_heat(view: DocumentView) -> tuple[HeatMark | StaleMark, ...]:
     """The marks of a document, ascending, then its stale lines."""
-    heat = measure_heat(view, find_least_share(view.settings))
+    heat = measure_heat(view, view.settings.least_share_ratio)
     return (*map(_make_mark, heat), *(StaleMark(line=line) for line in view.stale))
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from lsprotocol import types
 
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.fixes import Fix, find_fixes
-from gpa_lsp.lsp.positions import read_lines
+from gpa_lsp.lsp.lines.positions import read_lines
 from gpa_lsp.lsp.predicted_actions import KIND, list_description_actions, list_trial_actions
 from gpa_lsp.render.numbers import format_speedup
 
@@ -70,7 +70,9 @@ def _make_way(title: str, command: str, arguments: list[object]) -> types.CodeAc
 
 
 FEATURE = RequestFeature(
-    method=types.TEXT_DOCUMENT_CODE_ACTION,
+    method=Method[types.CodeActionParams, Sequence[types.Command | types.CodeAction] | None](
+        types.TEXT_DOCUMENT_CODE_ACTION
+    ),
     answer=answer_code_action,
     options=types.CodeActionOptions(
         code_action_kinds=[types.CodeActionKind.QuickFix, KIND, types.CodeActionKind.Empty], resolve_provider=False

@@ -11,11 +11,11 @@ from itertools import groupby, islice
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.cause_lines import RemedyAnchor
 from gpa_lsp.lsp.cause_words import label_remedy
 from gpa_lsp.lsp.document_view import DocumentView, KernelAnchor
-from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.kernel_page import describe_kernel_briefly
+from gpa_lsp.lsp.lines.causes import RemedyAnchor
 from gpa_lsp.lsp.predicted_view import PredictedAnchor
 from gpa_lsp.lsp.static_view import StaticAnchor
 from gpa_lsp.render.numbers import format_count_of
@@ -101,7 +101,7 @@ def _list_commands(anchors: Sequence[KernelAnchor], stale: int) -> Iterator[type
 
 
 FEATURE = RequestFeature(
-    method=types.TEXT_DOCUMENT_CODE_LENS,
+    method=Method[types.CodeLensParams, Sequence[types.CodeLens] | None](types.TEXT_DOCUMENT_CODE_LENS),
     answer=answer_code_lens,
     options=types.CodeLensOptions(resolve_provider=False),
     refresh_method=types.WORKSPACE_CODE_LENS_REFRESH,

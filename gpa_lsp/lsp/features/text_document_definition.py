@@ -2,13 +2,15 @@
 it, the lines that a line waits for.
 """
 
+from collections.abc import Sequence
+
 from lsprotocol import types
 
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.counterparts import gather_counterparts
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.features import RequestFeature
-from gpa_lsp.lsp.positions import read_line
+from gpa_lsp.lsp.features import Method, RequestFeature
+from gpa_lsp.lsp.lines.positions import read_line
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.settings import Settings
 
@@ -44,7 +46,9 @@ def _is_wanted(settings: Settings, abilities: Abilities) -> bool:
 
 
 FEATURE = RequestFeature(
-    method=types.TEXT_DOCUMENT_DEFINITION,
+    method=Method[
+        types.DefinitionParams, types.Location | Sequence[types.Location] | Sequence[types.LocationLink] | None
+    ](types.TEXT_DOCUMENT_DEFINITION),
     answer=answer_definition,
     answer_sass=answer_sass,
     serves_source=_is_wanted,

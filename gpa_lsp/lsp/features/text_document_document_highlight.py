@@ -1,8 +1,10 @@
 """``textDocument/documentHighlight`` in SASS documents: where the value under the cursor is written and read."""
 
+from collections.abc import Sequence
+
 from lsprotocol import types
 
-from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.sass.model import SassView
 
 
@@ -13,4 +15,9 @@ def answer_sass(view: SassView, params: types.DocumentHighlightParams) -> list[t
     return answer_highlights(view, params)
 
 
-FEATURE = RequestFeature(method=types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT, answer_sass=answer_sass)
+FEATURE = RequestFeature(
+    method=Method[types.DocumentHighlightParams, Sequence[types.DocumentHighlight] | None](
+        types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT
+    ),
+    answer_sass=answer_sass,
+)

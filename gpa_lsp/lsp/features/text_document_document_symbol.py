@@ -1,10 +1,12 @@
 """``textDocument/documentSymbol``: the kernels of a source with their times; functions, loops and hot blocks of a SASS document."""
 
+from collections.abc import Sequence
+
 from lsprotocol import types
 
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.sass import symbols as sass_symbols
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.settings import Settings
@@ -30,7 +32,9 @@ def serves_source(settings: Settings, abilities: Abilities) -> bool:
 
 
 FEATURE = RequestFeature(
-    method=types.TEXT_DOCUMENT_DOCUMENT_SYMBOL,
+    method=Method[
+        types.DocumentSymbolParams, Sequence[types.SymbolInformation] | Sequence[types.DocumentSymbol] | None
+    ](types.TEXT_DOCUMENT_DOCUMENT_SYMBOL),
     answer=answer_document_symbol,
     answer_sass=answer_sass,
     serves_source=serves_source,

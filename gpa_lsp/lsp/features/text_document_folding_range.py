@@ -1,8 +1,10 @@
 """``textDocument/foldingRange``: functions, loops and blocks of SASS documents."""
 
+from collections.abc import Sequence
+
 from lsprotocol import types
 
-from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.sass.folding import list_folds
 from gpa_lsp.lsp.sass.model import SassView
 
@@ -13,4 +15,7 @@ def answer_folding_range(view: SassView, params: types.FoldingRangeParams) -> li
     return list_folds(view.document)
 
 
-FEATURE = RequestFeature(method=types.TEXT_DOCUMENT_FOLDING_RANGE, answer_sass=answer_folding_range)
+FEATURE = RequestFeature(
+    method=Method[types.FoldingRangeParams, Sequence[types.FoldingRange] | None](types.TEXT_DOCUMENT_FOLDING_RANGE),
+    answer_sass=answer_folding_range,
+)

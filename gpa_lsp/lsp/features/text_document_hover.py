@@ -5,8 +5,8 @@ have their say.
 from lsprotocol import types
 
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.features import RequestFeature
-from gpa_lsp.lsp.positions import read_line
+from gpa_lsp.lsp.features import Method, RequestFeature
+from gpa_lsp.lsp.lines.positions import read_line
 from gpa_lsp.lsp.sass import hover as sass_hover
 from gpa_lsp.lsp.source_hover import describe_hover
 
@@ -21,4 +21,8 @@ def answer_hover(view: DocumentView, params: types.HoverParams) -> types.Hover |
     return types.Hover(contents=content, range=view.positions.find_text(line))
 
 
-FEATURE = RequestFeature(method=types.TEXT_DOCUMENT_HOVER, answer=answer_hover, answer_sass=sass_hover.answer_hover)
+FEATURE = RequestFeature(
+    method=Method[types.HoverParams, types.Hover | None](types.TEXT_DOCUMENT_HOVER),
+    answer=answer_hover,
+    answer_sass=sass_hover.answer_hover,
+)

@@ -2,11 +2,13 @@
 its own; in SASS documents, what waits for what.
 """
 
+from collections.abc import Sequence
+
 from lsprotocol import types
 
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.features import RequestFeature
-from gpa_lsp.lsp.positions import read_lines
+from gpa_lsp.lsp.features import Method, RequestFeature
+from gpa_lsp.lsp.lines.positions import read_lines
 from gpa_lsp.lsp.predicted_hints import list_predicted_hints
 from gpa_lsp.lsp.sass.hints import answer_sass
 from gpa_lsp.lsp.source_hints import list_hints
@@ -22,7 +24,7 @@ def answer_inlay_hint(view: DocumentView, params: types.InlayHintParams) -> list
 
 
 FEATURE = RequestFeature(
-    method=types.TEXT_DOCUMENT_INLAY_HINT,
+    method=Method[types.InlayHintParams, Sequence[types.InlayHint] | None](types.TEXT_DOCUMENT_INLAY_HINT),
     answer=answer_inlay_hint,
     answer_sass=answer_sass,
     refresh_method=types.WORKSPACE_INLAY_HINT_REFRESH,

@@ -1,10 +1,12 @@
 """``textDocument/prepareCallHierarchy``: def-use chains of lines in sources, of instructions in SASS documents."""
 
+from collections.abc import Sequence
+
 from lsprotocol import types
 
 from gpa_lsp.lsp import source_hierarchy
 from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.sass import hierarchy
 from gpa_lsp.lsp.settings import Settings
 
@@ -16,7 +18,9 @@ def serves_source(settings: Settings, abilities: Abilities) -> bool:
 
 
 FEATURE = RequestFeature(
-    method=types.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY,
+    method=Method[types.CallHierarchyPrepareParams, Sequence[types.CallHierarchyItem] | None](
+        types.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY
+    ),
     answer=source_hierarchy.prepare,
     answer_sass=hierarchy.prepare,
     serves_source=serves_source,

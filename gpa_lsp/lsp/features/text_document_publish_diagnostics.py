@@ -8,11 +8,11 @@ from functools import partial
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.cause_lines import CauseLine
 from gpa_lsp.lsp.cause_words import find_caused_reason, summarise_cause
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
-from gpa_lsp.lsp.features import PushFeature
-from gpa_lsp.lsp.line_names import locate_from, name_place
+from gpa_lsp.lsp.features import Method, PushFeature
+from gpa_lsp.lsp.lines.causes import CauseLine
+from gpa_lsp.lsp.lines.names import locate_from, name_place
 from gpa_lsp.lsp.predicted_diagnostics import list_predicted_diagnostics
 from gpa_lsp.lsp.settings import Severity
 from gpa_lsp.lsp.stall_table import find_top_reason, summarise_line
@@ -108,4 +108,8 @@ def _wrap(uri: str, version: int | None, items: tuple[types.Diagnostic, ...]) ->
     return types.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=list(items))
 
 
-FEATURE = PushFeature(method=types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, list_items=list_diagnostics, wrap=_wrap)
+FEATURE = PushFeature(
+    method=Method[types.PublishDiagnosticsParams, None](types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS),
+    list_items=list_diagnostics,
+    wrap=_wrap,
+)

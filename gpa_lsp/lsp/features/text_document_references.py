@@ -1,8 +1,10 @@
 """``textDocument/references`` in SASS documents: every place that writes or reads a value, and everything that goes to a target."""
 
+from collections.abc import Sequence
+
 from lsprotocol import types
 
-from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.sass.model import SassView
 
 
@@ -13,4 +15,7 @@ def answer_sass(view: SassView, params: types.ReferenceParams) -> list[types.Loc
     return answer_references(view, params)
 
 
-FEATURE = RequestFeature(method=types.TEXT_DOCUMENT_REFERENCES, answer_sass=answer_sass)
+FEATURE = RequestFeature(
+    method=Method[types.ReferenceParams, Sequence[types.Location] | None](types.TEXT_DOCUMENT_REFERENCES),
+    answer_sass=answer_sass,
+)

@@ -2,7 +2,7 @@
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.features import RequestFeature
+from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.sass.token_types import LEGEND
 
@@ -16,5 +16,7 @@ def answer_semantic_tokens(view: SassView, params: types.SemanticTokensParams) -
 
 
 FEATURE = RequestFeature(
-    method=types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, answer_sass=answer_semantic_tokens, options=LEGEND
+    method=Method[types.SemanticTokensParams, types.SemanticTokens | None](types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL),
+    answer_sass=answer_semantic_tokens,
+    options=LEGEND,
 )

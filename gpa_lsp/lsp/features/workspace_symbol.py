@@ -1,8 +1,10 @@
 """``workspace/symbol``: the measured kernels, by a part of their name."""
 
+from collections.abc import Sequence
+
 from lsprotocol import types
 
-from gpa_lsp.lsp.features import SessionFeature
+from gpa_lsp.lsp.features import Method, SessionFeature
 from gpa_lsp.lsp.kernel_places import find_kernel_place
 from gpa_lsp.lsp.session_view import SessionView
 from gpa_lsp.render.numbers import format_duration_ns
@@ -42,4 +44,9 @@ def is_subsequence(part: str, whole: str) -> bool:
     return all(character in rest for character in part)
 
 
-FEATURE = SessionFeature(method=types.WORKSPACE_SYMBOL, answer=answer_workspace_symbol)
+FEATURE = SessionFeature(
+    method=Method[
+        types.WorkspaceSymbolParams, Sequence[types.SymbolInformation] | Sequence[types.WorkspaceSymbol] | None
+    ](types.WORKSPACE_SYMBOL),
+    answer=answer_workspace_symbol,
+)

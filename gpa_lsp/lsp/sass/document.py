@@ -10,18 +10,18 @@ saxpy:                              // kernel · 40 instructions · 12 registers
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.sass.document_header import write_header
 from gpa_lsp.lsp.sass.document_heads import HeadWriter, describe_samples
 from gpa_lsp.lsp.sass.document_parts import Part, find_parts
 from gpa_lsp.lsp.sass.document_quotes import QuoteWriter, find_quotes
 from gpa_lsp.lsp.sass.document_rows import build_rows
 from gpa_lsp.lsp.sass.model import SassDocument, Section, SectionKind
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.snapshot import VisibleKernel
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from textwrap import wrap
 
+from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.lsp.kernel_page import describe_kernel_briefly
-from gpa_lsp.lsp.sass.plain_text import make_plain
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.render.blame_words import describe_bounds
 from gpa_lsp.render.numbers import format_count_of, format_dim3
+from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts
 
 _WIDTH = 120
 _LONGEST_TEXT = 500
@@ -27,7 +28,7 @@ def write_header(shown: VisibleKernel) -> Iterator[str]:
         "" if report.instructions.texts else "no instructions: the profile holds no code of this kernel",
     ):
         yield from wrap(
-            make_plain(text)[:_LONGEST_TEXT],
+            make_one_line(text)[:_LONGEST_TEXT],
             _WIDTH,
             initial_indent="// ",
             subsequent_indent="//   ",
@@ -39,6 +40,9 @@ def _list_facts(shown: VisibleKernel) -> Iterator[str]:
     report = shown.kernel.report
     if report.total_samples:
         yield format_count_of(report.total_samples, "sample")
+        if report.latency_samples is None:
+            yield describe_quiet(report)
+        yield from list_sampling_facts(report)
     if report.launches:
         yield f"grid {format_dim3(report.configuration.grid)}"
         yield f"block {format_dim3(report.configuration.block)}"

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.lsp.sass.document_parts import Part
 from gpa_lsp.lsp.sass.document_quotes import QuoteWriter
 from gpa_lsp.lsp.sass.document_rows import Layout, find_stall_columns
 from gpa_lsp.lsp.sass.model import SectionKind
-from gpa_lsp.lsp.sass.plain_text import make_plain
 from gpa_lsp.render.numbers import format_count_of
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.model import FunctionRole, KernelReport
@@ -81,7 +81,7 @@ class HeadWriter:
         else:
             columns = self._report.instructions
             name = columns.functions[int(columns.function_index[part.first_row])]
-        return make_plain(shorten_name(demangle(name), _LONGEST_FUNCTION)) or "function"
+        return make_one_line(shorten_name(demangle(name), _LONGEST_FUNCTION)) or "function"
 
     def _describe_function(self, part: Part) -> list[str]:
         row = part.function
@@ -135,7 +135,7 @@ def describe_samples(report: KernelReport, parts: Sequence[Part]) -> list[str]:
     details: list[str] = []
     for part, own, top, stalled in zip(parts, totals, tops, most, strict=True):
         samples = _count_samples(report, part, own)
-        reason = [make_plain(columns.reasons[top])] if stalled else []
+        reason = [make_one_line(columns.reasons[top])] if stalled else []
         share = format_whole_percent(samples / report.total_samples)
         details.append(" · ".join([share, *reason]) if samples else "")
     return details

@@ -1,11 +1,12 @@
 """Which rows of a kernel belong together: its functions, their loops, their basic blocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.sass.model import SectionKind
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.model import FunctionRow, InstructionColumns, KernelReport

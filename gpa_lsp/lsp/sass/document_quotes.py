@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from gpa_lsp.locations import Frame, InlineChain, shorten_paths
-from gpa_lsp.lsp.sass.plain_text import make_plain
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.basis.locations import Frame, InlineChain, shorten_paths
+from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.render.layout import count_cells, cut
 from gpa_lsp.report.model import InstructionColumns
 
@@ -62,7 +62,7 @@ class QuoteWriter:
         self._cells = max(_LEAST_CELLS, _LINE_CELLS - column)
         self._indent = " " * column
         names = shorten_paths(dict.fromkeys(frame.file for chain in self._chains for frame in chain))
-        self._names = {file: cut(make_plain(name), _MOST_NAME_CELLS, keeps_end=True) for file, name in names.items()}
+        self._names = {file: cut(make_one_line(name), _MOST_NAME_CELLS, keeps_end=True) for file, name in names.items()}
         self._written: dict[int, str] = {}
 
     def write(self, chain: int) -> str:
@@ -74,7 +74,7 @@ class QuoteWriter:
 
     def name_lines(self, file: str, first: int, last: int) -> str:
         """A stretch of lines, by the shortest end of the path that says which file it is."""
-        name = cut(self._names.get(file) or make_plain(file), _MOST_FILE_CELLS, keeps_end=True)
+        name = cut(self._names.get(file) or make_one_line(file), _MOST_FILE_CELLS, keeps_end=True)
         return f"{name}:{first}-{last}" if last > first else f"{name}:{first}"
 
     def _name(self, frame: Frame) -> str:
@@ -101,4 +101,4 @@ class QuoteWriter:
         file = self._files.get(frame.file)
         if file is None or file.lines is None or not 1 <= frame.line <= len(file.lines):
             return ""
-        return make_plain(file.lines[frame.line - 1])
+        return make_one_line(file.lines[frame.line - 1])

@@ -7,13 +7,13 @@ compiler told the scheduler. What is unknown or nothing is left blank.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.lsp.sass.plain_text import keep_length
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.visible_text import keep_length
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.control_words import describe_controls
 from gpa_lsp.render.numbers import format_percent

@@ -4,11 +4,11 @@ Where nothing was blamed on either side, the registers speak: who wrote what it 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lsprotocol import types
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.jumps import describe_tie, span_instruction
 from gpa_lsp.lsp.sass.model import SassView

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lsprotocol import types
 
-from gpa_lsp.figures import format_whole_percent
-from gpa_lsp.lsp.positions import read_lines
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.lsp.lines.positions import read_lines
 from gpa_lsp.lsp.sass.model import SassDocument, SassView
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize

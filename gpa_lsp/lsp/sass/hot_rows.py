@@ -2,8 +2,8 @@
 
 from lsprotocol import types
 
-from gpa_lsp.figures import format_whole_percent
-from gpa_lsp.lsp.line_heat import HeatKind
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.lsp.lines.heat import HeatKind
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.jumps import locate_row
 from gpa_lsp.lsp.sass.model import SassView

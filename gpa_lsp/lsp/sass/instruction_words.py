@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from gpa_lsp.basis.visible_text import make_one_line, make_visible
 from gpa_lsp.binary.model import name_resource
 from gpa_lsp.binary.opcode_words import describe_words
 from gpa_lsp.lsp.sass.hints import name_instruction
@@ -9,6 +10,7 @@ from gpa_lsp.lsp.sass.latency_words import describe_latency, find_table
 from gpa_lsp.lsp.sass.model import SassDocument
 from gpa_lsp.lsp.sass.operand_spans import find_mnemonic
 from gpa_lsp.render.control_words import describe_control_of
+from gpa_lsp.render.markdown_text import mark_code
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.scoreboard_queries import (
     FoundPartners,
@@ -28,10 +30,12 @@ def describe_opcode(document: SassDocument, row: int) -> str:
         return f"**{name_instruction(document, row)}**: there is no disassembly of this code"
     mnemonic = _find_mnemonic(text)
     words = describe_words(mnemonic)
-    head = " · ".join(part for part in (f"**{mnemonic.partition('.')[0]}**", words.kind, words.pipe) if part)
+    head = make_one_line(
+        " · ".join(part for part in (f"**{mnemonic.partition('.')[0]}**", words.kind, words.pipe) if part)
+    )
     sentence = words.sentence or "This version does not know this opcode; what it reads and writes is a guess."
     says = f"{sentence} {words.waits}" if words.waits else sentence
-    return f"{head}\n\n{says}\n\n```nvsass\n{text}\n```"
+    return f"{head}\n\n{says}\n\n```nvsass\n{make_visible(text)}\n```"
 
 
 def describe_details(document: SassDocument, row: int) -> str:
@@ -43,7 +47,7 @@ def describe_details(document: SassDocument, row: int) -> str:
     mnemonic = _find_mnemonic(text)
     control = describe_control_of(report.instructions, row)
     lines = [
-        " · ".join(f"`.{modifier}` {says}" for modifier, says in describe_words(mnemonic).modifiers),
+        " · ".join(f"{mark_code(f'.{modifier}')} {says}" for modifier, says in describe_words(mnemonic).modifiers),
         _describe_uses(report, row),
         _describe_latency(report, row, mnemonic),
         f"for the scheduler: {control}" if control else "",
@@ -129,5 +133,5 @@ def _name_partners(document: SassDocument, found: FoundPartners) -> str:
 
 
 def _list_names(rows: Sequence[int], name: Callable[[int], str]) -> str:
-    named = ", ".join(f"`{name(row)}`" for row in rows[:_MOST_NAMED])
+    named = ", ".join(mark_code(name(row)) for row in rows[:_MOST_NAMED])
     return f"{named} and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else named

@@ -8,9 +8,9 @@ from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.opcodes import ProducerGroup
 from gpa_lsp.arch.sections import MemoryHierarchy, ScoreboardKind
+from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcode_words import describe_words
-from gpa_lsp.errors import GpaError
 from gpa_lsp.render.numbers import format_significant
 
 _ARITHMETIC = ("IADD3", "FFMA")

@@ -4,15 +4,15 @@ import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
-from gpa_lsp.lsp.places import PlaceFinder
-from gpa_lsp.lsp.positions import Positions, UnitCounter
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.lsp.lines.places import PlaceFinder
+from gpa_lsp.lsp.lines.positions import Positions, UnitCounter
 from gpa_lsp.lsp.sass.model import SCHEME, SassDocument, SassView
-from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.lsp.text_changes import apply_changes
 
 _KEPT_DOCUMENTS = 8

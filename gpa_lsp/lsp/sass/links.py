@@ -1,19 +1,19 @@
 """The same code on the other side: the instructions of a source line, and the source lines of an instruction."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.jump import encode_range
-from gpa_lsp.lsp.line_names import name_line
-from gpa_lsp.lsp.positions import Positions
+from gpa_lsp.lsp.lines.names import name_line
+from gpa_lsp.lsp.lines.positions import Positions
 from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.sass.model import SassDocument, is_same_code
-from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.session_view import SessionView
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.render.numbers import format_count_of, format_percent
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize

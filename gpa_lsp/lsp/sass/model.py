@@ -1,17 +1,17 @@
 """What a SASS document is: the text of a kernel's instructions, and which line of it is what."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.lsp.snapshot import VisibleKernel
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     import numpy as np
     import numpy.typing as npt
 
-    from gpa_lsp.lsp.places import PlaceFinder
-    from gpa_lsp.lsp.positions import Positions
+    from gpa_lsp.lsp.lines.places import PlaceFinder
+    from gpa_lsp.lsp.lines.positions import Positions
     from gpa_lsp.lsp.settings import Settings
 
 SCHEME = "gpa-sass"

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Sequence
 
+from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.binary.opcode_words import describe_special_register
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.instruction_words import name_resources
@@ -10,6 +11,7 @@ from gpa_lsp.lsp.sass.model import SassDocument
 from gpa_lsp.lsp.sass.operand_spans import SpanKind
 from gpa_lsp.lsp.sass.operand_values import OperandValue
 from gpa_lsp.lsp.sass.targets import find_target
+from gpa_lsp.render.markdown_text import mark_code
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.code_queries import FoundRows, find_defs, find_uses
 
@@ -26,12 +28,12 @@ def describe_operand(document: SassDocument, row: int, value: OperandValue) -> s
     name = document.shown.kernel.report.instructions.texts[row][value.start : value.end]
     if value.kind is SpanKind.TARGET:
         target = find_target(document, row, value)
-        return "" if target is None else f"goes to `{name_instruction(document, target)}`"
+        return "" if target is None else f"goes to {mark_code(name_instruction(document, target))}"
     if value.resources:
         return _describe_value(document, row, value)
     if value.kind is SpanKind.SPECIAL_REGISTER:
         words = describe_special_register(name)
-        return f"**{name}**: {words}" if words else ""
+        return f"**{make_one_line(name)}**: {words}" if words else ""
     if value.kind is SpanKind.CONSTANT and name.startswith(_LAUNCH_BANK):
         return f"**{name}**: constant bank 0 holds what the launch passed: sizes of grid and block, and the kernel's parameters"
     if value.kind is SpanKind.IMMEDIATE:
@@ -107,7 +109,7 @@ def _describe_uses(document: SassDocument, code: KernelCode, row: int, resources
 
 def _list_names(document: SassDocument, answers: Sequence[FoundRows]) -> str:
     rows = sorted({row for answer in answers for row in answer.rows})
-    named = ", ".join(f"`{name_instruction(document, row)}`" for row in rows[:_MOST_NAMED])
+    named = ", ".join(mark_code(name_instruction(document, row)) for row in rows[:_MOST_NAMED])
     more = len(rows) - _MOST_NAMED
     is_complete = all(answer.is_complete for answer in answers)
     if more > 0:
@@ -121,4 +123,4 @@ def _name_calls(document: SassDocument, answers: Sequence[FoundRows]) -> str:
     if not calls:
         return ""
     more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
-    return f"`{name_instruction(document, calls[0])}`{more}"
+    return f"{mark_code(name_instruction(document, calls[0]))}{more}"

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 
+from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.binary.model import name_resource
-from gpa_lsp.figures import measure_share
-from gpa_lsp.lsp.line_names import read_text
-from gpa_lsp.lsp.places import name_file
+from gpa_lsp.lsp.lines.names import read_text
+from gpa_lsp.lsp.lines.places import name_file
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.model import SassDocument, SassView
 from gpa_lsp.lsp.stall_table import draw_reasons, draw_table
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.advice_words import describe_cause
+from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
 from gpa_lsp.render.numbers import format_count, format_percent, format_share, format_significant
-from gpa_lsp.report.count import count_reasons
+from gpa_lsp.report.count import count_row
 from gpa_lsp.report.instruction_pairs import (
     InstructionPair,
     count_unattributed,
@@ -36,11 +37,13 @@ def describe_share(document: SassDocument, row: int) -> str:
     total = sum(count.all_samples for count in counts.values())
     if not total:
         return ""
-    share = format_share(measure_share(total, report.total_samples))
+    share = format_share(report.share_of(total))
     whole = format_count(report.total_samples)
-    words = f"**{share}** of `{document.shown.name}`: {format_count(total)} of {whole} samples"
+    words = f"**{share}** of {mark_code(document.shown.name)}: {format_count(total)} of {whole} samples"
     top = next((reason for reason in counts if describe_stall_reason(reason).is_stall), None)
-    return words if top is None else f"{words}, mostly **{top}**: {describe_stall_reason(top).description}"
+    if top is None:
+        return words
+    return make_one_line(f"{words}, mostly **{top}**: {describe_stall_reason(top).description}")
 
 
 def describe_stalls(document: SassDocument, row: int) -> str:
@@ -58,15 +61,14 @@ def describe_stalls(document: SassDocument, row: int) -> str:
 
 
 def _count(report: KernelReport, row: int) -> ReasonCounts:
-    columns = report.instructions
-    return count_reasons(columns.reasons, columns.all_samples[row], columns.latency_samples[row])
+    return count_row(report.instructions, row)
 
 
 def _draw_pairs(document: SassDocument, title: str, pairs: Sequence[InstructionPair]) -> str:
     total = document.shown.kernel.report.total_samples
     rows = [
         (
-            f"`{name_instruction(document, pair.row)}`",  # whose stars would be taken for Markdown
+            mark_code(name_instruction(document, pair.row)),  # whose stars would be taken for Markdown
             format_count(round(pair.samples)),
             format_percent(min(1.0, pair.samples / total)) if total else "",
             f"{pair.reason}: {describe_cause(pair.category)}",
@@ -94,7 +96,8 @@ def _describe_own(report: KernelReport, row: int, *, is_mixed: bool) -> str:
     parts = []
     own = [(reason, count) for reason, count in list_own(report, row) if describe_stall_reason(reason).is_stall]
     if own and is_mixed:
-        parts.append("its own matter: " + ", ".join(f"{format_count(round(count))} {reason}" for reason, count in own))
+        named = ", ".join(f"{format_count(round(count))} {reason}" for reason, count in own)
+        parts.append(f"its own matter: {make_one_line(named)}")
     lost = count_unattributed(report, row)
     if lost > 0.5:
         parts.append(f"{format_count(round(lost))} samples have no known cause")
@@ -158,7 +161,7 @@ def describe_source(view: SassView, row: int) -> str:
     names = []
     for frame in columns.chains[chain]:
         place = (frame.file, frame.line)
-        text = read_text(shown, place).replace("`", "'")
+        text = read_text(shown, place)
         where = f"{name_file(frame.file)}:{frame.line}"
-        names.append(f"{where} `{text}`" if text else where)
-    return " in ".join(names)
+        names.append(f"{where} {mark_code(text)}" if text else where)
+    return begin_paragraph(" in ".join(names))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpa_lsp.lsp.positions import UnitCounter
+from gpa_lsp.lsp.lines.positions import UnitCounter
 from gpa_lsp.lsp.sass.instruction_tokens import InstructionEncoder, Run, Token, make_run, read_run
 from gpa_lsp.lsp.sass.model import SassDocument, SectionKind
 from gpa_lsp.lsp.sass.token_types import TokenModifier, TokenType

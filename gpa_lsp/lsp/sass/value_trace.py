@@ -1,10 +1,10 @@
 """The value of an operand, followed through a SASS document: where it is written and read, as places in the text."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lsprotocol import types
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.sass.jumps import span_instruction
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.sass.operand_values import OperandValue, find_mentions, find_value

@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.errors import InputError, MissingToolError
 from gpa_lsp.emulator.trace import ACCESS_DTYPES, BRANCH_DTYPES, ENTRY_DTYPES, Accesses, Branches, Entries
-from gpa_lsp.errors import InputError, MissingToolError
 
 ADDRESSES = "addresses"
 """The column that holds each access's lane addresses as a list; it stands for ``first_address`` and ``addresses`` of :class:`Accesses`."""
+
+BLOCK = "block"
+"""The one column of the traced blocks."""
 
 _COUNT_BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 
@@ -68,12 +71,11 @@ def read_accesses(table: Any) -> Accesses:
     if ADDRESSES not in table.column_names:
         raise InputError("the addresses are missing", place=f"column {ADDRESSES}", remedy="trace the kernel again")
     lists = table.column(ADDRESSES).combine_chunks()
-    try:
-        offsets = np.asarray(lists.offsets, dtype=np.int64)
-        flat = np.asarray(lists.values, dtype=np.uint64)[offsets[0] : offsets[-1]] if len(lists) else _NO_ADDRESSES
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        message = "the addresses are not lists of numbers"
-        raise InputError(message, place=f"column {ADDRESSES}", remedy="trace the kernel again") from error
+    if not hasattr(lists, "offsets") or str(lists.type.value_type) != "uint64" or lists.values.null_count:
+        message = f"holds {lists.type}, or gaps, not lists of uint64"
+        raise InputError(message, place=f"column {ADDRESSES}", remedy="trace the kernel again")
+    offsets = np.asarray(lists.offsets, dtype=np.int64)
+    flat = np.asarray(lists.values)[offsets[0] : offsets[-1]] if len(lists) else _NO_ADDRESSES
     firsts = offsets[:-1] - offsets[0] if len(lists) else np.zeros(0, dtype=np.int64)
     lengths = np.diff(offsets) if len(lists) else firsts
     if lists.null_count or not np.array_equal(lengths, count_lanes(columns["lane_mask"])):
@@ -93,6 +95,11 @@ def read_branches(table: Any) -> Branches:
 def read_entries(table: Any) -> Entries:
     """The rows of a table of entries; raises as :func:`read_accesses`."""
     return Entries(**_read_columns(table, ENTRY_DTYPES))
+
+
+def read_blocks(table: Any) -> npt.NDArray[np.uint32]:
+    """The column of traced blocks; raises as :func:`read_accesses`."""
+    return _read_columns(table, {BLOCK: np.dtype(np.uint32)})[BLOCK]
 
 
 def _read_columns(table: Any, dtypes: dict[str, "np.dtype[Any]"]) -> dict[str, npt.NDArray[Any]]:

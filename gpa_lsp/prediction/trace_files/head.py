@@ -1,14 +1,13 @@
 """What is said once of a trace: its kernel, launch, instructions and arrays, as the JSON file of its folder."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.emulator.trace import TRACE_FORMAT, Buffer, StaticInstruction, Trace
-from gpa_lsp.errors import InputError, UnsupportedInputError
-from gpa_lsp.report.json_cursor import JsonCursor
-from gpa_lsp.report.json_records import make_record, read_record
-from gpa_lsp.whole_files import open_whole
+from gpa_lsp.report_file.json_records import make_record, read_record
 
 HEAD_NAME = "trace.json"
 MAX_HEAD_BYTES = 256 << 20
@@ -84,18 +83,18 @@ def read_head(folder: Path) -> TraceHead:
         raise InputError(message, path=path, remedy="give the folder that gpa-lsp trace wrote") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"is no JSON: {error}", path=path, remedy=_REMEDY) from error
-    cursor = JsonCursor(document, path=path, remedy=_REMEDY)
-    written = cursor.at("format").text()
+    written = document.get("format") if isinstance(document, dict) else None
     if written != TRACE_FORMAT:
-        if not written.startswith(_PREFIX):
-            cursor.at("format").fail(f"is {written[:80]!r}, not a trace")
-        message = f"is a trace of format {written[:80]!r}; this version reads {TRACE_FORMAT}"
+        if not str(written).startswith(_PREFIX):
+            raise InputError(f"is {str(written)[:80]!r}, no trace", path=path, place="/format", remedy=_REMEDY)
+        message = f"is a trace of format {str(written)[:80]!r}; this version reads {TRACE_FORMAT}"
         raise UnsupportedInputError(message, path=path, remedy=_REMEDY)
-    head = read_record(cursor, TraceHead)
+    head = read_record(document, TraceHead, path=path, remedy=_REMEDY)
     if [one.index for one in head.instructions] != list(range(len(head.instructions))):
-        cursor.at("instructions").fail("are not numbered from 0 on")
+        raise InputError("are not numbered from 0 on", path=path, place="/instructions", remedy=_REMEDY)
     for one in head.instructions:
         named = (*one.calls, *(() if one.same_as is None else (one.same_as,)))
         if any(not 0 <= number < one.index for number in named):
-            cursor.at("instructions").fail(f"number {one.index} names one that does not come before it")
+            message = f"number {one.index} names one that does not come before it"
+            raise InputError(message, path=path, place="/instructions", remedy=_REMEDY)
     return head

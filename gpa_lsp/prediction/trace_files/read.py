@@ -6,11 +6,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.errors import InputError
-from gpa_lsp.prediction.trace_files.arrow import load_pyarrow, read_accesses, read_branches, read_entries
+from gpa_lsp.prediction.trace_files.arrow import load_pyarrow, read_accesses, read_blocks, read_branches, read_entries
 from gpa_lsp.prediction.trace_files.head import TraceHead, read_head
 from gpa_lsp.prediction.trace_files.write import ACCESSES_NAME, BLOCKS_NAME, BRANCHES_NAME, ENTRIES_NAME, NAMES
 
@@ -45,8 +43,8 @@ def _open(path: Path) -> Any:
     pyarrow, parquet = load_pyarrow()
     try:
         return parquet.ParquetFile(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise InputError(f"cannot be read: {error}", path=path, remedy=_REMEDY) from error
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise InputError(f"cannot be read: {_fold(error)}", path=path, remedy=_REMEDY) from error
 
 
 def _read_piece(head: TraceHead, folder: Path, files: dict[str, Any], number: int) -> Trace:
@@ -56,7 +54,7 @@ def _read_piece(head: TraceHead, folder: Path, files: dict[str, Any], number: in
     accesses = read(ACCESSES_NAME, read_accesses)
     branches = read(BRANCHES_NAME, read_branches)
     entries = read(ENTRIES_NAME, read_entries)
-    traced = read(BLOCKS_NAME, lambda table: np.asarray(table.column("block").to_numpy(), dtype=np.uint32))
+    traced = read(BLOCKS_NAME, read_blocks)
     blocks = {
         ACCESSES_NAME: accesses.block,
         BRANCHES_NAME: branches.block,
@@ -96,5 +94,10 @@ def _read_group(path: Path, file: Any, number: int, take: Callable[[Any], Any]) 
         return take(file.read_row_group(number))
     except InputError as error:
         raise InputError(error.message, path=path, place=f"{place}, {error.place}", remedy=error.remedy) from error
-    except (OSError, KeyError, pyarrow.ArrowException) as error:
-        raise InputError(f"is damaged: {error}", path=path, place=place, remedy=_REMEDY) from error
+    except (OSError, KeyError, ValueError, pyarrow.ArrowException) as error:
+        raise InputError(f"is damaged: {_fold(error)}", path=path, place=place, remedy=_REMEDY) from error
+
+
+def _fold(error: Exception) -> str:
+    """What pyarrow says, on one line."""
+    return " ".join(str(error).split())

@@ -5,9 +5,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.errors import InputError
-from gpa_lsp.prediction.trace_files.arrow import build_accesses_table, build_table, load_pyarrow
+from gpa_lsp.prediction.trace_files.arrow import BLOCK, build_accesses_table, build_table, load_pyarrow
 from gpa_lsp.prediction.trace_files.head import HEAD_NAME, take_head, write_head
 
 ACCESSES_NAME, BRANCHES_NAME, ENTRIES_NAME, BLOCKS_NAME = (
@@ -56,7 +56,7 @@ class TraceWriter:
             build_accesses_table(piece.accesses),
             build_table(piece.branches),
             build_table(piece.entries),
-            pyarrow.table({"block": pyarrow.array(piece.traced_blocks)}),
+            pyarrow.table({BLOCK: pyarrow.array(piece.traced_blocks)}),
         )
         try:
             for name, table in zip(NAMES, tables, strict=True):

@@ -1,11 +1,14 @@
-"""The smaller parts of a native launch: device, metrics, call stack."""
+"""The smaller parts of a native launch: device, metrics, call stack, and how it was sampled."""
 
 from gpa_lsp.profile.model import Device, Dim3, HostFrame, Metric
 from gpa_lsp.profile.native import DURATION_METRIC
 from gpa_lsp.profile.native.elements import Element, check_text
+from gpa_lsp.profile.sampling import Sampling
 
 _UNKNOWN_DEVICE = Device(name=None, compute_capability=None, sm_count=None, sm_clock_hz=None)
 _MAX_DIMENSION = (1 << 31) - 1
+_MAX_PERIOD_CYCLES = (1 << 53) - 1
+_MAX_SAMPLES = (1 << 53) - 1
 
 
 def read_dim3(element: Element) -> Dim3:
@@ -47,6 +50,19 @@ def read_metrics(element: Element | None, duration_ns: Element | None) -> dict[s
 def read_call_stack(element: Element | None) -> tuple[HostFrame, ...]:
     """The ``call_stack`` member, innermost frame first."""
     return tuple(_read_frame(item) for item in element.read_items()) if element is not None else ()
+
+
+def read_sampling(element: Element | None) -> Sampling:
+    """A ``sampling`` member, of a launch or of the run; everything unknown when there is none."""
+    if element is None:
+        return Sampling()
+    names = ("dropped_samples", "foreign_samples", "total_samples")
+    members = element.read_members(("period_cycles", *names))
+    period = members["period_cycles"].read_integer(_MAX_PERIOD_CYCLES) if "period_cycles" in members else None
+    if period == 0:
+        raise members["period_cycles"].fail("is 0, but samples are at least one cycle apart")
+    counts = {name: members[name].read_integer(_MAX_SAMPLES) for name in names if name in members}
+    return Sampling(period_cycles=period, **counts)
 
 
 def _read_metric(name: str, element: Element) -> Metric:

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.errors import InputError, UnsupportedInputError
-from gpa_lsp.profile.native import FORMAT, FORMAT_FAMILY
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.profile.native import FORMAT, FORMAT_FAMILY, VERSIONS
 from gpa_lsp.profile.native.elements import Element
 from gpa_lsp.profile.opening import open_regular_file
 
@@ -14,7 +14,7 @@ _MAX_BYTES = 128 << 20
 
 
 def read_document(path: Path) -> Element:
-    """Parse a file and check that it is of this format's version.
+    """Parse a file and check that it is of a version of this format that is read.
 
     Raises:
         InputError: not JSON, not UTF-8, too large, nested too deeply, or not this format; names line and column.
@@ -30,10 +30,10 @@ def read_document(path: Path) -> Element:
     if not isinstance(root.value, dict):
         raise root.fail("is not a JSON object")
     name = root.value.get("format")
-    if name == FORMAT:
+    if isinstance(name, str) and name in VERSIONS:
         return root
     if isinstance(name, str) and name.startswith(FORMAT_FAMILY):
-        message = f"is of format {name!r}; this version reads {FORMAT!r}"
+        message = f"is of format {name[:40]!r}; this version reads {' and '.join(map(repr, VERSIONS))}"
         raise UnsupportedInputError(message, place="/format", remedy="update gpa-lsp or write the profile again")
     raise Element(name, "/format").fail(f"does not say {FORMAT!r}")
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _CAPABILITY = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})")

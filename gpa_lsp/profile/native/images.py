@@ -4,7 +4,7 @@ import base64
 import binascii
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from gpa_lsp.errors import InputError
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.profile.native.elements import Element
 from gpa_lsp.profile.opening import open_regular_file
 
@@ -12,8 +12,8 @@ _ELF_MAGIC = b"\x7fELF"
 _MAX_IMAGE_BYTES = 256 << 20
 
 
-def read_image(element: Element, folder: Path) -> bytes:
-    """The bytes of a ``cubin`` member.
+def read_image(element: Element, folder: Path) -> tuple[bytes, str | None]:
+    """The bytes of a ``cubin`` member, and the path of the file they come from; None where they are embedded.
 
     Args:
         element: ``{"base64": …}`` or ``{"path": …}``.
@@ -33,7 +33,7 @@ def read_image(element: Element, folder: Path) -> bytes:
         source = members["path"]
     if not image.startswith(_ELF_MAGIC):
         raise source.fail("does not hold an ELF image")
-    return image
+    return image, source.read_text() if "path" in members else None
 
 
 def _decode(element: Element) -> bytes:

@@ -1,8 +1,9 @@
 """Modules of a native profile, and the load addresses of their functions: given, or made up in one fixed way."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.model import LoadedFunction, Module
 from gpa_lsp.profile.native.elements import Element, check_text
 from gpa_lsp.profile.native.images import read_image
@@ -40,6 +41,7 @@ class ModuleDraft:
 
     module_id: int
     image: bytes | None = None
+    image_file: str | None = None
     compute_capability: tuple[int, int] | None = None
     functions: list[FunctionDraft] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
@@ -118,7 +120,7 @@ def _read_module(element: Element, folder: Path) -> ModuleDraft:
     if "compute_capability" in members:
         draft.compute_capability = members["compute_capability"].read_capability()
     if "cubin" in members:
-        draft.image = read_image(members["cubin"], folder)
+        draft.image, draft.image_file = read_image(members["cubin"], folder)
     if "sources" in members:
         sources = members["sources"].read_map()
         draft.sources = {check_text(path, text): text.read_text() for path, text in sources.items()}

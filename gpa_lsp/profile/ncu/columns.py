@@ -97,11 +97,12 @@ def _split_varints(data: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.
     longest = int(lengths.max())
     if longest > _MAX_VARINT_BYTES:
         return None
-    values = np.zeros(len(starts), np.uint64)
-    for index in range(longest):
-        has_byte = lengths > index
-        septets = (octets[starts[has_byte] + index] & 0x7F).astype(np.uint64)
-        values[has_byte] |= septets << np.uint64(7 * index)
+    values = (octets[starts] & 0x7F).astype(np.uint64)
+    rows = np.flatnonzero(lengths > 1)
+    for index in range(1, longest):
+        septets = (octets[starts[rows] + index] & 0x7F).astype(np.uint64)
+        values[rows] |= septets << np.uint64(7 * index)
+        rows = rows[lengths[rows] > index + 1]
     return values, lengths
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol, cast
 
-from gpa_lsp.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC
 
 _MAX_BYTES = 4 << 30

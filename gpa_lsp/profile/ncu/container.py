@@ -13,12 +13,13 @@ Source: identical in every report seen (2019 to 2026.2, 4,383 blocks).
 """
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
 
-from gpa_lsp.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC, find_compression
 from gpa_lsp.profile.ncu.schema import BlockHeader, FileHeader
 

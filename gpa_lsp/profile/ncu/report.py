@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
 
-from gpa_lsp.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.profile.model import Launch, Profile
 from gpa_lsp.profile.ncu import schema
 from gpa_lsp.profile.ncu.allowance import Allowance

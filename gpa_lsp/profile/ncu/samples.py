@@ -53,7 +53,10 @@ def read_samples(metrics: LazyMetrics) -> tuple[StallSamples | None, list[str]]:
     # A reason of which only the subset was collected: the subset is a lower bound of the whole.
     all_samples = _fill({**latency_counts, **all_counts}, reasons, addresses)
     samples = StallSamples(
-        addresses=addresses, reasons=reasons, all_samples=all_samples, latency_samples=latency_samples
+        addresses=addresses,
+        reasons=reasons,
+        all_samples=all_samples,
+        latency_samples=None if _find_unsplit(all_counts, latency_counts) else latency_samples,
     )
     return samples, problems
 
@@ -92,10 +95,17 @@ def _fill(counts: _Counts, reasons: tuple[str, ...], addresses: npt.NDArray[np.u
     return table
 
 
+def _find_unsplit(all_counts: _Counts, latency_counts: _Counts) -> list[str]:
+    """Reasons that were seen, but not told apart by whether the scheduler issued; what was selected was issued."""
+    missing = all_counts.keys() - latency_counts.keys() - {"selected"}
+    return sorted(reason for reason in missing if all_counts[reason][1].any())
+
+
 def _describe_missing(all_counts: _Counts, latency_counts: _Counts) -> list[str]:
     problems = []
-    if only_all := sorted(all_counts.keys() - latency_counts.keys()):
-        problems.append(f"the report has no not-issued counts of {', '.join(only_all)}; they are shown as 0")
+    if unsplit := _find_unsplit(all_counts, latency_counts):
+        message = f"the report has no not-issued counts of {', '.join(unsplit)}, so which samples were taken without issue is unknown"
+        problems.append(message)
     if only_latency := sorted(latency_counts.keys() - all_counts.keys()):
         problems.append(f"the report has only not-issued counts of {', '.join(only_latency)}")
     return problems

@@ -4,9 +4,9 @@ A reader module must be cheap to import (it is loaded to look at a file's head);
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.model import Profile
 
 
@@ -19,7 +19,7 @@ class Reader:
         description: what people call it, for messages.
         suffixes: file name endings by which such files are found in a workspace; content decides, not the suffix.
         recognises: whether a file with this head (its first bytes, up to ``opening.HEAD_BYTES``) and this name is to be read by this reader.
-        read: reads the file; raises :class:`~gpa_lsp.errors.InputError` when it cannot be used.
+        read: reads the file; raises :class:`~gpa_lsp.basis.errors.InputError` when it cannot be used.
     """
 
     name: str

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.render.charts.roofline_rows import PlacedRow, Row
 
 _MOST_DECADES = 9

@@ -1,8 +1,12 @@
-"""Charts as pictures, drawn without a browser by vl-convert."""
+"""Charts as pictures, drawn without a browser by vl-convert.
+
+The engine ends the process at characters that XML does not have, so no text reaches it as it came.
+"""
 
 from typing import Any
 
-from gpa_lsp.errors import MissingToolError, ToolError
+from gpa_lsp.basis.errors import MissingToolError, ToolError
+from gpa_lsp.basis.visible_text import make_values_visible, make_visible
 from gpa_lsp.render.charts.themes import build_config
 
 
@@ -19,7 +23,11 @@ def draw_svg(spec: dict[str, Any], dark: bool = False) -> str:
     """
     convert = _load()
     try:
-        return str(convert.vegalite_to_svg(spec, config=build_config(dark=dark), allowed_base_urls=[]))
+        return str(
+            convert.vegalite_to_svg(
+                make_values_visible(spec, make_visible), config=build_config(dark=dark), allowed_base_urls=[]
+            )
+        )
     except (ValueError, RuntimeError) as error:
         raise ToolError("vl-convert", f"cannot draw the chart: {error}") from error
 
@@ -38,7 +46,14 @@ def draw_png(spec: dict[str, Any], dark: bool = False, scale: float = 2) -> byte
     """
     convert = _load()
     try:
-        return bytes(convert.vegalite_to_png(spec, config=build_config(dark=dark), scale=scale, allowed_base_urls=[]))
+        return bytes(
+            convert.vegalite_to_png(
+                make_values_visible(spec, make_visible),
+                config=build_config(dark=dark),
+                scale=scale,
+                allowed_base_urls=[],
+            )
+        )
     except (ValueError, RuntimeError) as error:
         raise ToolError("vl-convert", f"cannot draw the chart: {error}") from error
 

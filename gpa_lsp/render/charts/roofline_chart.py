@@ -20,11 +20,11 @@ GPUs", PMBS 2019; a memory level each, as in Starlight, Equation 1.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from gpa_lsp.machine.model import ClockBasis, Machine, MemoryLevel, OperationKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import ClockBasis, Machine, MemoryLevel, OperationKind
 from gpa_lsp.render.charts.chart_frame import choose_frame, place_names
 from gpa_lsp.render.charts.roofline_layers import build_layers
 from gpa_lsp.render.charts.roofline_rows import (

@@ -1,11 +1,11 @@
 """What a roofline chart draws, as rows: kernels and launches, their points, machines with their roofs and ridge points, and arrows."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpa_lsp.analyses.roofline_model import InstructionPoint, Point, Roofline
-from gpa_lsp.machine.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.numbers import (
     format_bytes_per_s,

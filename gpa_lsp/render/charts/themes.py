@@ -6,7 +6,7 @@ contrast of at least 3:1 to both grounds; they are therefore the same on both, a
 
 from typing import Any
 
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.device.model import MemoryLevel, OperationKind
 
 LEVEL_COLOURS = {
     MemoryLevel.SHARED: "#0a8f6c",

@@ -1,6 +1,8 @@
 """Addresses inside the page: fragments that name a kernel, a part of it, a line or an instruction."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,11 +1,11 @@
 """Advice for a page: everything a card shows, as text and addresses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from gpa_lsp.advice.model import Advice, Hotspot, Region, Scope
-from gpa_lsp.figures import format_whole_percent
-from gpa_lsp.locations import shorten_paths
+from gpa_lsp.advice.model import Advice, Hotspot, Region
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import shorten_paths
 from gpa_lsp.render.advice_words import (
     SECTION_TITLES,
     choose_regions,
@@ -24,6 +24,7 @@ from gpa_lsp.render.layout import join_facts
 from gpa_lsp.render.numbers import format_count_of, format_percent, format_share, format_speedup
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.rows.scopes import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,11 @@
 """Answers of the analyses for a page, from the closed vocabulary alone: an analysis that is new needs nothing here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.locations import shorten_paths
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import shorten_paths
 from gpa_lsp.render.answer_text import describe_chart, describe_mark, describe_missing, describe_movement
 from gpa_lsp.render.charts.answer_chart import build_answer_chart
 from gpa_lsp.render.html_report.addresses import KernelAddresses

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from gpa_lsp.basis.locations import SourceLine
 from gpa_lsp.binary.model import name_resource
 from gpa_lsp.blame.model import BlameCategory
-from gpa_lsp.locations import SourceLine
 from gpa_lsp.render.advice_words import describe_cause
 from gpa_lsp.render.answer_text import describe_mark
 from gpa_lsp.render.html_report.addresses import KernelAddresses

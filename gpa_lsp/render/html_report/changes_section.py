@@ -1,9 +1,9 @@
 """What became of a kernel since an earlier profile, for a page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from gpa_lsp.locations import shorten_paths
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import shorten_paths
 from gpa_lsp.render.changes_text import LEAST_CHANGE_RATIO, VERDICT_WORDS, describe_range, describe_time
 from gpa_lsp.render.html_report.tables import Cell, PageTable
 from gpa_lsp.render.numbers import UNKNOWN, format_percent, format_speedup

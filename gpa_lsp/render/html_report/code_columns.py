@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.figures import format_whole_percent
+from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.control_words import describe_controls
 from gpa_lsp.render.html_report.addresses import KernelAddresses

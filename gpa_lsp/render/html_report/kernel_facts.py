@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.advice_words import describe_cause
+from gpa_lsp.render.advice_words import NO_SASS, describe_cause
 from gpa_lsp.render.blame_words import measure_causes
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, convert_text_table
 from gpa_lsp.render.kernel_tables import build_function_table, build_launch_table, build_loop_table
@@ -22,7 +22,8 @@ from gpa_lsp.render.numbers import (
 )
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
-from gpa_lsp.report.model import KernelReport
+from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts
+from gpa_lsp.report.model import KernelReport, ReasonCount
 
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 _MOST_CONTEXTS = 50
@@ -41,7 +42,7 @@ def list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[
     facts = [("GPU", _describe_device(kernel))]
     if kernel.launches:
         facts.append(("Time", format_duration_spread(kernel.duration_spread_ns)))
-        facts.append(("Launches", format_count(len(kernel.launches))))
+        facts.append(("Launches", "unknown" if kernel.launch_count is None else format_count(kernel.launch_count)))
         facts.append(("Grid × block", f"{format_dim3(configuration.grid)} × {format_dim3(configuration.block)}"))
     else:
         facts.append(("Time", "not measured"))
@@ -65,7 +66,7 @@ def measure_states(kernel: KernelReport) -> list[Meter]:
                 label=name,
                 ratio=clamp_ratio(share.ratio),
                 text=format_share(share),
-                words=f"{format_count(count.latency_samples)} of {format_count(count.all_samples)} without issue",
+                words=_describe_state(count),
                 tone="" if reason.is_stall else "faint",
                 title=reason.description,
             )
@@ -169,5 +170,13 @@ def _describe_device(kernel: KernelReport) -> str:
 def _describe_samples(kernel: KernelReport) -> str:
     if not kernel.total_samples:
         return "none"
-    text = f"{format_count(kernel.total_samples)}, {format_share(kernel.share_of(kernel.latency_samples))} of them while nothing was issued"
-    return f"{text}; the sampling buffer was full, so they cover only the start" if kernel.samples_truncated else text
+    text = f"{format_count(kernel.total_samples)}, {describe_quiet(kernel)}"
+    full = ["the sampling buffer was full, so they cover only the start"] if kernel.samples_truncated else []
+    return "; ".join([text, *list_sampling_facts(kernel), *full, *([NO_SASS] if kernel.lacks_sass else [])])
+
+
+def _describe_state(count: ReasonCount) -> str:
+    every = format_count(count.all_samples)
+    if count.latency_samples is None:
+        return f"{every}, how many without issue is unknown"
+    return f"{format_count(count.latency_samples)} of {every} without issue"

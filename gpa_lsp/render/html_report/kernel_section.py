@@ -1,9 +1,9 @@
 """One kernel's section of the page, and the data its script needs: packed together, opened when the kernel is chosen."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.render.advice_text import ALTERNATIVES
 from gpa_lsp.render.blame_words import describe_bounds, describe_grounds
 from gpa_lsp.render.html_report import kernel_facts

@@ -1,10 +1,11 @@
 """The head of the page and the list of its kernels."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from gpa_lsp.errors import Problem
-from gpa_lsp.render.advice_words import find_best_advice
+from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.figures import sum_known
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.render.advice_words import find_best_advice, name_best_advice
 from gpa_lsp.render.finding_words import describe_problem
 from gpa_lsp.render.html_report.changes_section import ChangeSection
 from gpa_lsp.render.html_report.roofline_section import convert_roof
@@ -13,8 +14,8 @@ from gpa_lsp.render.moments import format_moment
 from gpa_lsp.render.numbers import (
     clamp_ratio,
     format_count,
-    format_count_of,
     format_duration_ns,
+    format_launches,
     format_percent,
     format_speedup,
     format_speedup_range,
@@ -36,7 +37,7 @@ class KernelRow:
         time: of all launches.
         time_ns: the same.
         share: of the time of all kernels, as a bar; None without a time.
-        launches: how many.
+        launches: how many; None when unknown.
         samples: how many.
         counts: both, written.
         roof: the nearest one; None where unknown.
@@ -55,7 +56,7 @@ class KernelRow:
     time: str
     time_ns: float
     share: Meter | None
-    launches: int
+    launches: int | None
     samples: int
     counts: tuple[str, str]
     roof: Meter | None
@@ -100,14 +101,14 @@ def list_facts(report: Report) -> list[tuple[str, str]]:
     devices = list(dict.fromkeys(kernel.device.name for kernel in report.kernels if kernel.device.name))
     moments = sorted({kernel.measured_unix_s for kernel in report.kernels if kernel.measured_unix_s is not None})
     total_ns = sum(kernel.total_duration_ns for kernel in report.kernels)
-    launches = sum(len(kernel.launches) for kernel in report.kernels)
+    launches = sum_known(kernel.launch_count for kernel in report.kernels)
     facts = [
         ("Profiles" if len(profiles) > 1 else "Profile", ", ".join(profiles)),
         ("GPUs" if len(devices) > 1 else "GPU", ", ".join(devices)),
         ("Measured", " to ".join(dict.fromkeys(format_measured(moment) for moment in (*moments[:1], *moments[-1:])))),
         (
             "Kernels",
-            f"{format_count(len(report.kernels))}, {format_count_of(launches, 'launch').replace('launchs', 'launches')}",
+            f"{format_count(len(report.kernels))}, {format_launches(launches)}",
         ),
         ("Time", format_duration_ns(total_ns) if total_ns else ""),
     ]
@@ -157,16 +158,16 @@ def _build_row(
         time=format_duration_ns(total_ns or None),
         time_ns=total_ns,
         share=Meter(label="", ratio=clamp_ratio(ratio), text=format_percent(ratio)) if total_ns else None,
-        launches=len(kernel.launches),
+        launches=kernel.launch_count,
         samples=kernel.total_samples,
-        counts=(format_count(len(kernel.launches)), format_count(kernel.total_samples)),
+        counts=(format_count(kernel.launch_count), format_count(kernel.total_samples)),
         roof=find_nearest_roof(kernel),
         limiter=name_limiter_of(kernel) or "",
         occupancy=find_occupancy(kernel),
         speedup=best.speedup.estimate if best is not None else 0.0,
         estimate=format_speedup(best.speedup.estimate) if best is not None else "",
         interval=format_speedup_range(best.speedup.low, best.speedup.high) if best is not None else "",
-        advice=best.title if best is not None else "none",
+        advice=name_best_advice(kernel),
         change=change,
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpa_lsp.errors import Problem
+from gpa_lsp.basis.errors import Problem
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.html_report.changes_section import ChangeSection, build_change
 from gpa_lsp.render.html_report.kernel_section import KernelPlace, build_kernel_data
@@ -46,7 +46,7 @@ def render_html_report(
         before: an earlier profile of the same program; the page then says what became of each kernel.
 
     Returns:
-        HTML. Write it as UTF-8 with ``errors="backslashreplace"``: names can hold what no encoding has.
+        HTML, to be written as UTF-8.
     """
     kernels = report.kernels
     names = name_kernels(kernels)

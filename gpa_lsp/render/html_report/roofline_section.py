@@ -1,12 +1,12 @@
 """A kernel's roofline for a page: the chart in both views, and the same as tables."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpa_lsp.analyses.answers import Quantity
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof, Roofline
-from gpa_lsp.machine.model import Clocks, OperationKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import Clocks, OperationKind
 from gpa_lsp.render.answer_text import describe_missing
 from gpa_lsp.render.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
 from gpa_lsp.render.html_report.answer_sections import AnswerSection, ChartItem

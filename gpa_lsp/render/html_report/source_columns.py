@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.figures import format_whole_percent
-from gpa_lsp.locations import SourceLine, shorten_paths
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.locations import SourceLine, shorten_paths
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.pool import TextPool
 from gpa_lsp.render.html_report.source_texts import SourceTexts

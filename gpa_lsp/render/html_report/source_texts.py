@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.measured_files import is_as_compiled
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report.profiled_sources import is_as_compiled
 from gpa_lsp.report.source_paths import SourceLocator
 
 _MAX_SOURCE_BYTES = 16 << 20

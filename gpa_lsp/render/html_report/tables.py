@@ -1,10 +1,10 @@
 """Tables and bars for a page: text only, numbers already written; the templates add nothing but elements."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpa_lsp.analyses import answers
 from gpa_lsp.analyses.answers import Quantity
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.render import kernel_tables
 from gpa_lsp.render.layout import Align, Style
 from gpa_lsp.render.numbers import clamp_ratio, format_count_of, format_quantity

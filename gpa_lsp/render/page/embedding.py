@@ -1,6 +1,7 @@
 r"""Data and scripts inside a page, so that nothing in them can end the element they stand in.
 
-A kernel's name, a line of source or a rule's remark may hold ``</script>``; none of it may become markup.
+A kernel's name, a line of source or a rule's remark may hold ``</script>``; none of it may become markup. Nor does any text reach the
+page's script that steers or hides: what a script shows has been made visible here.
 """
 
 import base64
@@ -11,6 +12,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from gpa_lsp.basis.visible_text import make_values_visible
+
 _ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 _LEVEL = 6
@@ -20,14 +23,12 @@ _LEVEL = 6
 def embed_json(value: Any) -> Markup:
     r"""A value as JSON for a ``<script type="application/json">``.
 
-    Lone surrogates, which names of files can hold, are written as escapes: the page stays valid UTF-8.
-
     >>> str(embed_json({"name": "</script><b>&"}))
     '{"name":"\\u003c/script\\u003e\\u003cb\\u003e\\u0026"}'
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(_ESCAPED)
-    if not text.isascii():
-        text = _escape_surrogates(text)
+    text = json.dumps(make_values_visible(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(
+        _ESCAPED
+    )
     return Markup(text)
 
 
@@ -40,7 +41,7 @@ def embed_compressed(value: Any) -> Markup:
     >>> gzip.decompress(base64.b64decode(embed_compressed(["</script>"])))
     b'["</script>"]'
     """
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(make_values_visible(value), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(base64.b64encode(gzip.compress(text.encode("ascii"), _LEVEL, mtime=0)).decode("ascii"))
 
 
@@ -63,7 +64,3 @@ def hash_script(text: Markup) -> str:
     "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
     """
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _escape_surrogates(text: str) -> str:
-    return "".join(f"\\u{ord(one):04x}" if "\ud800" <= one <= "\udfff" else one for one in text)

@@ -1,5 +1,6 @@
 """Pages from templates: :func:`render_page`."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -7,12 +8,27 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from gpa_lsp.basis.visible_text import make_lines_visible
 from gpa_lsp.render.charts.javascript import read_javascript
 from gpa_lsp.render.charts.themes import build_config
 from gpa_lsp.render.page.embedding import embed_json, embed_script, hash_script
-from gpa_lsp.render.page.prose import render_prose
+
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def render_prose(text: str) -> Markup:
+    """A sentence with its code marked as such.
+
+    >>> str(render_prose("put `#pragma unroll` above a<b>"))
+    'put <code>#pragma unroll</code> above a&lt;b&gt;'
+    """
+    parts = _CODE.split(make_lines_visible(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if position % 2 else escape(part) for position, part in enumerate(parts)
+    )
+
 
 _SHELL = "gpa_lsp.render.page"
 
@@ -31,12 +47,22 @@ class _PackageTemplates(BaseLoader):
 
 @cache
 def make_environment() -> Environment:
-    """The one environment of all pages: everything is escaped, and a name that is not defined is an error."""
+    """The one environment of all pages: everything is escaped, names cannot hide anything, and a name that is not defined is an error."""
     environment = Environment(
-        loader=_PackageTemplates(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=_PackageTemplates(),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_make_visible,
     )
     environment.filters["prose"] = render_prose
     return environment
+
+
+def _make_visible(value: Any) -> Any:
+    """What stands between double braces; what is markup already was text before, and went through here."""
+    return make_lines_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
@@ -71,7 +97,7 @@ def render_page(
         draws_charts: bring Vega along, with the looks of charts on both grounds, so that ``gpaPage.drawChart`` works.
 
     Returns:
-        HTML that loads nothing. It can hold lone surrogates where names have some: write it with ``errors="backslashreplace"``.
+        HTML that loads nothing.
     """
     libraries = (read_javascript(),) if draws_charts else ()
     embedded = [embed_script(text) for text in (*libraries, read_asset(_SHELL, "page.js"), *scripts)]

@@ -1,10 +1,10 @@
 """The pages: :func:`render_prediction_page`, :func:`render_answers_page`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpa_lsp.analyses.answers import Answer
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.render.html_report.answer_sections import AnswerSection, build_section
 from gpa_lsp.render.html_report.tables import PageTable
@@ -55,7 +55,7 @@ def render_prediction_page(prediction: SourcePrediction) -> str:
         prediction: what to show.
 
     Returns:
-        HTML that loads nothing; write it with ``errors="backslashreplace"``.
+        HTML that loads nothing.
 
     Raises:
         MissingToolError: vl-convert, which brings the JavaScript of the charts, is not installed.

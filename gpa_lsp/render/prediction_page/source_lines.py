@@ -1,14 +1,14 @@
 """The source beside what each line does, and all lines as a table."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from gpa_lsp.analyses.traces.line_facts import AccessLineFact, BranchLineFact
-from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.prediction.model import KernelPrediction
+from gpa_lsp.ptx.model import Space
 from gpa_lsp.render.html_report.tables import Cell, PageTable
 from gpa_lsp.render.numbers import format_count, format_percent
 from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
 
 _MOST_LINES = 20_000
 _MUCH = 0.5

@@ -1,11 +1,11 @@
 """What the roofline page holds: rows of the list of kernels, details of kernels and launches, and machines, all as text already written."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpa_lsp.analyses.roofline_model import InstructionPoint, Point, Roofline
-from gpa_lsp.machine.model import Machine
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import Machine
 from gpa_lsp.render.answer_text import describe_missing, describe_movement
 from gpa_lsp.render.charts.roofline_rows import PlacedRow, is_drawable
 from gpa_lsp.render.numbers import (

@@ -32,7 +32,7 @@ def render_roofline_page(
         view: the one that is shown first.
 
     Returns:
-        HTML that loads nothing; write it with ``errors="backslashreplace"``.
+        HTML that loads nothing.
 
     Raises:
         MissingToolError: vl-convert, which brings the JavaScript of the chart, is not installed.

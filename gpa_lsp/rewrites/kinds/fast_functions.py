@@ -1,9 +1,9 @@
 """The hardware's approximation in place of an accurate function: ``__sinf`` for ``sinf``."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.code import Code, read_code
 from gpa_lsp.rewrites.edits import replace_node
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site

@@ -1,9 +1,10 @@
 """``np.float32(0.5)`` for literals in arithmetic of a Numba kernel that is otherwise single precision."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.edits import replace_node
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
 from gpa_lsp.rewrites.numba_types import SINGLE, SinglePrecision, find_constructor, read_single_precision

@@ -1,11 +1,12 @@
 """An ``f`` behind double literals in arithmetic that is otherwise single precision."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.code import Code, find_lambda_around, read_code
 from gpa_lsp.rewrites.edits import insert_behind
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site

@@ -11,11 +11,11 @@ from gpa_lsp.analyses.decomposition.memory_view import view_memory
 from gpa_lsp.analyses.decomposition.sample_scale import measure_sample_scale
 from gpa_lsp.analyses.decomposition.stall_split import split_reason
 from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
-from gpa_lsp.analyses.facts import KernelFacts, build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import memory_latency, stall_sources, top_down
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
 from tests.analyses.decomposition.test_tree import check_sums
 from tests.conftest import find_corpus
 
@@ -32,7 +32,7 @@ pytestmark = [
 def read_facts(name: str) -> tuple[KernelFacts, ...]:
     assert CORPUS is not None
     kernels, _ = join_profile(read_profile(CORPUS / "ncu" / name))
-    return tuple(build_facts(kernel, blame_kernel(kernel), None) for kernel in kernels)
+    return tuple(KernelFacts(kernel, blame_kernel(kernel), None) for kernel in kernels)
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -65,10 +65,10 @@ def test_what_a_sample_stands_for_agrees_by_counters_and_by_executions():
     apart = []
     for name in REPORTS:
         for facts in read_facts(name):
-            scale, selected = measure_sample_scale(facts), facts.count_reason("selected")
+            scale, selected = measure_sample_scale(facts), facts.rows.count_reason("selected")
             if scale is None or scale.error_ratio > 0 or selected < 1000:
                 continue
-            executions = facts.executions
+            executions = facts.rows.executions
             by_executions = int(executions[executions > 0].sum()) / selected
             apart.append(abs(scale.cycles / by_executions - 1))
     assert len(apart) >= 10

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from gpa_lsp.analyses.answers import MOST_MARKS
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import memory_latency, stall_sources, top_down
 from tests.analyses.decomposition.test_reasons import COUNTERS, LOADS
 from tests.analyses.decomposition.written_facts import name_state, write_facts
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 QUESTIONS = (top_down, memory_latency, stall_sources)
 STATES = {name_state(state): 1.0 for state in ("selected", "long_scoreboard", "wait", "imc_miss")}
@@ -44,7 +44,7 @@ def test_blame_instructions_executions_architecture_and_launches_may_be_missing(
         replace(kernel, launches=()),
     ]
     for one in without:
-        answer = question.answer(build_facts(one, None, None))
+        answer = question.answer(KernelFacts(one, None, None))
         assert answer.is_known
         assert answer.summary
 
@@ -52,7 +52,7 @@ def test_blame_instructions_executions_architecture_and_launches_may_be_missing(
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.ANALYSIS.name)
 def test_code_without_a_profile_has_no_answer(question):
     kernel = replace(write_kernel("    MOV R0, R1"), launches=())
-    answer = question.answer(build_facts(kernel, None, None))
+    answer = question.answer(KernelFacts(kernel, None, None))
     assert not answer.is_known
     assert answer.missing
 
@@ -60,7 +60,7 @@ def test_code_without_a_profile_has_no_answer(question):
 def test_missing_blame_and_missing_instructions_are_said():
     kernel = write_kernel(LOADS)
     bare = replace(kernel, functions=(replace(kernel.functions[0], instructions=None, graph=None),))
-    said = {one.what for one in stall_sources.answer(build_facts(bare, None, None)).missing}
+    said = {one.what for one in stall_sources.answer(KernelFacts(bare, None, None)).missing}
     assert said == {"the instructions that cause the stalls", "which instructions stall"}
 
 

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.analyses.decomposition.instruction_rows import sum_by_place, view_rows
 from gpa_lsp.analyses.decomposition.stall_split import NO_CAUSE, split_reason
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.analyses.decomposition.written_facts import write_facts
+from tests.conftest import examples
 
 INSTRUCTIONS = (
     "B-:R-:W2:-:S02  LDG.E R4, [R2.64]",
@@ -34,7 +35,7 @@ SAMPLES = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(samples=SAMPLES, blamed=st.booleans())
 def test_the_sources_add_up_to_the_reason(samples, blamed):
     notes = [
@@ -47,7 +48,7 @@ def test_the_sources_add_up_to_the_reason(samples, blamed):
     facts = write_facts(text, blamed=blamed)
     for reason in facts.kernel.reasons:
         split = split_reason(facts, reason)
-        assert split.samples == facts.count_reason(reason)
+        assert split.samples == facts.rows.count_reason(reason)
         assert sum(source.samples for source in split.sources) == pytest.approx(split.samples)
         assert sum(map(split.share_of, split.sources)) == pytest.approx(1.0)
         weights = [source.samples for source in split.sources]

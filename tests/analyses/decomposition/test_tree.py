@@ -1,7 +1,7 @@
 """The top-down tree adds up at every node, and what it cannot know it says."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.analyses.answers import Weight
@@ -10,6 +10,7 @@ from gpa_lsp.analyses.questions import top_down
 from gpa_lsp.profile.model import LEAST_MEASURED
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.analyses.decomposition.written_facts import name_state, write_facts
+from tests.conftest import examples
 
 STALLS = sorted(name for name, reason in STALL_REASONS.items() if reason.is_stall)
 CODE = """
@@ -34,7 +35,7 @@ def check_sums(nodes):
             total += node.share_ratio
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     samples=st.dictionaries(st.sampled_from(STALLS), st.integers(min_value=1, max_value=10**5), min_size=1),
     used=st.one_of(st.none(), st.just(0.0), st.floats(min_value=LEAST_MEASURED, max_value=1)),

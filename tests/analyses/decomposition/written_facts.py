@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpa_lsp.analyses.facts import KernelFacts, build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.blame.blame import blame_kernel
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 
 def write_facts(
     text: str, metrics: Mapping[str, float] | None = None, *, blamed: bool = True, **options: Any
 ) -> KernelFacts:
-    """The facts of a kernel in the notation of :mod:`tests.kernel.written`."""
+    """The facts of a kernel in the notation of :mod:`tests.rows.written`."""
     kernel = write_kernel(text, metrics=metrics, **options)
-    return build_facts(kernel, blame_kernel(kernel) if blamed else None, None)
+    return KernelFacts(kernel, blame_kernel(kernel) if blamed else None, None)
 
 
 def name_state(state: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpa_lsp.machine.model import (
+from gpa_lsp.device.model import (
     Bandwidth,
     ClockBasis,
     Clocks,
@@ -14,7 +14,7 @@ from gpa_lsp.machine.model import (
     RoofOrigin,
 )
 from gpa_lsp.profile.model import Launch, Metric
-from tests.kernel.builders import make_launch
+from tests.rows.builders import make_launch
 
 GHZ = 1e9
 

@@ -3,18 +3,18 @@
 import pytest
 
 from gpa_lsp.analyses.answers import Weight
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import occupancy
 from gpa_lsp.analyses.questions.roofline import ANALYSIS
 from gpa_lsp.analyses.roofline.busy_units import find_busiest, read_busy_units
 from gpa_lsp.analyses.roofline.other_roofs import place_under
 from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.machine.find import find_machine_by_name
-from gpa_lsp.machine.model import MemoryLevel
+from gpa_lsp.device.find import find_machine_by_name
+from gpa_lsp.device.model import MemoryLevel
 from gpa_lsp.render.roofline_text import describe_line, name_bound
+from gpa_lsp.rows.model import Kernel
 from tests.analyses.roofline.launches import write_launch
-from tests.kernel.written import write_kernel
+from tests.rows.written import write_kernel
 
 SASS = "FFMA R1, R2, R3, R4  # - | selected=1 | x=1000000 thread_executions_true=32000000\nEXIT  # - | selected=1 | x=1000000"
 WAVEFRONTS, REQUESTS, LSU = "l1tex__data_pipe_lsu_wavefronts", "l1tex__lsuin_requests", "sm__inst_executed_pipe_lsu"
@@ -72,7 +72,7 @@ def test_a_full_unit_is_told_where_all_roofs_are_far():
     assert placed is not None and placed.whole is not None
     assert placed.whole.roofs[0].share_ratio < 0.15
     assert placed.whole.headroom == pytest.approx(0.97 / 0.873)
-    answer = ANALYSIS.answer(build_facts(kernel, None, placed))
+    answer = ANALYSIS.answer(KernelFacts(kernel, None, placed))
     assert answer.summary == "Bound by the L1 wavefronts of loads and stores: 87.3 % of the peak, headroom 1.11×."
     first = answer.findings[0]
     assert first.weight is Weight.HIGH
@@ -89,7 +89,7 @@ def test_a_full_unit_is_told_where_all_roofs_are_far():
 
 def test_more_warps_only_queue_for_a_full_unit():
     kernel = write(**{WAVEFRONTS: 87.3})
-    findings = occupancy.ANALYSIS.answer(build_facts(kernel, None, place_kernel(kernel))).findings
+    findings = occupancy.ANALYSIS.answer(KernelFacts(kernel, None, place_kernel(kernel))).findings
     assert findings[0].text == (
         "More warps cannot help: 87 % of the peak of the L1 wavefronts of loads and stores is used, and about 97 % can be sustained. Asking less of "
         "it would."
@@ -118,7 +118,7 @@ def test_a_unit_far_from_full_only_bounds_what_there_is_to_gain():
     placed = place_kernel(kernel)
     assert placed is not None and placed.whole is not None
     assert placed.whole.headroom == pytest.approx(2.5)
-    answer = ANALYSIS.answer(build_facts(kernel, None, placed))
+    answer = ANALYSIS.answer(KernelFacts(kernel, None, placed))
     assert (
         answer.summary
         == "Below all roofs; the busiest unit is the load and store instructions: 40 % of the peak, headroom 2.5×."

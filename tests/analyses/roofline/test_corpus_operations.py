@@ -8,7 +8,7 @@ import pytest
 from gpa_lsp.analyses.roofline.instructions import THREAD_TABLES, count_launch
 from gpa_lsp.analyses.roofline.operations import count_operations
 from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.machine.model import OperationKind
+from gpa_lsp.device.model import OperationKind
 from gpa_lsp.profile.model import Launch
 from tests.analyses.roofline.corpus import CORPUS, REPORTS, list_measured, read_kernels
 

@@ -18,7 +18,7 @@ from gpa_lsp.analyses.roofline.throughput import (
 from gpa_lsp.analyses.roofline.throughput_names import MEMORY_THROUGHPUT, SM_THROUGHPUT
 from gpa_lsp.analyses.roofline.under_roofs import ISSUE
 from gpa_lsp.analyses.roofline_model import CLEARLY_NEARER, Roofline
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.render.roof_words import LATENCY_BOUND_RATIO
 from gpa_lsp.render.roofline_text import name_bound

@@ -9,11 +9,11 @@ from gpa_lsp.analyses.roofline.tensor_shapes import count_tensor_operations
 from gpa_lsp.analyses.roofline.totals import read_span
 from gpa_lsp.analyses.roofline_model import OperationCount
 from gpa_lsp.binary.opcodes import describe_mnemonic
-from gpa_lsp.machine.model import OperationKind
+from gpa_lsp.device.model import OperationKind
 from gpa_lsp.profile.model import Launch
 from tests.analyses.roofline.launches import write_launch, write_table
-from tests.kernel.builders import DEVICE
-from tests.kernel.written import write_kernel
+from tests.rows.builders import DEVICE
+from tests.rows.written import write_kernel
 
 SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import roofline as roofline_question
 from gpa_lsp.analyses.questions import speed_of_light
 from gpa_lsp.analyses.roofline.operations import COUNTED
 from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.analyses.roofline.traffic import RECIPES
 from gpa_lsp.analyses.roofline_model import MOST_LAUNCHES
-from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.machine.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalRoofs
-from gpa_lsp.machine.model import MemoryLevel, OperationKind, RoofOrigin
+from gpa_lsp.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalRoofs
+from gpa_lsp.device.model import MemoryLevel, OperationKind, RoofOrigin
 from gpa_lsp.profile.model import Launch, Metric
-from tests.kernel.written import write_kernel
+from gpa_lsp.rows.model import Kernel
+from tests.rows.written import write_kernel
 
 TIME = "gpu__time_duration.sum"
 CLOCK = "smsp__cycles_elapsed.avg.per_second"
@@ -231,7 +231,7 @@ def list_numbers(thing: Any) -> Iterator[float]:
 def test_senseless_reports_are_placed_with_finite_numbers_or_not_at_all(launches):
     kernel = repeat(write(), *launches)
     placed = place_kernel(kernel)
-    facts = build_facts(kernel, None, placed)
+    facts = KernelFacts(kernel, None, placed)
     answers = (roofline_question.ANALYSIS.answer(facts), speed_of_light.ANALYSIS.answer(facts))
     assert all(answer.summary for answer in answers)
     for number in list_numbers((placed, *answers)):

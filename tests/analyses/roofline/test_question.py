@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from gpa_lsp.analyses.answers import Answer, Quantity, Table, Weight
-from gpa_lsp.analyses.facts import build_facts
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions.roofline import ANALYSIS
 from gpa_lsp.analyses.roofline.place import place_kernel
-from gpa_lsp.kernel.model import Kernel
-from tests.kernel.written import write_kernel
+from gpa_lsp.rows.model import Kernel
+from tests.rows.written import write_kernel
 
 SASS = "FFMA R1, R2, R3, R4  # - | selected=1 | x=1000000 thread_executions_true=32000000\nEXIT  # - | selected=1 | x=1000000"
 METRICS = {
@@ -22,7 +22,7 @@ METRICS = {
 
 
 def ask(kernel: Kernel) -> Answer:
-    return ANALYSIS.answer(build_facts(kernel, None, place_kernel(kernel)))
+    return ANALYSIS.answer(KernelFacts(kernel, None, place_kernel(kernel)))
 
 
 def write(bytes_read: float = 16e6, text: str = SASS, **metrics: float) -> Kernel:

@@ -5,7 +5,7 @@ import pytest
 from gpa_lsp.analyses.roofline.totals import read_span
 from gpa_lsp.analyses.roofline.traffic import measure_traffic
 from gpa_lsp.analyses.roofline_model import Traffic
-from gpa_lsp.machine.model import MemoryLevel
+from gpa_lsp.device.model import MemoryLevel
 from tests.analyses.roofline.launches import write_launch, write_machine
 
 DRAM, L2, L1, SHARED = MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.L1, MemoryLevel.SHARED

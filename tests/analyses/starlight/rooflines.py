@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gpa_lsp.analyses.roofline_model import KernelRoofline, OperationCount, Point, Roof, Roofline, Traffic
-from gpa_lsp.machine.model import (
+from gpa_lsp.device.model import (
     Bandwidth,
     ClockBasis,
     Clocks,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.analyses.starlight.movement import Position, find_position, move, move_right
 from gpa_lsp.analyses.starlight.suggestions import Direction
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.device.model import MemoryLevel, OperationKind
 from tests.analyses.starlight.rooflines import make_roofline
 
 T = 1e12

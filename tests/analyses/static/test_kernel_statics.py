@@ -12,8 +12,8 @@ from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.occupancy import BlockShape, OccupancyLimit, find_occupancy
 from gpa_lsp.binary.compiled_limits import CompiledLimits, read_compiled_limits
 from gpa_lsp.binary.containers import find_cubins
-from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.kernel.unmeasured import list_unmeasured_kernels
+from gpa_lsp.rows.model import Kernel
+from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 
 CUBINS = Path(__file__).parents[3] / "fixtures" / "cubins"
 

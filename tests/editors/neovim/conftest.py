@@ -85,7 +85,7 @@ def start_neovim(program: Path, workspace: Workspace) -> Iterator[StartNeovim]:
     yield start
     for neovim in started:
         neovim.quit()
-    assert workspace.find_survivors() == []
+    workspace.wait_for_the_end()
 
 
 @pytest.fixture

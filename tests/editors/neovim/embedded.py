@@ -8,7 +8,6 @@ import itertools
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import msgpack
 
 from tests.editors.neovim.screen import Screen
+from tests.patience import LIMIT_S, wait_until
 
 PLUGIN = Path(__file__).resolve().parents[3] / "editors" / "neovim"
 
@@ -61,23 +61,23 @@ class Neovim:
         threading.Thread(target=self._read, daemon=True).start()
         self.request("nvim_ui_attach", COLUMNS, ROWS, {"rgb": True, "ext_linegrid": True})
 
-    def request(self, method: str, *arguments: Any, timeout_s: float = 30.0) -> Any:
+    def request(self, method: str, *arguments: Any) -> Any:
         """Call a function of Neovim's interface."""
         number = next(self._ids)
         assert self.process.stdin is not None
         self.process.stdin.write(self._packer.pack([0, number, method, arguments]))
         self.process.stdin.flush()
         with self._changed:
-            if not self._changed.wait_for(lambda: number in self._responses, timeout_s):
+            if not self._changed.wait_for(lambda: number in self._responses, LIMIT_S):
                 raise NeovimError(f"no answer to {method}{arguments!r}; the screen shows\n{self.screen.text}")
             error, result = self._responses.pop(number)
         if error is not None:
             raise NeovimError(error[1] if isinstance(error, list) else error)
         return result
 
-    def lua(self, code: str, *arguments: Any, timeout_s: float = 30.0) -> Any:
+    def lua(self, code: str, *arguments: Any) -> Any:
         """Run Lua; what it returns."""
-        return self.request("nvim_exec_lua", code, arguments, timeout_s=timeout_s)
+        return self.request("nvim_exec_lua", code, arguments)
 
     def command(self, text: str) -> None:
         """Run an Ex command."""
@@ -90,32 +90,25 @@ class Neovim:
     def edit(self, path: Path) -> None:
         self.lua("vim.cmd.edit(vim.fn.fnameescape(...))", str(path))
 
-    def wait_for(self, what: str, accept: Callable[[], Any], timeout_s: float = 60.0) -> Any:
+    def wait_for(self, what: str, accept: Callable[[], Any]) -> Any:
         """The first true value of ``accept``."""
-        end_s = time.monotonic() + timeout_s
-        while True:
-            value = accept()
-            if value:
-                return value
-            if time.monotonic() > end_s:
-                raise AssertionError(
-                    f"{what}: did not come; the screen shows\n{self.screen.text}\nmessages: {self.messages()}"
-                )
-            time.sleep(0.03)
+        return wait_until(
+            accept, lambda: f"{what}; the screen shows\n{self.screen.text}\nmessages: {self.messages()}", pause_s=0.03
+        )
 
-    def wait_for_lua(self, code: str, *arguments: Any, timeout_s: float = 60.0) -> Any:
+    def wait_for_lua(self, code: str, *arguments: Any) -> Any:
         """The first result of Lua code that is neither nil nor false nor empty."""
-        return self.wait_for(code, lambda: self.lua(code, *arguments), timeout_s)
+        return self.wait_for(code, lambda: self.lua(code, *arguments))
 
-    def wait_for_text(self, text: str, timeout_s: float = 60.0) -> tuple[int, int]:
+    def wait_for_text(self, text: str) -> tuple[int, int]:
         """Where a text is on the screen, once it is."""
-        found: tuple[int, int] = self.wait_for(f"{text!r} on the screen", lambda: self.screen.find(text), timeout_s)
+        found: tuple[int, int] = self.wait_for(f"{text!r} on the screen", lambda: self.screen.find(text))
         return found
 
     def messages(self) -> str:
         """What ``:messages`` shows; a guess when Neovim does not answer."""
         try:
-            return str(self.request("nvim_exec2", "messages", {"output": True}, timeout_s=2.0)["output"])
+            return str(self.request("nvim_exec2", "messages", {"output": True})["output"])
         except AssertionError:
             return "<no answer>"
 
@@ -128,7 +121,7 @@ class Neovim:
                 self.process.stdin.write(self._packer.pack([2, "nvim_command", ["qall!"]]))
                 self.process.stdin.flush()
         try:
-            self.process.wait(10.0)
+            self.process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -57,7 +57,7 @@ def test_a_save_measures_again_and_the_change_is_shown(start_measuring: StartMea
     prompt, titles = neovim.wait_for_lua("return _G.asked[1]")
     assert "measure.py" in prompt and len(titles) >= 2
     neovim.wait_for("a run", lambda: workspace.runs == 1)
-    neovim.wait_for_text("relax · 10", timeout_s=30)
+    neovim.wait_for_text("relax · 10")
     neovim.wait_for("the change in the lens", lambda: _has_change(neovim.screen.text))
     neovim.command("GpaLsp log")
     neovim.wait_for_text("größer geht es nicht")
@@ -94,7 +94,7 @@ def test_quitting_ends_a_run(start_measuring: StartMeasuring, workspace: Workspa
     neovim.command("GpaLsp measure")
     neovim.wait_for("the profiler and its child", lambda: len(workspace.find_running()) == 2)
     neovim.quit()
-    assert workspace.find_survivors() == []
+    workspace.wait_for_the_end()
 
 
 def test_a_failure_is_explained(start_measuring: StartMeasuring, workspace: Workspace) -> None:

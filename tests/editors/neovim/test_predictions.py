@@ -37,9 +37,9 @@ def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovi
     source, description = workspace.folder / "moving.cu", workspace.folder / "moving.launch.toml"
     source.write_text(SOURCE)
     description.write_text(DESCRIPTION)
-    neovim = start_neovim()
+    neovim = start_neovim("{ settings = { emulation = { exploreSeconds = 60 } } }")  # enough on a slow machine, too
     neovim.edit(source)
-    neovim.wait_for_text("predicted: ", timeout_s=60.0)
+    neovim.wait_for_text("predicted: ")
     row, _ = neovim.wait_for_text("32.0 sectors/req")
     assert "in[x * n + y]" in neovim.screen.line(row) and "emulated" in neovim.screen.line(row)
     put_cursor(neovim, 4, 8)
@@ -64,8 +64,7 @@ def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovi
     neovim.lua("vim.api.nvim_win_set_cursor(0, { 7, 0 })")
     neovim.lua(apply, "Describe a launch of lone")
     neovim.wait_for_lua(
-        f"return vim.tbl_contains(vim.api.nvim_buf_get_lines({buffer}, 0, -1, false), 'kernel = \"lone\"')",
-        timeout_s=30.0,
+        f"return vim.tbl_contains(vim.api.nvim_buf_get_lines({buffer}, 0, -1, false), 'kernel = \"lone\"')"
     )
     neovim.command("buffer moving.cu")
     neovim.command("GpaLsp prediction")

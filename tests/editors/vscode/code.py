@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.patience import LIMIT_S as ONE_LIMIT_S
+from tests.patience import PATIENCE, wait_until
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 EXTENSION = ROOT / "editors" / "vscode"
-LIMIT_S = 150
+LIMIT_S = 10 * ONE_LIMIT_S
+"""Of a whole suite: each of its tests has a limit of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,6 @@ def run_npm(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         check=False,
         capture_output=True,
         text=True,
-        timeout=120,
     )
 
 
@@ -87,7 +90,7 @@ def bundle(source: Path, target: Path) -> Path:
         "--log-level=warning",
     ]
     environment = {**os.environ, "NODE_PATH": str(EXTENSION / "node_modules")}
-    subprocess.run([program, source, *options, f"--outfile={target}"], env=environment, check=True, timeout=60)
+    subprocess.run([program, source, *options, f"--outfile={target}"], env=environment, check=True)
     return target
 
 
@@ -103,6 +106,7 @@ def run_suite(
     extension: Path = EXTENSION,
     neighbour: Path = HERE / "neighbour",
     environment: dict[str, str] | None = None,
+    window: dict[str, Any] | None = None,
 ) -> list[Result]:
     """Open a workspace in VS Code with the extension and its neighbour, and run a suite there.
 
@@ -117,6 +121,7 @@ def run_suite(
         extension: the folder of the extension.
         neighbour: the folder of an extension that answers for CUDA C++, too.
         environment: more variables.
+        window: ``viewport`` and ``scale`` of the window, where a suite needs others than usual.
     """
     for kind in ("User", "Machine"):  # those of scope "machine" are read from the second only
         (folder / "user-data" / kind).mkdir(parents=True)
@@ -133,12 +138,14 @@ def run_suite(
         "limitSeconds": LIMIT_S,
         "trusted": trusted,
         "environment": {
+            "GPA_LSP_TEST_PATIENCE": str(PATIENCE),
             "EXTENSIONS_GALLERY": json.dumps({"serviceUrl": ""}),  # nothing outside is asked
             "GPA_TEST_FACTS": json.dumps(facts),
             "GPA_LSP_CACHE_DIR": str(folder / "cache"),
             "GPA_LSP_DATA_DIR": str(folder / "data"),
             **(environment or {}),
         },
+        **(window or {}),
     }
     path = folder / "configuration.json"
     path.write_text(json.dumps(configuration), encoding="utf-8")
@@ -175,7 +182,12 @@ QUIET: dict[str, Any] = {
 """Settings of a user who wants to see the file and nothing else."""
 
 
-def find_left_over(folder: Path) -> list[str]:
+def check_nothing_stays(folder: Path) -> None:
+    """Every process of a run in ``folder`` ends; VS Code's own watch their parent, and need a moment to see that it is gone."""
+    wait_until(lambda: not _find_left_over(folder), lambda: _find_left_over(folder))
+
+
+def _find_left_over(folder: Path) -> list[str]:
     """Command lines of processes that a run in ``folder`` left behind."""
     wanted = f"GPA_LSP_DATA_DIR={folder / 'data'}".encode()
     found = []

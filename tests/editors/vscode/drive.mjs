@@ -6,7 +6,7 @@
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
-import { cpSync, mkdirSync, readFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
 const configuration = JSON.parse(readFileSync(process.argv[2], "utf8"));
@@ -14,9 +14,20 @@ const { editors, extension, neighbours, suite, workspace, scratch, screenshots, 
 const requireFromEditors = createRequire(join(editors, "playwright", "package.json"));
 const { chromium } = requireFromEditors("playwright-core");
 
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 120_000 * Number(process.env.GPA_LSP_TEST_PATIENCE ?? 1);
 const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 const log = (text) => process.stderr.write(`${text}\n`);
+
+/** A picture of what stands still: two in a row are the same. What never does is taken as it is in the end. */
+async function takeStill(page, options) {
+  let before = await page.screenshot({ ...options, animations: "disabled" });
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    const now = await page.screenshot({ ...options, animations: "disabled" });
+    if (now.equals(before)) break;
+    before = now;
+  }
+  return before;
+}
 
 /** Answers the suite: every request is {action, …} and gets {result} or {error}. */
 function openDesk(page) {
@@ -25,7 +36,7 @@ function openDesk(page) {
     result: async (request) => tell(request),
     screenshot: async ({ name, clip }) => {
       const path = join(screenshots, `${name}.png`);
-      await page().screenshot({ path, ...(clip ? { clip } : {}) });
+      writeFileSync(path, await takeStill(page(), clip ? { clip } : {}));
       return path;
     },
     press: async ({ key }) => page().keyboard.press(key),
@@ -99,7 +110,7 @@ async function main() {
     args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
   });
   try {
-    const context = await browser.newContext({ userAgent: configuration.userAgent, viewport: configuration.viewport ?? { width: 1400, height: 860 } });
+    const context = await browser.newContext({ userAgent: configuration.userAgent, viewport: configuration.viewport ?? { width: 1400, height: 860 }, deviceScaleFactor: configuration.scale ?? 1 });
     page = await context.newPage();
     const exitCode = new Promise((resolve) => {
       page.exposeFunction("codeAutomationExit", (code) => resolve(code));

@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.launch import ArrayArgument, LaunchDescription, ScalarArgument
 from gpa_lsp.emulator.model import Budget, Emulation
-from gpa_lsp.emulator.ptx.model import PtxModule
-from gpa_lsp.emulator.ptx.parse import parse_ptx
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 REGISTERS = (
     ".reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<60>; .reg .b64 %d<40>; .reg .f32 %f<20>; .reg .f64 %g<20>;"

@@ -4,12 +4,13 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.emulator.engine.atomic_order import apply_in_order
 from gpa_lsp.emulator.operations.atomics import atomic_function
-from gpa_lsp.emulator.ptx.parse import parse_ptx
+from gpa_lsp.ptx.parse import parse_ptx
+from tests.conftest import examples
 
 _FORMS = (
     "add.u32", "add.u64", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b64", "inc.u32", "dec.u32", "exch.b32", "cas.b32",
@@ -28,7 +29,7 @@ def _find_function(form: str):
 
 
 @pytest.mark.parametrize("form", _FORMS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_many_lanes_are_one_lane_after_the_other(form: str, data: st.DataObject) -> None:
     function = _find_function(form)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.emulator.find_kernel import find_kernel
 from gpa_lsp.emulator.model import Sampling, SamplingKind
-from gpa_lsp.emulator.ptx.model import PtxModule
-from gpa_lsp.emulator.ptx.parse import parse_ptx
 from gpa_lsp.emulator.sampling import choose_blocks
-from gpa_lsp.errors import InputError
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
 
 
 def _build(*names: str) -> PtxModule:
@@ -71,3 +71,22 @@ def test_blocks_are_all_a_wave_some_or_spread() -> None:
 def test_samples_of_nothing_are_errors(sampling: Sampling) -> None:
     with pytest.raises(InputError):
         choose_blocks(5, sampling)
+
+
+def test_blocks_beyond_those_with_a_number_are_refused_in_so_many_words() -> None:
+    sampling = Sampling(kind=SamplingKind.CHOSEN, blocks=(1 << 32,))
+    with pytest.raises(
+        InputError, match="block 4294967296 of a grid of 8589934592, whose first 4294967296 can be executed"
+    ):
+        choose_blocks(1 << 33, sampling)
+    with pytest.raises(InputError, match="block 4294967296 of a grid of 7; choose 0 to 6"):
+        choose_blocks(7, sampling)
+
+
+def test_names_that_are_not_mangled_are_names_and_no_types() -> None:
+    module = _build("f", "i", "Pf", "kernel")
+    for name in ("f", "i", "Pf", "kernel"):
+        assert find_kernel(module, name).name == name
+    for name in ("float", "int", "float*", "None"):
+        with pytest.raises(InputError, match=r"its kernels are: Pf, f, i, kernel$"):
+            find_kernel(module, name)

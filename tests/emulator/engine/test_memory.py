@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.emulator.model import FaultKind, TraceSettings
-from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.ptx.model import Space
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, words, zeros
 
 

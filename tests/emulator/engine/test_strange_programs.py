@@ -5,12 +5,12 @@ import re
 
 import pytest
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.emulator.emulate import emulate
-from gpa_lsp.emulator.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.emulator.model import Budget, TraceSettings
-from gpa_lsp.emulator.ptx.parse import parse_ptx
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
-from gpa_lsp.errors import InputError
+from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
+from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.ptx.scalar_types import ScalarType
 from tests.emulator.engine.running import GLOBAL_THREAD, REGISTERS
 
 _BODY = f"""{GLOBAL_THREAD} .shared .align 16 .b8 tile[256]; .local .align 8 .b8 own[16]; mov.u32 %r1, tile; add.u32 %r2, %r1, %r52;

@@ -4,8 +4,8 @@ import numpy as np
 
 from gpa_lsp.emulator.engine import batches
 from gpa_lsp.emulator.model import Budget, FaultKind, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.emulator.ptx.model import Space
 from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.ptx.model import Space
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
 _BODY = f"""{GLOBAL_THREAD} mov.u32 %r1, 0;

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.emulator.launch import LaunchDescription
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.emulator.model import Budget, Fault, FaultKind
-from gpa_lsp.errors import InputError
+from gpa_lsp.launches.launch import LaunchDescription
 from tests.emulator.kernels.compiling import read_source
 from tests.emulator.kernels.running import Case, read_cases, run
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.model import Budget, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.emulator.ptx.model import Space
+from gpa_lsp.ptx.model import Space
 from tests.emulator.kernels.compiling import SOURCES, read_source
 from tests.emulator.kernels.running import BUDGET, Case, list_differences, load_module, read_cases
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from gpa_lsp.emulator.operations.find import bind_operation
 from gpa_lsp.emulator.operations.model import LaneOperation, WarpOperation
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.parse import parse_ptx
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.parse import parse_ptx
 
 HEADER = """.version 8.8
 .target sm_100

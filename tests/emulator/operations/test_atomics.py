@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.emulator.operations.atomics import AtomicFunction, atomic_function
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType
 from tests.emulator.operations.evaluating import as_dtype, as_signed, bits_of, edge_integers, pairs, read_instruction
 
 REGISTERS = {"16": "%h", "32": "%r", "64": "%d"}

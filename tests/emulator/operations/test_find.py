@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.emulator.operations.find import bind_operation, count_flattened, find_zero_divisors
 from gpa_lsp.emulator.operations.model import LaneOperation, WarpOperation
-from gpa_lsp.emulator.ptx.model import Immediate, Pair, PtxInstruction, Register, Vector
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import Immediate, Pair, PtxInstruction, Register, Vector
+from gpa_lsp.ptx.scalar_types import ScalarType
+from tests.conftest import examples
 from tests.emulator.operations.evaluating import bind, read_instruction
 
 OPCODES = """
@@ -49,7 +50,7 @@ def instructions(draw: st.DrawFn) -> PtxInstruction:
 
 
 @given(instructions())
-@settings(max_examples=200)
+@examples(200)
 def test_nothing_that_can_be_written_raises(instruction: PtxInstruction) -> None:
     operation = bind_operation(instruction)
     if operation is None:

@@ -6,12 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.emulator.operations.directed import fuse_exactly
 from gpa_lsp.emulator.operations.exact_lanes import round_fraction
 from gpa_lsp.emulator.operations.fused import fuse_double
+from tests.conftest import examples
 from tests.emulator.operations.evaluating import bits_of, evaluate, pairs, triples
 from tests.emulator.operations.exact_floats import (
     F32,
@@ -161,7 +162,7 @@ def test_roots_and_reciprocals(kind: str, mode: str) -> None:
     check(found, [divide(one, x, layout, mode) for x in a], kind, [(x,) for x in a])
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(st.tuples(*[st.floats(width=32)] * 3), min_size=2, max_size=9), st.sampled_from(MODES))
 def test_single_fused_multiply_add_of_anything(lanes: list[tuple[float, float, float]], mode: str) -> None:
     arrays = np.array(lanes, np.float32).T.copy()
@@ -170,7 +171,7 @@ def test_single_fused_multiply_add_of_anything(lanes: list[tuple[float, float, f
     check(found, [fuse(*source, F32, mode) for source in sources], "f32", sources)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(st.tuples(*[st.floats()] * 3), min_size=2, max_size=9), st.sampled_from(MODES))
 def test_double_fused_multiply_add_of_anything(lanes: list[tuple[float, float, float]], mode: str) -> None:
     arrays = np.array(lanes, np.float64).T.copy()

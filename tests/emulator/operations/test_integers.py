@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.emulator.operations.evaluating import as_signed, bind, bits_of, edge_integers, evaluate, pairs
 
 REGISTERS = {16: "%h", 32: "%r", 64: "%d"}
@@ -52,7 +53,7 @@ def test_two_operands(name: str, kind: str) -> None:
     assert found == expected
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.data())
 def test_division_of_anything(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(("s32", "u32", "s64", "u64")))

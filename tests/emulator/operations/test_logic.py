@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.emulator.operations.families.permutation import MODES
+from tests.conftest import examples
 from tests.emulator.operations.evaluating import as_signed, bind, bits_of, edge_integers, evaluate, pairs, triples
 
 REGISTERS = {16: "%h", 32: "%r", 64: "%d"}
@@ -115,7 +116,7 @@ def find_nth(mask: int, start: int, offset: int) -> int:
     return found[abs(offset) - 1] if abs(offset) <= len(found) else 0xFFFF_FFFF
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 40), st.integers(-33, 33)), min_size=2, max_size=20)
 )
@@ -198,7 +199,7 @@ def permute(a: int, b: int, selector: int) -> int:
     return int.from_bytes(bytes(picked), "little")
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 2**16 - 1), st.lists(st.integers(0, 2**32 - 1), min_size=4, max_size=4))
 def test_permutations(selector: int, words: list[int]) -> None:
     a, b = words[:2], words[2:]

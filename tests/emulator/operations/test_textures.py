@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.inputs.model import TextureInput
 from gpa_lsp.emulator.operations.textures import gather_texture, sample_texture
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.launches.model import TextureInput
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 S = ScalarType
 RANDOM = np.random.Generator(np.random.PCG64(8))

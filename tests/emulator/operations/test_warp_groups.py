@@ -5,8 +5,8 @@ import pytest
 
 from gpa_lsp.emulator.operations.matrix_descriptors import find_rows, has_base_offset
 from gpa_lsp.emulator.operations.warp_group_products import read_product
-from gpa_lsp.emulator.ptx.model import Immediate, Operand, PtxInstruction, Register, Vector
-from gpa_lsp.emulator.ptx.opcodes import read_opcode
+from gpa_lsp.ptx.model import Immediate, Operand, PtxInstruction, Register, Vector
+from gpa_lsp.ptx.opcodes import read_opcode
 
 _LEFT = Vector((Register(1),) * 4)
 _DESCRIPTOR = Register(2)

@@ -7,7 +7,7 @@ half-written on purpose. Lines that start with ``#`` say how:
     #time 120000               the duration of its launch, in nanoseconds
     #measured 1700000000       when, in seconds since 1970
     #source saxpy.cu           embed this file of the profile's folder as it is now
-    #written                   the notation of ``tests/kernel/written.py`` instead: with control codes, blame and advice
+    #written                   the notation of ``tests/rows/written.py`` instead: with control codes, blame and advice
     #sleep 5                   take so many seconds
     #crash                     die without a word
     #bug                       raise an exception no reader raises
@@ -26,7 +26,7 @@ from typing import Any
 
 
 def analyse(paths: Sequence[Path], *, progress: Any = None, **more: Any) -> Any:
-    from gpa_lsp.errors import InputError, Problem
+    from gpa_lsp.basis.errors import InputError, Problem
     from gpa_lsp.report.model import Report
     from tests.report_builder import build_kernel
 
@@ -65,7 +65,7 @@ def _analyse_written(path: Path, lines: Sequence[str], name: str) -> Any:
     from gpa_lsp.advice.advise import advise_kernel
     from gpa_lsp.blame.blame import blame_kernel
     from gpa_lsp.report.gather import AnalysedKernel, gather_report
-    from tests.kernel.written import write_kernel
+    from tests.rows.written import write_kernel
 
     kernel = replace(write_kernel("\n".join(lines), name=name), profile_path=path)
     blame = blame_kernel(kernel)

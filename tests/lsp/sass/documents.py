@@ -1,4 +1,4 @@
-"""SASS documents of kernels written as text (:mod:`tests.kernel.written`): joined, blamed, gathered and shown as the server does it."""
+"""SASS documents of kernels written as text (:mod:`tests.rows.written`): joined, blamed, gathered and shown as the server does it."""
 
 import re
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ from lsprotocol import types
 from pygls.workspace import PositionCodec
 
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.lsp.places import PlaceFinder
-from gpa_lsp.lsp.positions import Positions
+from gpa_lsp.lsp.lines.places import PlaceFinder
+from gpa_lsp.lsp.lines.positions import Positions
 from gpa_lsp.lsp.sass.document import build_document
 from gpa_lsp.lsp.sass.model import SassDocument, SassView
-from gpa_lsp.lsp.session import VisibleKernel
 from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
-from tests.kernel.written import write_kernel
 from tests.lsp.views import make_profile, make_snapshot
+from tests.rows.written import write_kernel
 
 URI = "gpa-sass:///kernel.00000000.nvsass"
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.lsp.sass.document import build_document
 from gpa_lsp.lsp.sass.model import SassDocument, SectionKind
 from gpa_lsp.report.model import FunctionRole
+from tests.conftest import examples
 from tests.lsp.sass.documents import (
     LOOP,
     SOURCES,
@@ -269,7 +270,7 @@ def test_nothing_in_a_profile_breaks_a_line() -> None:
     assert document.lines[int(document.line_of_row[0]) - 1][document.instruction_column :].startswith("CALL `(a�b)")
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     st.lists(st.tuples(st.integers(0, 15), st.booleans(), st.integers(0, 30)), min_size=1, max_size=16),
     st.integers(0, 3),

@@ -7,7 +7,7 @@ import pytest
 from lsprotocol import types
 
 from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.chains import list_chain
+from gpa_lsp.lsp.commands.find_chain import list_chain
 from gpa_lsp.lsp.features import (
     call_hierarchy_incoming_calls,
     call_hierarchy_outgoing_calls,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.lsp import commands
 from gpa_lsp.lsp.commands import Command
-from gpa_lsp.registry import load_catalogue
 from gpa_lsp.report.model import KernelReport
 from tests.lsp.sass.documents import LOOP, SOURCES, find_line, write_report
 from tests.lsp.sessions import Session

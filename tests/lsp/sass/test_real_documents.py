@@ -13,7 +13,7 @@ from gpa_lsp.lsp.sass.model import SassDocument, SectionKind
 from gpa_lsp.lsp.sass.operand_spans import list_operands
 from gpa_lsp.lsp.sass.symbols import list_symbols
 from gpa_lsp.lsp.sass.tokens import encode_tokens
-from gpa_lsp.lsp.session import VisibleKernel
+from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.pipeline import analyse
 from tests.conftest import find_corpus
 from tests.lsp.sass.documents import URI, check_document, open_document

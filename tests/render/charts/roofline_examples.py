@@ -14,7 +14,7 @@ from gpa_lsp.analyses.roofline_model import (
     Roofline,
     Traffic,
 )
-from gpa_lsp.machine.model import (
+from gpa_lsp.device.model import (
     Bandwidth,
     ClockBasis,
     Clocks,

@@ -6,15 +6,16 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.render.charts.chart_frame import LETTER_PIXELS, choose_frame, place_names
 from gpa_lsp.render.charts.pictures import draw_png, draw_svg
 from gpa_lsp.render.charts.roofline_chart import MOST_SHOWN, RooflineView, build_points, build_roofline_chart
 from gpa_lsp.render.charts.roofline_rows import build_roofs, find_ridges, group_machines, place_kernels
 from gpa_lsp.report.model import KernelReport
+from tests.conftest import examples
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many
 from tests.report_builder import build_kernel
 
@@ -150,7 +151,7 @@ def test_png_on_both_grounds() -> None:
 numbers = st.floats(min_value=1e-30, max_value=1e30)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.tuples(numbers, numbers), max_size=30))
 def test_frames_are_finite_and_hold_what_matters(pairs: list[tuple[float, float]]) -> None:
     points = [{"row": "k0", "kind": "FP32", "level": "DRAM", "x": x, "y": y} for x, y in pairs]
@@ -165,7 +166,7 @@ def test_frames_are_finite_and_hold_what_matters(pairs: list[tuple[float, float]
         assert frame.holds(best)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(min_value=1, max_value=60))
 def test_names_do_not_cover_one_another(count: int) -> None:
     kernels: list[KernelReport] = place_many(count)

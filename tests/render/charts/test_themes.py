@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.render.charts.themes import (
     DARK_GROUND,
     KIND_SHAPES,

@@ -20,8 +20,8 @@ from gpa_lsp.analyses.answers import (
 )
 from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.analyses.roofline_model import KernelRoofline
-from gpa_lsp.errors import Problem, ProblemSeverity
-from gpa_lsp.machine.model import MemoryLevel, OperationKind
+from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport, Report, RuleNote
 from tests.render.advice_examples import make_advice_example, make_advised
 from tests.render.charts.roofline_examples import make_machine, make_roofline

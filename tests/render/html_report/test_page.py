@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.binary.source_stamps import SourceStamp
+from gpa_lsp.binary.model import SourceStamp
 from gpa_lsp.render.html_report.page import render_html_report
 from gpa_lsp.render.html_report.row_choice import BLOCK_ROWS, choose_rows, share_rows
 from gpa_lsp.render.html_report.source_texts import ABSENT, CHANGED, UNWANTED, SourceTexts

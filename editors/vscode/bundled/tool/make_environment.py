@@ -12,7 +12,8 @@ def main(folder: Path, requirements: Path) -> int:
     sys.stdout.flush()
     venv.create(folder, with_pip=True, clear=True)
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "-r", str(requirements)]
+    # -I: it runs where the person is, who may have a folder named pip.
+    command = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "-r", str(requirements)]
     return subprocess.run(command, check=False).returncode
 
 

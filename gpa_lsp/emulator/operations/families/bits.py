@@ -11,8 +11,8 @@ import numpy as np
 from gpa_lsp.emulator.operations.bit_counts import count_leading_zeros, count_ones, find_nth_set, reverse_bits
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import SIGNED, as_unsigned, find_literal, find_type, over_lanes
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType

@@ -11,8 +11,8 @@ import numpy as np
 from gpa_lsp.emulator.operations.integers import multiply_high
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import as_unsigned, find_type
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 _KINDS = frozenset({ScalarType.U32, ScalarType.S32, ScalarType.U64, ScalarType.S64})

@@ -21,8 +21,8 @@ from gpa_lsp.emulator.operations.half_formats import encode, narrow, round_to_fo
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import ROUNDINGS, over_lanes
 from gpa_lsp.emulator.operations.single import flush, saturate
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType

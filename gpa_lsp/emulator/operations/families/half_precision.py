@@ -13,8 +13,8 @@ from gpa_lsp.emulator.operations.halves import build_half
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import find_type, over_lanes, same_types
 from gpa_lsp.emulator.operations.parts import by_parts
-from gpa_lsp.emulator.ptx.model import Pair, PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import Pair, PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType

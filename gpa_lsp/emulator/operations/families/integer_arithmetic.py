@@ -24,8 +24,8 @@ from gpa_lsp.emulator.operations.modifiers import (
     find_type,
     same_types,
 )
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 

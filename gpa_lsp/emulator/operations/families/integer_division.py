@@ -12,7 +12,7 @@ from gpa_lsp.emulator.operations.integers import (
 )
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import INTEGERS, SIGNED, find_type
-from gpa_lsp.emulator.ptx.model import PtxInstruction
+from gpa_lsp.ptx.model import PtxInstruction
 
 
 def bind(instruction: PtxInstruction) -> LaneOperation | None:

@@ -12,8 +12,8 @@ import numpy as np
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import INTEGERS, as_unsigned, find_literal, find_type, same_types
 from gpa_lsp.emulator.operations.truth_tables import build_lop3
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType

@@ -26,8 +26,8 @@ from gpa_lsp.emulator.operations.matrix_numbers import BITS, pack, register_type
 from gpa_lsp.emulator.operations.model import Family, WarpOperation
 from gpa_lsp.emulator.operations.volta_matrices import bind_volta
 from gpa_lsp.emulator.operations.wmma_shapes import count_registers
-from gpa_lsp.emulator.ptx.model import PtxInstruction, Vector
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction, Vector
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 S = ScalarType
 _SHAPE = re.compile(r"m(\d{1,3})n(\d{1,3})k(\d{1,3})", re.ASCII)

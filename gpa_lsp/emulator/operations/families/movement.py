@@ -10,11 +10,12 @@ import numpy as np
 
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import as_unsigned, find_type, same_types
-from gpa_lsp.emulator.ptx.model import PtxInstruction, Vector
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import Operand, PtxInstruction, SpecialRegister, Vector
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType
+_VECTORS = ("v2", "v4")
 
 
 def bind(instruction: PtxInstruction) -> LaneOperation | None:
@@ -23,12 +24,27 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
     if kind is None or kind is S.B128 or len(instruction.sources) != 1 or len(instruction.destinations) != 1:
         return None
     source, destination = instruction.sources[0], instruction.destinations[0]
+    if any(word in _VECTORS for word in instruction.suffixes):
+        return _bind_elements(kind, source, destination)
+    if isinstance(source, Vector) and any(isinstance(one, SpecialRegister) for one in source.elements):
+        return None  # such as %tid, which is no number
     if isinstance(source, Vector):
         return _bind_pack(kind, len(source.elements))
     if isinstance(destination, Vector):
         return _bind_unpack(kind, len(destination.elements))
     kept = kind if kind in (S.F32, S.F64, S.PRED) else as_unsigned(kind)
     return same_types(_keep, kept, 1)
+
+
+def _bind_elements(kind: ScalarType, source: Operand, destination: Operand) -> LaneOperation | None:
+    """``mov.v4.u32 {%r1, %r2, %r3, %r4}, %tid``: each element by itself."""
+    if not isinstance(source, Vector) or not isinstance(destination, Vector):
+        return None
+    count = len(source.elements)
+    if count != len(destination.elements):
+        return None
+    kinds = (kind if kind in (S.F32, S.F64) else as_unsigned(kind),) * count
+    return LaneOperation(evaluate=lambda *elements: elements, source_types=kinds, result_types=kinds)
 
 
 def _keep(a: Any) -> Any:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import find_literal, over_lanes
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType

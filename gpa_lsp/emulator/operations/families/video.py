@@ -11,8 +11,8 @@ import numpy as np
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import over_lanes
 from gpa_lsp.emulator.operations.video_parts import find_selector, join_parts, merge_scalar, pick_part, split_parts
-from gpa_lsp.emulator.ptx.model import PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType

@@ -14,8 +14,8 @@ from gpa_lsp.emulator.operations.extremes import build_extreme
 from gpa_lsp.emulator.operations.model import Family, WarpOperation
 from gpa_lsp.emulator.operations.modifiers import SIGNED, as_unsigned
 from gpa_lsp.emulator.operations.single import canonicalise
-from gpa_lsp.emulator.ptx.model import Pair, PtxInstruction
-from gpa_lsp.emulator.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.model import Pair, PtxInstruction
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 Function = Callable[..., Any]
 S = ScalarType

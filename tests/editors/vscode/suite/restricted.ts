@@ -6,7 +6,7 @@ import { join } from "node:path";
 import * as vscode from "vscode";
 import { click, screenshot } from "./desk";
 import { answerNotification, api, facts, openExtension, openSource, ourDiagnostics, source, waitForServer } from "./editor";
-import { pause, runTests, type Test, until } from "./runner";
+import { runTests, type Test, until } from "./runner";
 
 const wasMeasured = (): boolean => existsSync(join(facts.control, "runs"));
 
@@ -31,7 +31,6 @@ const tests: readonly Test[] = [
   ["neither saving nor the command measures, and nobody is asked", async () => {
     await saveChange();
     assert.notEqual(await vscode.commands.executeCommand("gpaLsp.measure"), true);
-    await pause(2_500);
     assert.equal(wasMeasured(), false);
     assert.notEqual(api.status?.state, "measuring");
     await screenshot("restricted-dark");

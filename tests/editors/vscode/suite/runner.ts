@@ -2,7 +2,7 @@
 
 import { report, screenshot } from "./desk";
 
-const LIMIT_MS = 40_000;
+const LIMIT_MS = 120_000 * Number(process.env.GPA_LSP_TEST_PATIENCE ?? 1);
 
 export type Test = readonly [name: string, body: () => Promise<void>];
 
@@ -31,7 +31,7 @@ function withLimit(name: string, body: Promise<void>): Promise<void> {
 }
 
 /** The first value that is accepted. What is asked for may come late, but has to come. */
-export async function until<T>(what: string, look: () => T | PromiseLike<T>, accept: (value: T) => boolean = Boolean, limitMs = 60_000): Promise<T> {
+export async function until<T>(what: string, look: () => T | PromiseLike<T>, accept: (value: T) => boolean = Boolean, limitMs = LIMIT_MS / 2): Promise<T> {
   const end = Date.now() + limitMs;
   let value = await look();
   while (!accept(value)) {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { press, screenshot, texts, waitFor } from "../desk";
 import { activeLine, activeScheme, api, facts, putCursor, startOver, textOfLine } from "../editor";
-import { pause, type Test, until } from "../runner";
+import { type Test, until } from "../runner";
 
 const { lines } = facts;
 
@@ -71,7 +71,6 @@ export const jumps: readonly Test[] = [
   ["a page about everything opens as a preview", async () => {
     await vscode.commands.executeCommand("gpa.showReport");
     await until("the preview", () => vscode.window.tabGroups.activeTabGroup.activeTab?.input instanceof vscode.TabInputWebview);
-    await pause(800);
     await screenshot("report-dark");
   }],
   ["the report opens in a panel, runs its scripts and goes to lines of sources", async () => {
@@ -79,7 +78,6 @@ export const jumps: readonly Test[] = [
     await until("the page", () => api.report.isReady);
     assert.ok(api.report.html?.includes("relax"), "the page is about the kernels of the workspace");
     assert.match(api.report.html ?? "", /Content-Security-Policy" content="default-src (?:'|&#39;)none/, "the page may load nothing");
-    await pause(1_500);
     await screenshot("page-dark");
   }],
 ];

@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import * as vscode from "vscode";
 import { screenshot, texts, waitFor } from "../desk";
 import { api, drawnBackgrounds, facts, openSass, openSource, putCursor, sassEditor, startOver } from "../editor";
-import { pause, type Test, until } from "../runner";
+import { type Test, until } from "../runner";
 
 const { lines } = facts;
 
@@ -28,7 +28,6 @@ export const looks: readonly Test[] = [
     putCursor(editor, 0);
     await until("colours", drawnBackgrounds, (all) => all.length > 0);
     await until("lenses", () => texts(".codelens-decoration"), (all) => all.some((text) => text.includes("%")));
-    await pause(500);
     const heatPicture = await screenshot("picture-heat", { x: 52, y: 92, width: 960, height: 430 });
     putCursor(editor, lines.victim);
     await vscode.commands.executeCommand("gpa.toggleSass");
@@ -46,7 +45,6 @@ export const looks: readonly Test[] = [
     await vscode.commands.executeCommand("workbench.action.openWalkthrough", "gpa-lsp.gpa-lsp#start", false);
     await waitFor(".getting-started-category, .gettingStartedContainer", "Find Out Why Your Kernels Stall");
     await waitFor(".getting-started-step", "Record a profile");
-    await pause(800);
     await screenshot("walkthrough-dark");
   }],
   ["the light theme", async () => {
@@ -54,7 +52,6 @@ export const looks: readonly Test[] = [
     const editor = await startOver();
     putCursor(editor, 0);
     await until("colours", drawnBackgrounds, (all) => all.length > 0);
-    await pause(500);
     await screenshot("heat-light");
     await openSass(lines.victim);
     await openSource();

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { click, screenshot, waitFor } from "../desk";
 import { api, hoverTexts, lensTitles, ourDiagnostics, putCursor, source, startOver } from "../editor";
-import { pause, type Test, until } from "../runner";
+import { type Test, until } from "../runner";
 
 const SOURCE = `__global__ void transpose(const float *in, float *out, int n)
 {
@@ -39,13 +39,12 @@ export const predicting: readonly Test[] = [
     await vscode.workspace.fs.writeFile(kernel, Buffer.from(SOURCE));
     await vscode.workspace.fs.writeFile(description, Buffer.from(DESCRIPTION));
     const editor = await vscode.window.showTextDocument(kernel, { viewColumn: vscode.ViewColumn.One, preview: false });
-    await until("the lens", () => lensTitles(kernel), (all) => all.some((title) => title.startsWith("predicted: ")), 40_000);
+    await until("the lens", () => lensTitles(kernel), (all) => all.some((title) => title.startsWith("predicted: ")));
     assert.deepEqual(ourDiagnostics(kernel).map(({ range, code }) => [range.start.line, code]), [[ACCESS, "emulated uncoalesced"]]);
     putCursor(editor, ACCESS);
     assert.match((await hoverTexts(kernel, editor.selection.active)).join("\n"), /\*\*Emulated\*\*[^]*32\.0 sectors per request/);
     await waitFor(".view-line", "32.0 sectors/req · emulated");
     await vscode.commands.executeCommand("editor.action.showHover");
-    await pause(800);
     await screenshot("prediction-dark");
 
     const trial = await until("a block worth a try", () => findTrial(kernel));
@@ -53,12 +52,11 @@ export const predicting: readonly Test[] = [
     await vscode.workspace.applyEdit(trial.edit);
     const text = (): string => vscode.workspace.textDocuments.find(({ uri }) => uri.toString() === description.toString())?.getText() ?? "";
     await until("the edit", text, (now) => now !== "" && !now.includes("[32, 8]"));
-    await until("another emulation of what is not saved", () => lensTitles(kernel), (all) => all.some((title) => /DRAM limits/.test(title)), 20_000);
+    await until("another emulation of what is not saved", () => lensTitles(kernel), (all) => all.some((title) => /DRAM limits/.test(title)));
 
     await waitFor(".codelens-decoration a", "predicted: ");
     await click(".codelens-decoration a", "predicted: ");
     await until("the page", () => api.report.isReady && api.report.html?.includes("Predictions for moving.cu") === true);
-    await pause(1_500);
     await screenshot("prediction-page-dark");
     await vscode.window.showTextDocument(description);
     await vscode.commands.executeCommand("workbench.action.files.revert");

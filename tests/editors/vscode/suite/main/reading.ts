@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { count, press, screenshot, texts, waitFor } from "../desk";
 import { activeLine, api, facts, hoverTexts, lensTitles, openExtension, openSource, ourDiagnostics, putCursor, source, startOver, waitForServer } from "../editor";
-import { pause, type Test, until } from "../runner";
+import { type Test, until } from "../runner";
 
 const { lines } = facts;
 
@@ -69,13 +69,11 @@ export const reading: readonly Test[] = [
     putCursor(editor, lines.victim);
     await vscode.commands.executeCommand("editor.action.showHover", { focus: "autoFocusImmediately" });
     await waitFor(".monaco-hover", "neighbour says");
-    await pause(300);
     const [text] = (await texts(".monaco-resizable-hover")).filter((shown) => shown.includes("neighbour says"));
     assert.doesNotMatch(text ?? "", /data:image|\|---|command:/);
     await screenshot("hover-dark");
     assert.ok((await count(".monaco-hover img")) > 0, "there is no picture");
     await press("PageDown"); // the hover has the focus
-    await pause(200);
     await screenshot("hover-picture-dark");
     await vscode.commands.executeCommand("editor.action.hideHover");
   }],

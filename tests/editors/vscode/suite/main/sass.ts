@@ -32,7 +32,6 @@ export const sass: readonly Test[] = [
     editor.selection = new vscode.Selection(line, column + 1, line, column + 1);
     await vscode.commands.executeCommand("editor.action.showHover");
     await waitFor(".monaco-hover .monaco-hover-content:visible");
-    await pause(300);
     await screenshot("sass-hover-dark");
     await vscode.commands.executeCommand("editor.action.hideHover");
     editor.selection = before;

@@ -1,0 +1,64 @@
+"""``gpa-lsp cache``: what is kept between runs, and how to be rid of it."""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.render.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--clear", action="store_true", help="remove everything that is kept; it will be made again")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.cli.installation import list_kept  # knows everything that is kept, and so imports a good deal
+
+    kinds = list_kept()
+    if arguments.clear:
+        for files in kinds.values():
+            files.clear()
+    if arguments.format == "json":
+        terminal.print_safely(lambda: terminal.write_text(json.dumps(_describe(kinds), indent=2) + "\n"))
+    else:
+        terminal.print_safely(lambda: terminal.write_lines(_render(kinds, find_cache_folder(), terminal.width)))
+    return 0
+
+
+def _describe(kinds: Mapping[str, KeptFiles]) -> dict[str, object]:
+    rows = []
+    for name, files in kinds.items():
+        count, size_bytes = files.measure()
+        limits = {"entries": count, "size_bytes": size_bytes, "limit_bytes": files.limit_bytes}
+        rows.append({"name": name, "folder": str(files.folder), **limits})
+    return {"folder": str(find_cache_folder()), "kinds": rows}
+
+
+def _render(kinds: Mapping[str, KeptFiles], folder: Path, width: int | None) -> Iterator[Line]:
+    columns = (
+        Column(title=str(folder), align=Align.LEFT, can_shrink=True, min_chars=24),
+        Column(title="entries", align=Align.RIGHT),
+        Column(title="MiB", align=Align.RIGHT),
+        Column(title="limit", align=Align.RIGHT),
+    )
+    rows: list[list[Span]] = []
+    for name, files in kinds.items():
+        count, size_bytes = files.measure()
+        cells = (f"{count:,}", f"{size_bytes / (1 << 20):,.1f}", f"{files.limit_bytes >> 20:,}")
+        rows.append([(name, Style.PLAIN), *((cell, Style.PLAIN) for cell in cells)])
+    yield from lay_out_table(columns, rows, width=width, indent=0)
+    if any(files.measure()[0] for files in kinds.values()):
+        yield text_line("gpa-lsp cache --clear removes it; it is made again when it is needed.", Style.DIM)
+
+
+COMMAND = Command(
+    summary="say what is kept between runs, or remove it",
+    description="Say how many analysed reports, disassembled functions and scripts are kept in the user's cache, and where; or remove them.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,253 @@
+"""Slack: which instructions could really stand between a def and its use, and so run while the def's latency passes.
+
+GPA lets every active sample of a scope fill a latency. Most of them cannot: the def needs them, they need the def, or a barrier or a store
+that may hit the same place keeps the order. What is left is counted here, once for the code as it is gone through (:meth:`SlackFinder.find`)
+and once for loops whose def is issued a turn ahead (:meth:`SlackFinder.find_next_turn`).
+
+Source: GPA section V-B (Equations 4 and 5) is what this bounds; section VI-B names the over-estimate (barriers between def and use).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.reordering.dependences import WINDOW_STEPS
+from gpa_lsp.dataflow.reordering.placement import Placement, Track, find_placements
+from gpa_lsp.dataflow.reordering.walls import Hold, find_cut, find_hold, find_order, name_wall
+from gpa_lsp.rows.model import KernelRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slack:
+    """What could stand between a def and its use in one pass, and does not yet.
+
+    Attributes:
+        def_track: the track the def is on.
+        above: int64[a], its steps before the def that the def could pass.
+        use_track: the track the use is on.
+        below: int64[b], its steps after the use that the use could let pass.
+        active_samples: samples in issuing cycles of all of them.
+        instructions: how many instructions they are.
+        earliest_row: row before which the def could be issued; None when it is as early as it can be.
+        hold: what keeps the def alone from being issued earlier (together with what makes its operands it may move further).
+        hold_row: the instruction that does; None where none does.
+    """
+
+    def_track: Track
+    above: npt.NDArray[np.int64]
+    use_track: Track
+    below: npt.NDArray[np.int64]
+    active_samples: float
+    instructions: int
+    earliest_row: int | None
+    hold: Hold
+    hold_row: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSlack:
+    """What could run while a def that is issued one turn of its loop ahead is under way, beyond what stands between def and use already.
+
+    Attributes:
+        track: the loop's track.
+        steps: int64[k], its steps.
+        active_samples: samples in issuing cycles of all of them.
+        instructions: how many instructions they are.
+        is_recurrent: each turn's def needs the def or the use of the turn before, through registers (a list that is walked, a sum).
+        needs_use: each turn's def must wait for the use of the turn before, through registers or memory.
+        order: STORE, BARRIER or CALL where no register makes it wait: what it must stay behind, after the use; None otherwise.
+        order_row: that store, barrier or call; None likewise.
+        exit_row: a way out of the loop that a loaded value decides about: to issue the next turn's def before it is to act on a guess; None where
+            none is.
+        hold: what keeps the next turn's def from being issued earlier; START when nothing in the turn does.
+        hold_row: the instruction that does; None where none does.
+    """
+
+    track: Track
+    steps: npt.NDArray[np.int64]
+    active_samples: float
+    instructions: int
+    is_recurrent: bool
+    needs_use: bool
+    order: Hold | None
+    order_row: int | None
+    exit_row: int | None
+    hold: Hold
+    hold_row: int | None
+
+
+class SlackFinder:
+    """Answers for one kernel. Time is in proportion to the code looked at, and to the window for each pair.
+
+    Args:
+        kernel: its rows.
+        waits: (def row, use row) of results that warps were seen waiting for. What needs one of them is not ready before that wait is over,
+            so it cannot fill an earlier one.
+    """
+
+    def __init__(self, kernel: KernelRows, waits: Iterable[tuple[int, int]] = ()) -> None:
+        self._row_count = len(kernel)
+        self._placements = find_placements(kernel)
+        self._waits: dict[int, list[tuple[int, int]]] = {}
+        self._ready: dict[int, npt.NDArray[np.int64]] = {}
+        for def_row, use_row in waits:
+            source, target = self._placements.find(def_row), self._placements.find(use_row)
+            if source is not None and target is not None:
+                first = source.step if source.track is target.track else target.step
+                self._waits.setdefault(id(target.track), []).append((first, target.step))
+
+    def _keep_ready(self, use: Placement, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The steps that need nothing that is waited for at the use or later."""
+        waits = self._waits.get(id(use.track))
+        if waits is None:
+            return steps
+        if id(use.track) not in self._ready:
+            self._ready[id(use.track)] = _find_ready(use.track, waits)
+        return steps[self._ready[id(use.track)][steps] < use.step]
+
+    def find(self, def_row: int, use_row: int) -> Slack | None:
+        """The slack of a pair in one pass through the code; None without a disassembly."""
+        source, target = self._placements.find(def_row), self._placements.find(use_row)
+        if source is None or target is None:
+            return None
+        cut = find_cut(source.track, source.step, -1)
+        above = _list_passed(source, cut)
+        if target.track is not source.track:
+            below = _list_let_by(target, _list_readers(source, target))
+        elif target.step > source.step:
+            below = _list_let_by(target, [source.step])
+        else:
+            # The use is that of the next turn; what stands before it or behind the def is between them already.
+            above = above[above > target.step]
+            below = _list_let_by(target, [])
+            below = np.setdiff1d(below[below < source.step], above, assume_unique=True)
+        below = self._keep_ready(target, below)
+        hold, holder = find_hold(source.track, source.step, -1, cut)
+        return Slack(
+            def_track=source.track,
+            above=above,
+            use_track=target.track,
+            below=below,
+            active_samples=float(source.track.active_samples[above].sum() + target.track.active_samples[below].sum()),
+            instructions=int(source.track.instructions[above].sum() + target.track.instructions[below].sum()),
+            earliest_row=source.track.row_of(int(above[0])) if len(above) else None,
+            hold=hold,
+            hold_row=None if holder is None else _find_holder_row(source.track, holder, hold),
+        )
+
+    def find_next_turn(self, def_row: int, use_row: int) -> TurnSlack | None:
+        """The slack of a pair when the def is issued one turn ahead; None unless every turn of one innermost loop passes both."""
+        source, target = self._placements.find(def_row), self._placements.find(use_row)
+        if source is None or target is None or source.track is not target.track or not source.track.course.is_loop:
+            return None
+        track, first = source.track, source.step
+        length = len(track.course)
+        following = first + length
+        use = target.step if target.step > first else target.step + length
+        cut = find_cut(track, following, first, is_turn_ahead=True)
+        first_open = max(cut, use, following - WINDOW_STEPS - 1) + 1
+        steps = track.dependences.list_independent_before(following, first_open) % length
+        hold, holder = find_hold(track, following, first, cut)
+        by_data = track.dependences.depends_by_data
+        is_recurrent = by_data(following, first) or by_data(following, use)
+        needs_use = track.dependences.depends(following, use)
+        order = None if is_recurrent else find_order(track, following, use, cut, needs_use=needs_use)
+        return TurnSlack(
+            track=track,
+            steps=np.sort(steps),
+            active_samples=float(track.active_samples[steps].sum()),
+            instructions=int(track.instructions[steps].sum()),
+            is_recurrent=is_recurrent,
+            needs_use=needs_use,
+            order=None if order is None else name_wall(track, order),
+            order_row=None if order is None else track.store_row_of(order),
+            exit_row=None if track.guessed_exit is None else track.row_of(track.guessed_exit),
+            hold=hold,
+            hold_row=None if holder is None else _find_holder_row(track, holder, hold),
+        )
+
+    def cover(self, slacks: Iterable[Slack | TurnSlack]) -> npt.NDArray[np.bool_]:
+        """bool[n] over all rows, the instructions that at least one of some slacks holds."""
+        marks: dict[int, tuple[Track, npt.NDArray[np.bool_]]] = {}
+
+        def add(track: Track, steps: npt.NDArray[np.int64]) -> None:
+            if id(track) not in marks:
+                marks[id(track)] = (track, np.zeros(len(track.course), dtype=np.bool_))
+            marks[id(track)][1][steps] = True
+
+        for slack in slacks:
+            if isinstance(slack, TurnSlack):
+                add(slack.track, slack.steps)
+            else:
+                add(slack.def_track, slack.above)
+                add(slack.use_track, slack.below)
+        covered = np.zeros(self._row_count, dtype=np.bool_)
+        for track, marked in marks.values():
+            covered[track.rows_of(np.flatnonzero(marked))] = True
+        return covered
+
+
+def _list_passed(place: Placement, cut: int) -> npt.NDArray[np.int64]:
+    """int64[k], the movable steps after ``cut`` that a def does not depend on, ascending."""
+    free = place.track.dependences.list_independent_before(place.step, cut + 1)[::-1]
+    return free[place.track.is_movable[free]]
+
+
+def _list_let_by(place: Placement, others: Sequence[int]) -> npt.NDArray[np.int64]:
+    """int64[k], the movable steps after a use, up to the next barrier, call or way out, that depend neither on it nor on ``others``."""
+    track, first = place.track, place.step + 1
+    end = min(len(track.course), first + WINDOW_STEPS)
+    for places in (track.course.ways_out, track.course.orders):
+        number = bisect_left(places, first)
+        end = min(end, places[number]) if number < len(places) else end
+    free = track.dependences.list_independent_after(place.step, end, others)
+    free = free[track.is_movable[free]]
+    later = [other for other in others if other > place.step]
+    return free[~np.isin(free, later)] if later else free
+
+
+def _find_ready(track: Track, waits: Iterable[tuple[int, int]]) -> npt.NDArray[np.int64]:
+    """int64[m]: the last step at which something is waited for that a step needs; -1 for none.
+
+    Args:
+        track: of m steps.
+        waits: (step of the def, step of the use); a def on another track is given as its use.
+    """
+    length = len(track.course)
+    result_at = [-1] * length
+    for first, use in waits:
+        # The use of the next turn's def comes before it: its value is there.
+        result_at[first] = max(result_at[first], use if use >= first else -1)
+        result_at[use] = max(result_at[use], use)
+    ready: list[int] = []
+    after: list[int] = []
+    for step in range(length):
+        needed = (*track.dependences.sources[step], *track.dependences.ordered_after[step])
+        ready.append(max((after[other] for other in needed), default=-1))
+        after.append(max(ready[step], result_at[step]))
+    return np.maximum(
+        np.array(ready, dtype=np.int64), [step if result_at[step] == step else -1 for step in range(length)]
+    )
+
+
+def _list_readers(source: Placement, target: Placement) -> list[int]:
+    """Steps after the use, on its track, that read a result of a def on another track."""
+    waiting = set(source.track.course.steps[source.step].writes)
+    found = []
+    farthest = min(len(target.track.course), target.step + WINDOW_STEPS)
+    for place in range(target.step + 1, farthest):
+        step = target.track.course.steps[place]
+        if not waiting:
+            break
+        if not waiting.isdisjoint(step.reads):
+            found.append(place)
+        if not step.is_partial:
+            waiting.difference_update(step.writes)
+    return found
+
+
+def _find_holder_row(track: Track, step: int, hold: Hold) -> int:
+    return track.row_of(step) if hold is Hold.OPERAND else track.store_row_of(step)

@@ -1,0 +1,237 @@
+"""Measure all roofs of a GPU: :func:`calibrate`."""
+
+import datetime
+from collections.abc import Callable, Sequence
+
+from gpa_lsp import __version__
+from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.basis.errors import ToolError, UnknownArchitectureError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.calibration.arithmetic_sources import list_arithmetic_benchmarks
+from gpa_lsp.device.calibration.gpu import Gpu
+from gpa_lsp.device.calibration.measure import (
+    Compile,
+    Patience,
+    choose_plateau,
+    measure_arithmetic,
+    measure_shared,
+    sweep_common,
+    sweep_l1,
+)
+from gpa_lsp.device.calibration.memory_sources import (
+    list_common_sets,
+    list_l1_sets,
+    make_common_benchmark,
+    make_l1_benchmark,
+    make_shared_benchmark,
+)
+from gpa_lsp.device.calibration.model import GpuFacts, Rate, Skipped, SweepPoint
+from gpa_lsp.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
+from gpa_lsp.device.model import MemoryLevel
+
+_L1_FILL_RATIO = (0.1, 0.75)
+"""Working sets that measure L1, of its largest size: a part of it is shared memory, and sets that just fit lose lines to each other."""
+
+_L2_FILL_RATIO = (0.2, 0.5)
+"""Of the size the driver states. Where L2 is in two halves, each holds a copy of what its own SMs read (compute capability 8.0 and 9.0)."""
+
+_DRAM_FILL_RATIO = 8.0
+"""Working sets that measure DRAM, of L2's size: at most an eighth of the reads can still hit, and where L2 drops what is oldest, none does."""
+
+_UNKNOWN_L1_BYTES = 128 << 10
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """All that was measured.
+
+    Attributes:
+        roofs: for a file.
+        facts: of the GPU.
+        l1_sweep: rates by working set of one SM; empty where it could not be measured.
+        common_sweep: rates by working set of the whole GPU; likewise.
+        skipped: types and levels without a figure, and why.
+    """
+
+    roofs: EmpiricalRoofs
+    facts: GpuFacts
+    l1_sweep: tuple[SweepPoint, ...]
+    common_sweep: tuple[SweepPoint, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def calibrate(
+    gpu: Gpu, compile_source: Compile, *, patience: Patience | None = None, tell: Tell | None = None
+) -> Calibration:
+    """Measure peaks by type and bandwidths by level.
+
+    A benchmark that fails costs its own figure only. What comes out are the rates at the clocks the GPU chose while it was measured, which the
+    SM's own counter tells; nothing is locked.
+
+    Args:
+        gpu: to be measured; nobody else should use it meanwhile.
+        compile_source: CUDA C++ → cubin for this GPU.
+        patience: how long to measure; None for the usual.
+        tell: told what is measured next.
+
+    Raises:
+        ToolError: not one benchmark could be run; carries the first reason.
+    """
+    work = _Work(gpu, compile_source, patience or Patience(), tell or (lambda text: None))
+    peaks = work.measure_peaks()
+    bandwidths, l1_sweep, common_sweep = work.measure_bandwidths()
+    if not peaks and not bandwidths:
+        raise ToolError(
+            "calibration", f"no benchmark could be run: {work.failures[0] if work.failures else 'none is known'}"
+        )
+    facts = gpu.facts
+    return Calibration(
+        roofs=EmpiricalRoofs(
+            device_name=facts.name,
+            compute_capability=facts.compute_capability,
+            sm_count=facts.sm_count,
+            measured_on=datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+            tool_version=__version__,
+            sm_hz=work.find_clock(),
+            l2_hz=None,
+            dram_hz=facts.memory_clock_hz,
+            peaks=tuple(peaks),
+            bandwidths=tuple(bandwidths),
+        ),
+        facts=facts,
+        l1_sweep=l1_sweep,
+        common_sweep=common_sweep,
+        skipped=tuple(work.skipped),
+    )
+
+
+class _Work:
+    """One calibration under way."""
+
+    def __init__(self, gpu: Gpu, compile_source: Compile, patience: Patience, tell: Tell) -> None:
+        self._gpu = gpu
+        self._compile = compile_source
+        self._patience = patience
+        self._tell = tell
+        self._clocks: list[float] = []
+        self.skipped: list[Skipped] = []
+        self.failures: list[str] = []
+
+    def measure_peaks(self) -> list[EmpiricalPeak]:
+        """Every type there is a benchmark for."""
+        benchmarks, skipped = list_arithmetic_benchmarks(self._gpu.facts.compute_capability)
+        self.skipped += skipped
+        peaks = []
+        for benchmark in benchmarks:
+            self._tell(f"{benchmark.kind.value}: {benchmark.instruction}")
+            try:
+                rate = measure_arithmetic(self._gpu, benchmark, self._compile, self._patience)
+            except ToolError as error:
+                self._fail(error, benchmark.kind.value)
+                continue
+            self._note_clock(rate)
+            peaks.append(
+                EmpiricalPeak(
+                    kind=benchmark.kind,
+                    ops_per_s=rate.per_s,
+                    ops_per_cycle=rate.per_cycle,
+                    spread_ratio=_measure_spread(rate),
+                )
+            )
+        return peaks
+
+    def measure_bandwidths(self) -> tuple[list[EmpiricalBandwidth], tuple[SweepPoint, ...], tuple[SweepPoint, ...]]:
+        """Every level, and the two sweeps."""
+        facts = self._gpu.facts
+        found = [*self._measure_shared()]
+        l1_bytes = _find_l1_size(facts)
+        l1_sweep = self._sweep_l1(list_l1_sets(l1_bytes))
+        l1_range = (_L1_FILL_RATIO[0] * l1_bytes, _L1_FILL_RATIO[1] * l1_bytes)
+        found += self._choose(MemoryLevel.L1, l1_sweep, l1_range)
+        common_sweep = self._sweep_common(list_common_sets(facts.l2_bytes, facts.free_bytes))
+        l2_range = (_L2_FILL_RATIO[0] * facts.l2_bytes, _L2_FILL_RATIO[1] * facts.l2_bytes)
+        found += self._choose(MemoryLevel.L2, common_sweep, l2_range)
+        found += self._choose(MemoryLevel.DRAM, common_sweep, (_DRAM_FILL_RATIO * facts.l2_bytes, float("inf")))
+        return found, l1_sweep, common_sweep
+
+    def find_clock(self) -> float | None:
+        """The SMs' clock, the middle of those of all benchmarks; None when it was not measured."""
+        return sorted(self._clocks)[len(self._clocks) // 2] if self._clocks else None
+
+    def _measure_shared(self) -> list[EmpiricalBandwidth]:
+        self._tell("shared memory")
+        try:
+            rate = measure_shared(self._gpu, make_shared_benchmark(), self._compile, self._patience)
+        except ToolError as error:
+            self._fail(error, MemoryLevel.SHARED.value)
+            return []
+        self._note_clock(rate)
+        return [self._make_bandwidth(MemoryLevel.SHARED, rate, None)]
+
+    def _sweep_l1(self, sets: Sequence[int]) -> tuple[SweepPoint, ...]:
+        self._tell(f"L1: {len(sets)} working sets")
+        try:
+            return sweep_l1(self._gpu, make_l1_benchmark(), self._compile, sets, self._patience)
+        except ToolError as error:
+            self._fail(error, MemoryLevel.L1.value)
+            return ()
+
+    def _sweep_common(self, sets: Sequence[int]) -> tuple[SweepPoint, ...]:
+        self._tell(f"L2 and DRAM: {len(sets)} working sets")
+        try:
+            return sweep_common(self._gpu, make_common_benchmark(MemoryLevel.L2), self._compile, sets, self._patience)
+        except ToolError as error:
+            self._fail(error, MemoryLevel.L2.value, MemoryLevel.DRAM.value)
+            return ()
+
+    def _choose(
+        self, level: MemoryLevel, sweep: Sequence[SweepPoint], working_sets: tuple[float, float]
+    ) -> list[EmpiricalBandwidth]:
+        best = choose_plateau(sweep, *working_sets)
+        if best is None:
+            if sweep:
+                why = "no working set of the sweep is of its size: too little memory is free"
+                self.skipped.append(Skipped(what=level.value, why=why))
+            return []
+        return [self._make_bandwidth(level, best.rate, best.working_set_bytes)]
+
+    def _make_bandwidth(self, level: MemoryLevel, rate: Rate, working_set_bytes: int | None) -> EmpiricalBandwidth:
+        per_cycle, clock = _count_per_cycle(level, rate, self._gpu.facts)
+        return EmpiricalBandwidth(
+            level=level,
+            bytes_per_s=rate.per_s,
+            bytes_per_cycle=per_cycle,
+            clock=clock,
+            working_set_bytes=working_set_bytes,
+            spread_ratio=_measure_spread(rate),
+        )
+
+    def _fail(self, error: ToolError, *whats: str) -> None:
+        self.failures.append(str(error))
+        self.skipped += [Skipped(what=what, why=str(error)) for what in whats]
+
+    def _note_clock(self, rate: Rate) -> None:
+        if rate.sm_hz is not None:
+            self._clocks.append(rate.sm_hz)
+
+
+def _count_per_cycle(level: MemoryLevel, rate: Rate, facts: GpuFacts) -> tuple[float | None, ClockDomain | None]:
+    """Bytes per cycle of the clock the level runs on, and that clock; L2's own is told by no counter a program can read."""
+    if level in (MemoryLevel.SHARED, MemoryLevel.L1) and rate.per_cycle is not None:
+        return rate.per_cycle, ClockDomain.SM
+    if level is MemoryLevel.DRAM and facts.memory_clock_hz is not None:
+        return rate.per_s / facts.memory_clock_hz, ClockDomain.DRAM
+    return None, None
+
+
+def _find_l1_size(facts: GpuFacts) -> int:
+    try:
+        return find_architecture(facts.compute_capability).caches.unified_data_cache_bytes.value
+    except UnknownArchitectureError:
+        return _UNKNOWN_L1_BYTES
+
+
+def _measure_spread(rate: Rate) -> float | None:
+    return (rate.per_s - rate.low_per_s) / rate.per_s if rate.repetitions > 1 else None

@@ -1,0 +1,191 @@
+"""What a machine can do at most: :class:`Machine`, peaks by type of operation and bandwidths by level of the memory.
+
+A roof is a rate per cycle of some clock times that clock. Both factors are kept: a launch that ran at the base clock is put under the roofs of
+the base clock, and never under those of the boost clock.
+"""
+
+from enum import StrEnum
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+
+
+class OperationKind(StrEnum):
+    """A type of operation with a peak of its own; the values are names for people. A multiply-add counts two."""
+
+    FP64 = "FP64"
+    FP32 = "FP32"
+    FP16 = "FP16"
+    """On pairs of halves, bfloat16 included: the counters do not tell the two apart."""
+    INT32 = "INT32"
+    SPECIAL = "special functions"
+    """Reciprocal, square root, sine, exponential: the MUFU unit."""
+    TENSOR_FP64 = "FP64 tensor"
+    TENSOR_TF32 = "TF32 tensor"
+    TENSOR_FP16 = "FP16 tensor"
+    TENSOR_BF16 = "BF16 tensor"
+    TENSOR_FP8 = "FP8 tensor"
+    TENSOR_FP4 = "FP4 tensor"
+    TENSOR_INT8 = "INT8 tensor"
+
+    @property
+    def is_integer(self) -> bool:
+        """Counted in integer operations (IOP), not in floating-point ones (FLOP)."""
+        return self in (OperationKind.INT32, OperationKind.TENSOR_INT8)
+
+    @property
+    def operation(self) -> str:
+        """What one operation is called: ``FLOP``, ``IOP``, or ``OP`` for special functions, which nobody counts among floating-point ones."""
+        if self is OperationKind.SPECIAL:
+            return "OP"
+        return "IOP" if self.is_integer else "FLOP"
+
+    @property
+    def is_tensor(self) -> bool:
+        """Done by the tensor cores, dense."""
+        return self.name.startswith("TENSOR_")
+
+
+class MemoryLevel(StrEnum):
+    """A level of the memory; the values are names for people."""
+
+    SHARED = "shared memory"
+    L1 = "L1"
+    L2 = "L2"
+    DRAM = "DRAM"
+
+
+class ClockBasis(StrEnum):
+    """Which clocks the roofs hold at."""
+
+    MEASURED = "as measured"
+    """The clocks the launch ran at, by its own counters."""
+    BASE = "base"
+    BOOST = "boost"
+    """The highest the vendor states."""
+    UNKNOWN = "unknown"
+
+
+class RoofOrigin(StrEnum):
+    """Where a roof comes from."""
+
+    COUNTERS = "counters"
+    """The report states the peak per cycle."""
+    DEVICE = "device"
+    """Attributes of the device, with the architecture's rates per cycle."""
+    PRODUCT = "product"
+    """Published figures of a product, looked up by name."""
+    EMPIRICAL = "empirical"
+    """Measured by a benchmark."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """Clocks in Hz; None where unknown.
+
+    Attributes:
+        basis: which clocks these are.
+        sm_hz: of the SMs, their L1 and shared memory.
+        l2_hz: of the L2 slices.
+        dram_hz: of the memory, as ``dram__cycles`` counts; bytes per cycle below are of this clock.
+        source: where they come from, one clause.
+    """
+
+    basis: ClockBasis
+    sm_hz: float | None
+    l2_hz: float | None
+    dram_hz: float | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """The most operations of one type.
+
+    Attributes:
+        kind: the type.
+        ops_per_cycle: of the whole GPU, per SM cycle; a multiply-add is two. None where only the rate was measured.
+        ops_per_s: at the machine's clocks; None when the clock is unknown.
+        origin: where it comes from.
+        source: citation or counter, one clause.
+        is_certain: False where the architecture's table only assumes the rate.
+    """
+
+    kind: OperationKind
+    ops_per_cycle: float | None
+    ops_per_s: float | None
+    origin: RoofOrigin
+    source: str
+    is_certain: bool = True
+
+    @property
+    def citation(self) -> str:
+        """The source, and that the rate is only assumed where it is."""
+        return self.source if self.is_certain else f"{self.source} (assumed)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bandwidth:
+    """The most bytes of one level.
+
+    Attributes:
+        level: which.
+        bytes_per_cycle: of the whole GPU, per cycle of ``clock_hz``; None where only the rate is known.
+        clock_hz: the clock it runs on: of the SMs for shared memory and L1, of L2 or DRAM for these; None when unknown.
+        bytes_per_s: at that clock; None when unknown.
+        origin: where it comes from.
+        source: citation or counter, one clause.
+        is_certain: False where a table only assumes the rate.
+    """
+
+    level: MemoryLevel
+    bytes_per_cycle: float | None
+    clock_hz: float | None
+    bytes_per_s: float | None
+    origin: RoofOrigin
+    source: str
+    is_certain: bool = True
+
+    @property
+    def citation(self) -> str:
+        """The source, and that the rate is only assumed where it is."""
+        return self.source if self.is_certain else f"{self.source} (assumed)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A GPU's roofs.
+
+    Attributes:
+        name: the device's.
+        compute_capability: None when unknown.
+        sm_count: None when unknown.
+        clocks: at which the theoretical roofs hold.
+        peaks: at most one per type; types the GPU lacks are missing.
+        bandwidths: at most one per level.
+        issue_per_cycle: warp instructions the whole GPU can issue per SM cycle; None when unknown.
+        doubts: what a reader must know (a clock that had to be assumed, a rate that is), one sentence each.
+    """
+
+    name: str
+    compute_capability: tuple[int, int] | None
+    sm_count: int | None
+    clocks: Clocks
+    peaks: tuple[Peak, ...]
+    bandwidths: tuple[Bandwidth, ...]
+    issue_per_cycle: float | None
+    doubts: tuple[str, ...] = ()
+
+    def find_peak(self, kind: OperationKind) -> Peak | None:
+        """The peak of a type; None when the GPU lacks it or nothing is known."""
+        return next((peak for peak in self.peaks if peak.kind is kind), None)
+
+    def find_bandwidth(self, level: MemoryLevel) -> Bandwidth | None:
+        """The bandwidth of a level; None when nothing is known."""
+        return next((bandwidth for bandwidth in self.bandwidths if bandwidth.level is level), None)
+
+    @property
+    def issue_per_s(self) -> float | None:
+        """Warp instructions per second at most; None when unknown."""
+        if self.issue_per_cycle is None or self.clocks.sm_hz is None:
+            return None
+        return self.issue_per_cycle * self.clocks.sm_hz

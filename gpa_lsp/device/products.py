@@ -1,0 +1,206 @@
+"""Published products by name: :func:`find_product`, :func:`find_product_of`, :func:`list_product_names`.
+
+The table ``products.toml`` is part of this package, so what is wrong with it is a :class:`~gpa_lsp.basis.errors.CatalogueError`.
+"""
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import tomli
+
+from gpa_lsp.arch.read_table import parse_compute_capability
+from gpa_lsp.basis.errors import CatalogueError, InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import OperationKind
+from gpa_lsp.profile.model import Device
+
+PRODUCTS_FILE = Path(__file__).parent / "products.toml"
+
+_MEGA, _GIGA, _TERA = 1e6, 1e9, 1e12
+_NEAR_NAMES = 6
+"""How many names a message lists."""
+_VENDOR_WORDS = re.compile(r"nvidia|geforce|tesla|quadro", re.IGNORECASE)
+
+
+class Accumulation(StrEnum):
+    """The rate of tensor instructions that accumulate in FP32, beside those that accumulate in FP16."""
+
+    FULL = "full"
+    """The same: boards for workstations and data centres."""
+    HALF = "half"
+    """Half of it: GeForce boards since Turing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """Published figures of one product.
+
+    Attributes:
+        name: the shortest clear one.
+        device_names: as the driver reports it.
+        compute_capability: (major, minor).
+        fp32_accumulation: the rate of tensor instructions that accumulate in FP32.
+        sm_count: streaming multiprocessors.
+        sm_base_hz: base clock; None where no source states it.
+        sm_boost_hz: boost clock.
+        tensor_boost_hz: the clock published tensor rates hold at.
+        memory_bus_bits: width of the memory bus.
+        memory_clock_hz: as device attributes and ``dram__cycles`` count; half of a pin's data rate.
+        memory_bytes_per_s: published bandwidth.
+        l2_bytes: size of L2; None where no source states it.
+        l2_slices: as device attribute ``l2s_count``; None likewise.
+        peaks: published dense peaks in operations per second; a check, never roofs.
+        sources: full citations.
+    """
+
+    name: str
+    device_names: tuple[str, ...]
+    compute_capability: tuple[int, int]
+    fp32_accumulation: Accumulation
+    sm_count: int
+    sm_base_hz: float | None
+    sm_boost_hz: float
+    tensor_boost_hz: float
+    memory_bus_bits: int
+    memory_clock_hz: float
+    memory_bytes_per_s: float
+    l2_bytes: int | None
+    l2_slices: int | None
+    peaks: Mapping[OperationKind, float]
+    sources: tuple[str, ...]
+
+
+@cache
+def load_products() -> tuple[Product, ...]:
+    """Every product, in the table's order.
+
+    Raises:
+        CatalogueError: the table is malformed.
+    """
+    document = _load_document()
+    try:
+        products = tuple(_build_product(entry, document["sources"]) for entry in document["products"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CatalogueError(f"{PRODUCTS_FILE.name}: {error!r}") from error
+    keys = [_simplify(name) for product in products for name in {product.name, *product.device_names}]
+    names = [(_simplify(product.name), *map(_simplify, product.device_names)) for product in products]
+    if sum(len(set(group)) for group in names) != len(set(keys)):
+        raise CatalogueError(f"{PRODUCTS_FILE.name}: two products have the same name")
+    return products
+
+
+def list_product_names() -> tuple[str, ...]:
+    """Names :func:`find_product` knows, in the table's order.
+
+    >>> "RTX 3090" in list_product_names()
+    True
+    """
+    return tuple(product.name for product in load_products())
+
+
+def find_product(name: str) -> Product:
+    """The product of a name; case, spaces, hyphens and the vendor's brand words do not matter.
+
+    Raises:
+        InputError: none, or several, have it; the message lists near names.
+
+    >>> find_product("nvidia geforce rtx3090").sm_count
+    82
+    """
+    wanted = _simplify(name)
+    exact = [product for product in load_products() if wanted and wanted in _list_keys(product)]
+    if exact:
+        return exact[0]
+    raise InputError(
+        f"no GPU is known by the name {name[:80]!r}", remedy=f"name one of {', '.join(_list_near(wanted))}"
+    )
+
+
+def find_product_of(device: Device) -> Product | None:
+    """The product a device is, by the name the driver reports; None when none has it, or its figures are of another variant."""
+    if device.name is None:
+        return None
+    key = _simplify(device.name)
+    found = next((product for product in load_products() if key in map(_simplify, product.device_names)), None)
+    if found is None or device.sm_count not in (None, found.sm_count):
+        return None
+    return found if device.compute_capability in (None, found.compute_capability) else None
+
+
+def is_same_name(name: str, other: str) -> bool:
+    """Two names are of one product, or read alike without the vendor's brand words.
+
+    >>> is_same_name("A100 PCIe 80GB", "NVIDIA A100 80GB PCIe")
+    True
+    """
+    if _simplify(name) == _simplify(other):
+        return True
+    keys = {_simplify(name), _simplify(other)}
+    return any(keys <= _list_keys(product) for product in load_products())
+
+
+@cache
+def list_accumulation_architectures() -> tuple[tuple[int, int], ...]:
+    """Compute capabilities on which the rate of FP32 accumulation in tensor cores depends on the board.
+
+    >>> list_accumulation_architectures()
+    ((7, 5), (8, 6), (8, 9), (12, 0))
+    """
+    texts = _load_document()["accumulation"]["architectures"]
+    return tuple(parse_compute_capability(text, PRODUCTS_FILE.name) for text in texts)
+
+
+def _list_near(wanted: str) -> list[str]:
+    """Names that hold the wanted one first, then those that are spelled much alike, then all."""
+    by_key = {key: product.name for product in load_products() for key in sorted(_list_keys(product))}
+    holding = [name for key, name in by_key.items() if wanted and (wanted in key or key in wanted)]
+    alike = [by_key[key] for key in get_close_matches(wanted, by_key, n=_NEAR_NAMES, cutoff=0.5)]
+    near = list(dict.fromkeys([*holding, *alike]))
+    return near[:_NEAR_NAMES] or list(list_product_names())
+
+
+def _list_keys(product: Product) -> set[str]:
+    return {_simplify(name) for name in (product.name, *product.device_names)}
+
+
+def _simplify(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", _VENDOR_WORDS.sub("", name).lower())
+
+
+@cache
+def _load_document() -> dict[str, Any]:
+    try:
+        return tomli.loads(PRODUCTS_FILE.read_text(encoding="utf-8"))
+    except tomli.TOMLDecodeError as error:
+        raise CatalogueError(f"{PRODUCTS_FILE.name}: {error}") from error
+
+
+def _build_product(entry: dict[str, Any], sources: dict[str, str]) -> Product:
+    left = dict(entry)
+    boost_mhz = left.pop("sm_boost_mhz")
+    base_mhz, l2_kib = left.pop("sm_base_mhz", None), left.pop("l2_kib", None)
+    product = Product(
+        name=left.pop("name"),
+        device_names=tuple(left.pop("device_names")),
+        compute_capability=parse_compute_capability(left.pop("compute_capability"), PRODUCTS_FILE.name),
+        fp32_accumulation=Accumulation(left.pop("fp32_accumulation")),
+        sm_count=left.pop("sm_count"),
+        sm_base_hz=None if base_mhz is None else base_mhz * _MEGA,
+        sm_boost_hz=boost_mhz * _MEGA,
+        tensor_boost_hz=left.pop("tensor_boost_mhz", boost_mhz) * _MEGA,
+        memory_bus_bits=left.pop("memory_bus_bits"),
+        memory_clock_hz=left.pop("memory_clock_mhz") * _MEGA,
+        memory_bytes_per_s=left.pop("memory_gb_per_s") * _GIGA,
+        l2_bytes=None if l2_kib is None else l2_kib * 1024,
+        l2_slices=left.pop("l2_slices", None),
+        peaks={OperationKind(kind): tera * _TERA for kind, tera in left.pop("peaks_tera").items()},
+        sources=tuple(sources[key] for key in left.pop("source")),
+    )
+    if left:
+        raise ValueError(f"{product.name} has unknown keys: {', '.join(left)}")
+    return product

@@ -1,0 +1,295 @@
+"""A launch's arguments, checked against the kernel's parameters → :class:`LaunchInputs`."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import field
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.launches.generate import generate_array
+from gpa_lsp.launches.launch import (
+    Argument,
+    ArrayArgument,
+    Generator,
+    LaunchDescription,
+    ScalarArgument,
+    StructArgument,
+    TextureArgument,
+)
+from gpa_lsp.launches.model import BufferInput, LaunchInputs, PointerSlot, TextureInput
+from gpa_lsp.launches.scalars import pack_scalar
+from gpa_lsp.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
+
+_ADDRESS_BYTES = 8
+_LARGEST_PARAMETERS = 32764
+_KEY_BYTES = 16
+
+
+def build_inputs(
+    module: PtxModule, function: PtxFunction, launch: LaunchDescription, *, memory_limit_bytes: int
+) -> LaunchInputs:
+    """Make the parameters and buffers of a launch.
+
+    Everything is checked before anything is allocated.
+
+    Args:
+        module: with the variables that are filled.
+        function: the kernel.
+        launch: what is passed to it.
+        memory_limit_bytes: of all arrays together.
+
+    Raises:
+        InputError: an argument is missing, too many or of another size than its parameter; the arrays need more memory than there may be; a
+            file cannot be used; there is no such variable. Says the description's file and the line of the launch.
+    """
+    try:
+        return _Builder(module=module, launch=launch).build(function, memory_limit_bytes)
+    except InputError as error:
+        if error.path is None and launch.path is not None:
+            error.path = launch.path
+            error.place = error.place or (None if launch.line is None else f"line {launch.line}")
+        raise
+
+
+@dataclass(slots=True, kw_only=True)
+class _Builder:
+    module: PtxModule
+    launch: LaunchDescription
+    parameters: bytearray = field(default_factory=bytearray)
+    buffers: list[BufferInput] = field(default_factory=list)
+    pointers: list[PointerSlot] = field(default_factory=list)
+    textures: list[TextureInput] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    """Array's name → its buffer."""
+
+    def build(self, function: PtxFunction, memory_limit_bytes: int) -> LaunchInputs:
+        references, arguments = _split_references(self.module, self.launch)
+        _check_count(function, arguments)
+        for number, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
+            _check_argument(number, parameter, argument)
+        for texture in (*references, *(one for one in arguments if isinstance(one, TextureArgument))):
+            _check_texture(texture)
+        variables = [(self._find_variable(array), array) for array in self.launch.variables]
+        _check_memory(_list_arrays(self.launch), memory_limit_bytes)
+        end = max((one.offset_bytes + one.size_bytes for one in function.parameters), default=0)
+        self.parameters = bytearray(end)
+        for number, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
+            self._place(argument, parameter.offset_bytes, number)
+        for texture in references:
+            self._add_texture(texture, None, None)
+        return LaunchInputs(
+            parameters=bytes(self.parameters),
+            buffers=tuple(self.buffers),
+            pointers=tuple(self.pointers),
+            textures=tuple(self.textures),
+            variables={variable.name: generate_array(array) for variable, array in variables},
+        )
+
+    def _place(self, argument: Argument, offset: int, number: int) -> None:
+        if isinstance(argument, ScalarArgument):
+            content = pack_scalar(argument.value, argument.type)
+            self.parameters[offset : offset + len(content)] = content
+        elif isinstance(argument, ArrayArgument):
+            self._add_pointer(argument, offset, number)
+        elif isinstance(argument, TextureArgument):
+            self._add_texture(argument, offset, number)
+        else:
+            for at, member in argument.members:
+                self._place(member, offset + at, number)
+
+    def _add_pointer(self, array: ArrayArgument, offset: int, number: int) -> None:
+        buffer = self.places.get(array.alias_of or "")
+        if array.alias_of is None:
+            buffer = self._add_buffer(array, Space.GLOBAL, number)
+        if buffer is None:
+            raise InputError(
+                f"{array.name!r} is to share the memory of {array.alias_of!r}, which does not stand before it",
+                remedy="correct alias_of",
+            )
+        slot = PointerSlot(
+            parameter_offset_bytes=offset, buffer=buffer, offset_bytes=array.offset_elements * array.type.bytes
+        )
+        self.pointers.append(slot)
+
+    def _add_buffer(self, array: ArrayArgument, space: Space, number: int | None) -> int:
+        data = _make(array)
+        self.buffers.append(
+            BufferInput(
+                name=array.name,
+                space=space,
+                element=array.type,
+                data=data,
+                argument=number,
+                is_zero=array.generator == Generator.ZEROS,
+            )
+        )
+        self.places[array.name] = len(self.buffers) - 1
+        return len(self.buffers) - 1
+
+    def _add_texture(self, texture: TextureArgument, offset: int | None, number: int | None) -> None:
+        buffer = self._add_buffer(texture.array, Space.TEXTURE, number)
+        shape = _find_shape(texture)
+        self.textures.append(
+            TextureInput(
+                name=texture.name,
+                buffer=buffer,
+                texels=self.buffers[buffer].data.reshape(shape),
+                element=texture.array.type,
+                dimensions=3 if texture.depth else 2 if texture.height else 1,
+                is_linear_filter=texture.is_linear_filter,
+                address_mode=texture.address_mode,
+                is_normalized=texture.is_normalized,
+                reads_normalized=texture.reads_normalized,
+                parameter_offset_bytes=offset,
+            )
+        )
+
+    def _find_variable(self, array: ArrayArgument) -> PtxVariable:
+        variable = self.module.variables.get(array.name)
+        known = [name for name, one in self.module.variables.items() if _is_fillable(one)]
+        if variable is None or not _is_fillable(variable):
+            shown = ", ".join(known[:10]) or "none"
+            raise InputError(f"the module has no variable {array.name[:200]!r}", remedy=f"those it has: {shown}")
+        size_bytes = array.count * array.type.bytes
+        if size_bytes > variable.size_bytes:
+            raise InputError(
+                f"{array.name[:200]!r} has {variable.size_bytes} bytes, and {size_bytes} are to fill it",
+                remedy="correct the count or the type",
+            )
+        return variable
+
+
+def _find_shape(texture: TextureArgument) -> tuple[int, int, int, int]:
+    return max(texture.depth, 1), max(texture.height, 1), texture.width, texture.channels
+
+
+def _make(array: ArrayArgument) -> npt.NDArray[np.generic]:
+    try:
+        return generate_array(array)
+    except MemoryError:
+        raise InputError(f"there is no memory for {array.name!r}", remedy="make the arrays smaller") from None
+
+
+def _is_fillable(variable: PtxVariable) -> bool:
+    return variable.space in (Space.GLOBAL, Space.CONST) and not variable.is_texture and not variable.is_extern
+
+
+def _split_references(module: PtxModule, launch: LaunchDescription) -> tuple[list[TextureArgument], list[Argument]]:
+    """Textures that are variables of the module, and what goes to the parameters."""
+    references: list[TextureArgument] = []
+    arguments: list[Argument] = []
+    for argument in launch.arguments:
+        variable = module.variables.get(argument.name)
+        if isinstance(argument, TextureArgument) and variable is not None and variable.is_texture:
+            references.append(argument)
+        else:
+            arguments.append(argument)
+    return references, arguments
+
+
+def _check_count(function: PtxFunction, arguments: Sequence[Argument]) -> None:
+    wanted, given = function.parameters, len(arguments)
+    if given < len(wanted):
+        raise InputError(
+            f"{_name(function)} takes {len(wanted)} arguments, and {given} are given: "
+            f"parameter {given} ({describe_parameter(wanted[given])}) has none",
+            remedy=f"add {suggest_argument(wanted[given], given)}",
+        )
+    if given > len(wanted):
+        raise InputError(
+            f"{_name(function)} takes {len(wanted)} arguments, and {given} are given",
+            remedy=f"remove {arguments[len(wanted)].name!r}",
+        )
+    size = sum(one.size_bytes for one in wanted)
+    if size > _LARGEST_PARAMETERS:
+        raise InputError(f"{_name(function)} takes {size} bytes of parameters", remedy="no GPU takes so many")
+
+
+def _name(function: PtxFunction) -> str:
+    return f"kernel {function.name[:200]}"
+
+
+def describe_parameter(parameter: PtxVariable) -> str:
+    """Its size and type, in words."""
+    if parameter.is_pointer:
+        return "8 bytes, a pointer"
+    if parameter.count > 1:
+        return f"{parameter.size_bytes} bytes, a structure"
+    return f"{parameter.size_bytes} bytes, {parameter.type.value}"
+
+
+def suggest_argument(parameter: PtxVariable, number: int) -> str:
+    """What can be written for a parameter."""
+    name = f'name = "argument{number}"'
+    if parameter.count > 1:
+        return f"{{ {name}, size = {parameter.size_bytes}, members = [ … ] }}"
+    if parameter.is_pointer or parameter.size_bytes == _ADDRESS_BYTES:
+        return f'{{ {name}, type = "float", count = … }} for an array, or type = "int64", value = … for a number'
+    return f'{{ {name}, type = "{parameter.type.value}", value = … }}'
+
+
+def _check_argument(number: int, parameter: PtxVariable, argument: Argument) -> None:
+    size = _ADDRESS_BYTES
+    what = "is an address"
+    if isinstance(argument, ScalarArgument):
+        size, what = argument.type.bytes, f"is {argument.type.value}"
+    elif isinstance(argument, StructArgument):
+        size, what = argument.size_bytes, "is a structure"
+        _check_members(argument)
+    elif isinstance(argument, TextureArgument):
+        what = "is a handle"
+    if size != parameter.size_bytes:
+        raise InputError(
+            f"argument {number} ({argument.name!r}) {what} of {size} bytes, and the parameter has {describe_parameter(parameter)}",
+            remedy=f"write {suggest_argument(parameter, number)}",
+        )
+
+
+def _check_texture(texture: TextureArgument) -> None:
+    texels = math.prod(_find_shape(texture))
+    if texels != texture.array.count or texture.array.alias_of is not None:
+        raise InputError(
+            f"the texture {texture.name!r} has {texels} numbers, and its array {texture.array.count}",
+            remedy="correct its sizes",
+        )
+
+
+def _check_members(struct: StructArgument) -> None:
+    for at, member in struct.members:
+        end = at + (member.type.bytes if isinstance(member, ScalarArgument) else _ADDRESS_BYTES)
+        if at < 0 or end > struct.size_bytes:
+            raise InputError(
+                f"{member.name!r} ends at byte {end} of {struct.name!r}, which has {struct.size_bytes}",
+                remedy="correct its place",
+            )
+
+
+def _list_arrays(launch: LaunchDescription) -> list[ArrayArgument]:
+    """All arrays that need memory."""
+    found: list[ArrayArgument] = list(launch.variables)
+    for argument in launch.arguments:
+        if isinstance(argument, ArrayArgument):
+            found.append(argument)
+        elif isinstance(argument, TextureArgument):
+            found.append(argument.array)
+        elif isinstance(argument, StructArgument):
+            found.extend(member for _, member in argument.members if isinstance(member, ArrayArgument))
+    return [array for array in found if array.alias_of is None]
+
+
+def _count_bytes(array: ArrayArgument) -> int:
+    """What making an array needs: itself, and the keys a permutation is sorted by."""
+    return array.count * (array.type.bytes + (_KEY_BYTES if array.generator == Generator.PERMUTATION else 0))
+
+
+def _check_memory(arrays: Sequence[ArrayArgument], limit_bytes: int) -> None:
+    needed = sum(_count_bytes(array) for array in arrays)
+    if needed > limit_bytes:
+        largest = max(arrays, key=_count_bytes)
+        raise InputError(
+            f"the arrays need {needed} bytes, and {limit_bytes} may be used; {largest.name!r} alone needs {_count_bytes(largest)}",
+            remedy="make the launch smaller, or raise the memory limit",
+        )

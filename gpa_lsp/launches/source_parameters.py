@@ -1,0 +1,96 @@
+"""What a source says of a kernel's parameters: their names and types, which PTX does not keep."""
+
+import re
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.sources.cuda_functions import find_kernels
+from gpa_lsp.sources.trees import read_text, read_tree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_LENGTH = re.compile(r"\d{1,5}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceParameter:
+    """A parameter as the source declares it.
+
+    Attributes:
+        name: empty where it has none.
+        type: of the value, or of what the pointer points to, without ``const``; as written, e.g. ``float4`` or ``Particle``.
+        is_pointer: its value is an address.
+    """
+
+    name: str
+    type: str
+    is_pointer: bool
+
+
+def read_source_parameters(file: str, text: str, kernel: str) -> tuple[SourceParameter, ...]:
+    """The parameters of a kernel of a CUDA C++ text.
+
+    Args:
+        file: its name, for its language.
+        text: the whole text.
+        kernel: plain or mangled name.
+
+    Returns:
+        In order; none where the text has no such kernel, or several that disagree.
+
+    >>> read_source_parameters("k.cu", "__global__ void k(const float* __restrict__ x, unsigned int n) {}", "_Z1kPKfj")
+    (SourceParameter(name='x', type='float', is_pointer=True), SourceParameter(name='n', type='unsigned int', is_pointer=False))
+    """
+    tree = read_tree(file, text)
+    if tree is None:
+        return ()
+    found = {_read_parameters(one.parameters) for one in find_kernels(tree, find_bare_name(kernel))}
+    return found.pop() if len(found) == 1 else ()
+
+
+def find_bare_name(mangled: str) -> str:
+    """The function's own name in a mangled one, without namespaces, parameters and arguments of templates; other names as they are.
+
+    Source: Itanium C++ ABI, section 5.1 (names).
+
+    >>> find_bare_name("_ZN3two4halfIfEEvPT_"), find_bare_name("_Z5saxpyifPKfPf"), find_bare_name("plain")
+    ('half', 'saxpy', 'plain')
+    """
+    if not mangled.startswith("_Z"):
+        return mangled
+    place = 3 if mangled[2:3] == "N" else 2
+    found = ""
+    while True:
+        match = _LENGTH.match(mangled, place)
+        if match is None:
+            return found or mangled
+        place = match.end() + int(match[0])
+        found = mangled[match.end() : place]
+        if mangled[2:3] != "N":
+            return found
+
+
+def _read_parameters(nodes: "tuple[Node, ...]") -> tuple[SourceParameter, ...]:
+    return tuple(
+        _read_parameter(node)
+        for node in nodes
+        if node.type in ("parameter_declaration", "optional_parameter_declaration")
+    )
+
+
+def _read_parameter(node: "Node") -> SourceParameter:
+    declarator = node.child_by_field_name("declarator")
+    is_pointer = False
+    name = ""
+    while declarator is not None and not name:
+        is_pointer |= "pointer" in declarator.type or "array" in declarator.type
+        if declarator.type == "identifier":
+            name = read_text(declarator)
+        inner = declarator.child_by_field_name("declarator")
+        declarator = inner or next(
+            (one for one in declarator.named_children if one.type == "identifier" or one.type.endswith("declarator")),
+            None,
+        )
+    kind = " ".join(read_text(node.child_by_field_name("type")).split())
+    return SourceParameter(name=name, type=kind, is_pointer=is_pointer)

@@ -1,0 +1,145 @@
+"""A launch description to begin with, for a kernel that has none."""
+
+import re
+from collections.abc import Collection, Sequence
+
+from gpa_lsp.launches.pointer_uses import PointerUse, find_pointer_uses, find_read_parameters
+from gpa_lsp.launches.source_parameters import SourceParameter, find_bare_name
+from gpa_lsp.launches.type_names import ElementType, find_type
+from gpa_lsp.ptx.model import PtxFunction, PtxVariable
+from gpa_lsp.ptx.scalar_types import ScalarType
+
+_THREADS = 65536
+_BLOCK = 256
+_NAME = re.compile(r"[A-Za-z_]\w{0,200}", re.ASCII)
+_POINTER_BYTES = 8
+_COUNTED = 'value = "threads_x"'
+"""Of a number that may be how many elements there are; of those one is believed, or those with a telling name."""
+
+_SIZES = frozenset({"n", "count", "size", "length", "len", "num", "total", "elements"})
+_KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
+
+
+def write_template(
+    function: PtxFunction, names: Collection[str], *, source_names: Sequence[SourceParameter] = ()
+) -> str:
+    """The text of a description that can be read as it stands, with sizes that are guessed and to be corrected.
+
+    Args:
+        function: the kernel.
+        names: mangled names of all kernels there are, its own among them: where its bare name tells it from the others, it is enough.
+        source_names: its parameters as the source declares them; those of another number are not believed.
+
+    Every size is given by ``threads``, so that one number is to be changed first. Types of arrays are those of the source, else those that the
+    kernel's instructions access them with. Without a source, what the kernel never reads is a zero.
+    """
+    name = find_bare_name(function.name)
+    if sum(find_bare_name(one) == name for one in names) != 1 or not _NAME.fullmatch(name):
+        name = function.name
+    block = function.required_threads or (min(function.max_threads or _BLOCK, _BLOCK), 1, 1)
+    known = source_names if len(source_names) == len(function.parameters) else ()
+    uses = find_pointer_uses(function)
+    arguments = _choose_names(function, known)
+    read = {parameter.name for parameter in function.parameters} if known else find_read_parameters(function)
+    lines = [
+        "# What to run the kernel with. Sizes and values are guesses: correct them, threads first.",
+        "",
+        "[[launch]]",
+        f'kernel = "{name}"',
+        f"block = {block[0] if block[1:] == (1, 1) else list(block)}",
+        f"threads = {_THREADS}  # the grid is threads / block, rounded up; or give grid = …",
+        *(["shared_bytes = 0  # of dynamic shared memory"] if any(one.is_extern for one in function.shared) else []),
+        "arguments = [",
+    ]
+    has_size = bool({name.lower() for name in arguments} & _SIZES)
+    for number, parameter in enumerate(function.parameters):
+        if parameter.name not in read and parameter.count == 1 and parameter.size_bytes in _KNOWN_BITS:
+            lines.append(f"  {_write_unread(parameter, arguments[number])}")
+            continue
+        source = known[number] if known else None
+        line = _write_argument(parameter, arguments[number], source, uses.get(parameter.name))
+        if _COUNTED in line and arguments[number].lower() not in _SIZES:
+            line = line.replace(_COUNTED, "value = 16") if has_size else line
+            has_size = True
+        lines.append(f"  {line}")
+    lines.append("]")
+    return "\n".join(lines) + "\n"
+
+
+def _choose_names(function: PtxFunction, known: Sequence[SourceParameter]) -> list[str]:
+    """Each one's own, or one by its number."""
+    given = [one.name for one in known]
+    found: list[str] = []
+    for number in range(len(function.parameters)):
+        name = given[number] if number < len(given) else ""
+        is_good = _NAME.fullmatch(name) is not None and given.count(name) == 1
+        found.append(name if is_good else f"argument{number}")
+    return found
+
+
+def _write_argument(parameter: PtxVariable, name: str, source: SourceParameter | None, use: PointerUse | None) -> str:
+    if use is not None and use.texture_dimensions:
+        return _write_texture(name, use)
+    kind = None if source is None else find_type(source.type)
+    is_pointer = parameter.is_pointer or use is not None or (source is not None and source.is_pointer)
+    if is_pointer and parameter.size_bytes == _POINTER_BYTES:
+        return _write_array(name, kind, use, source)
+    if kind is not None and kind.bytes == parameter.size_bytes:
+        return _write_number(name, source.type if source is not None else "", kind)
+    if parameter.count != 1 or parameter.size_bytes not in _KNOWN_BITS:
+        comment = "" if source is None else f"  # {_plain(source.type)}"
+        return f'{{ name = "{name}", size = {max(1, parameter.size_bytes)}, members = [] }},{comment}'
+    word = _name_number(parameter.type)
+    return _write_number(name, word, find_type(word) or ElementType(scalar=parameter.type))
+
+
+def _write_unread(parameter: PtxVariable, name: str) -> str:
+    word = _name_number(parameter.type)
+    kind = find_type(word)
+    value = "0.0" if kind is not None and kind.scalar.is_float else "0"
+    return f'{{ name = "{name}", type = "{word}", value = {value} }},  # never read'
+
+
+def _name_number(kind: ScalarType) -> str:
+    """Of floating-point numbers their own, of all others the plainest of the size."""
+    is_known = kind.is_float and find_type(kind.value) is not None
+    return kind.value if is_known else _KNOWN_BITS[kind.bytes]
+
+
+def _write_array(name: str, kind: ElementType | None, use: PointerUse | None, source: SourceParameter | None) -> str:
+    used = ScalarType.F32 if use is None or use.type is None else use.type
+    word = _plain(source.type) if source is not None and kind is not None else _name_type(used)
+    scalar = used if kind is None else kind.scalar
+    comment = "" if source is None or kind is not None else f"  # {_plain(source.type)}"
+    fill = ', fill = "uniform"' if use is None or use.is_read else ""
+    if fill and scalar.is_integer:
+        fill += ", high = 100"
+    elements = 1 if use is None else use.stride_bytes // (scalar.bytes if kind is None else kind.bytes)
+    count = "threads_x" if elements <= 1 else f"threads_x * {elements}"
+    return f'{{ name = "{name}", type = "{word}", count = "{count}"{fill} }},{comment}'
+
+
+def _write_texture(name: str, use: PointerUse) -> str:
+    word = _name_type(ScalarType.F32 if use.type is None or use.type.bytes == 1 else use.type)
+    sizes = ('width = "threads_x"', "width = 256, height = 256", "width = 64, height = 64, depth = 16")
+    return f'{{ name = "{name}", type = "{word}", {sizes[use.texture_dimensions - 1]}, fill = "uniform" }},'
+
+
+def _name_type(kind: ScalarType) -> str:
+    """One that a description knows, of the same size."""
+    return kind.value if find_type(kind.value) is not None else _KNOWN_BITS.get(kind.bytes, "u8")
+
+
+def _write_number(name: str, word: str, kind: ElementType) -> str:
+    if kind.lanes > 1:
+        value = f"[{', '.join(['1'] * kind.lanes)}]"
+    elif kind.scalar.is_float:
+        value = "1.0"
+    else:
+        value = _COUNTED.removeprefix("value = ") if kind.bytes > 2 else "1"
+    return f'{{ name = "{name}", type = "{_plain(word)}", value = {value} }},'
+
+
+def _plain(text: str) -> str:
+    """Of a type's name what can stand in a string and a comment."""
+    return re.sub(r"[^\w :<>,*&]", "", text, flags=re.ASCII)[:100]

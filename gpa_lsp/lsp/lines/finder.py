@@ -1,0 +1,84 @@
+"""Where the lines of the measured files are in the document the editor holds."""
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.report.line_map import LineMap, map_lines, split_lines
+from gpa_lsp.report.measured_files import MeasuredFile
+
+
+class LineFinder:
+    """Maps measured lines to the document's, comparing each distinct measured text once.
+
+    Args:
+        lines: of the document as it is now.
+        saved: what the document held when it was like the file on disk, latest last, by the file's stamp then; stands in for a measured text we
+            have no copy of, as long as it is of the same state of the file.
+        shows_unverified: find lines also of files that may not be what was measured.
+    """
+
+    def __init__(
+        self, lines: Sequence[str], *, saved: Mapping[Stamp | None, str] | None = None, shows_unverified: bool = False
+    ) -> None:
+        self._lines = lines
+        self._saved = saved or {}
+        self._saved_lines: dict[str, tuple[str, ...]] = {}
+        self._shows_unverified = shows_unverified
+        self._maps_back: dict[int, dict[int, int]] = {}
+        self._maps: dict[int, tuple[MeasuredFile, LineMap]] = {}
+        self._maps_by_text: dict[tuple[str, ...], LineMap] = {}
+
+    def find(self, file: MeasuredFile, measured_line: int) -> int | None:
+        """The current line of a measured one, both 1-based; None when it is gone, or nobody can tell where it is."""
+        line_map = self.map(file) if self._may_show(file) else None
+        return None if line_map is None else line_map.find_current(measured_line)
+
+    def knows(self, file: MeasuredFile) -> bool:
+        """Whether lines of a file are found at all: its text is known, and is what was measured, or the user wants them all the same."""
+        return self._may_show(file) and self.map(file) is not None
+
+    def _may_show(self, file: MeasuredFile) -> bool:
+        return file.is_verified or self._shows_unverified
+
+    def map_back(self, file: MeasuredFile) -> Mapping[int, int]:
+        """Current line → measured line, both 1-based, of all lines :meth:`find` finds."""
+        line_map = self.map(file) if self._may_show(file) else None
+        if line_map is None:
+            return {}
+        known = self._maps_back.get(id(line_map))
+        if known is None:
+            known = self._maps_back[id(line_map)] = dict(zip(line_map.current_lines, count(1), strict=False))
+            known.pop(0, None)  # lines that are gone
+        return known
+
+    def is_edited(self, file: MeasuredFile) -> bool:
+        """The document is not what was measured."""
+        line_map = self.map(file)
+        return line_map is not None and not line_map.unchanged
+
+    def map(self, file: MeasuredFile) -> LineMap | None:
+        """All lines of a measured file; None when its text is not known.
+
+        By identity first: hashing a text for each of its lines would be quadratic. The file is kept, so that its identity stays its own.
+        """
+        known = self._maps.get(id(file))
+        if known is not None:
+            return known[1]
+        text = file.lines if file.lines is not None else self._split_saved(file)
+        if text is None:
+            return None
+        found = self._maps_by_text.get(text) or map_lines(text, self._lines)
+        self._maps[id(file)] = (file, found)
+        self._maps_by_text[text] = found
+        return found
+
+    def _split_saved(self, file: MeasuredFile) -> tuple[str, ...] | None:
+        text = self._saved.get(file.stamp)
+        if text is None and self._shows_unverified:
+            text = next(reversed(list(self._saved.values())), None)
+        if text is None:
+            return None
+        if text not in self._saved_lines:
+            self._saved_lines[text] = split_lines(text)
+        return self._saved_lines[text]

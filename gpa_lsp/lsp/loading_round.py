@@ -1,0 +1,224 @@
+"""From profiles that are due to profiles that were read, until none is left: several at a time, what is looked at first, and what is equal once."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.lsp.identical_files import IdenticalFiles, share_profile
+from gpa_lsp.lsp.loading_queue import LoadingQueue
+from gpa_lsp.lsp.profile_messages import (
+    FilesFound,
+    KernelRead,
+    ProfileEnd,
+    ProfileFailed,
+    ProfileJob,
+    ProfileMessage,
+)
+from gpa_lsp.lsp.reading_order import rank_profiles
+from gpa_lsp.lsp.snapshot import LoadedProfile, MeasuredKernel
+from gpa_lsp.lsp.threads import call_in_thread
+from gpa_lsp.processes.frames import Step
+from gpa_lsp.report.measured_files import MeasuredFile
+
+logger = logging.getLogger(__name__)
+
+
+class Readers(Protocol):
+    """Read profiles."""
+
+    @property
+    def most(self) -> int:
+        """How many at a time, now."""
+        ...
+
+    async def read(self, job: ProfileJob, take: Callable[[ProfileMessage], None]) -> ProfileEnd:
+        """See :meth:`gpa_lsp.lsp.analysis.ProfileReaders.read`."""
+        ...
+
+    async def leave(self) -> None:
+        """End all that was started."""
+        ...
+
+
+class Shelf(Protocol):
+    """Where profiles that were read are kept."""
+
+    def find(self, path: Path) -> LoadedProfile | None:
+        """A profile that was read."""
+        ...
+
+    def put(self, profile: LoadedProfile, stamp: Stamp) -> None:
+        """A profile was read while it had this stamp."""
+        ...
+
+    def fail(self, path: Path, stamp: Stamp, reason: str) -> None:
+        """A profile could not be read."""
+        ...
+
+    def report(self, text: str, ratio: float) -> None:
+        """How far all of them are, 0 to 1."""
+        ...
+
+    def end_round(self) -> None:
+        """None is left."""
+        ...
+
+
+class LoadingRound:
+    """Reads what is due, in as many lanes as there are readers, each with one profile at a time.
+
+    Args:
+        shelf: takes what was read.
+        readers: read it.
+        make_job: says how a profile is to be read.
+        sources: local paths somebody looks at, the one that matters most first.
+    """
+
+    def __init__(
+        self, shelf: Shelf, readers: Readers, make_job: Callable[[Path], ProfileJob], sources: Sequence[str]
+    ) -> None:
+        self._shelf = shelf
+        self._readers = readers
+        self._make_job = make_job
+        self._sources = tuple(sources)
+        self._queue = LoadingQueue()
+        self._identical = IdenticalFiles()
+        self._lanes: set[asyncio.Task[None]] = set()
+        self._picking = asyncio.Lock()
+        self._is_ranked = False
+        self._is_cancelled = False
+
+    def update(self, due: Iterable[Path], found: Mapping[Path, Stamp]) -> None:
+        """Take in what a look at the workspace found; see :meth:`LoadingQueue.update`."""
+        if self._queue.update(due, found):
+            self._is_ranked = False
+            self._open_lanes()
+
+    def put_first(self, sources: Sequence[str]) -> None:
+        """Read what is about these sources before the rest."""
+        self._sources, self._is_ranked = tuple(sources), False
+
+    def cancel(self) -> Mapping[Path, Stamp]:
+        """Stop; what was not read."""
+        self._is_cancelled = True
+        for lane in self._lanes:
+            lane.cancel()
+        return self._queue.left
+
+    def describe(self) -> str:
+        """How much of it was done."""
+        return f"{self._count()} profiles read"
+
+    def _open_lanes(self) -> None:
+        for _ in range(min(self._readers.most, len(self._queue.waiting)) - len(self._lanes)):
+            lane = asyncio.create_task(self._run_lane())
+            self._lanes.add(lane)
+            lane.add_done_callback(self._close_lane)
+
+    def _close_lane(self, lane: "asyncio.Task[None]") -> None:
+        self._lanes.discard(lane)
+        if self._is_cancelled:
+            return
+        if not lane.cancelled() and (error := lane.exception()) is not None:
+            logger.error("reading profiles failed", exc_info=error)
+        elif self._queue.waiting:  # found in this moment
+            self._open_lanes()
+        if not self._lanes:
+            self._shelf.end_round()
+
+    async def _run_lane(self) -> None:
+        while len(self._lanes) <= self._readers.most and (path := await self._pick()) is not None:
+            await self._read(path)
+
+    async def _pick(self) -> Path | None:
+        """The next file to read; one that holds the same as another one is not read."""
+        queue, identical = self._queue, self._identical
+        async with self._picking:
+            await self._rank()
+            while (path := queue.pick()) is not None:
+                stamp = queue.stamp(path)
+                original = await self._find_original(path, stamp)
+                if path not in queue.left:
+                    continue  # gone meanwhile
+                if original is not None and original in queue.left:
+                    queue.set_aside(path, original)
+                elif original is None or not await self._share(original, path):
+                    queue.begin(path)
+                    identical.add(path, stamp)
+                    return path
+        return None
+
+    async def _rank(self) -> None:
+        waiting, sources = self._queue.waiting, self._sources
+        if not self._is_ranked and sources and len(waiting) > 1:
+            self._queue.rank(await call_in_thread(lambda: rank_profiles(waiting, sources)))
+        self._is_ranked = True
+
+    async def _find_original(self, path: Path, stamp: Stamp) -> Path | None:
+        if not self._identical.may_have(stamp):
+            return None
+        return await call_in_thread(lambda: self._identical.find(path, stamp))
+
+    async def _share(self, original: Path, copy: Path) -> bool:
+        """Take for a file what was read of another one that holds the same; False where it has to be read itself."""
+        queue, stamp = self._queue, self._queue.stamp(copy)
+        written_ns = await call_in_thread(lambda: self._identical.find_time(original, stamp))
+        profile = self._shelf.find(original)
+        if profile is None or written_ns is None or copy not in queue.left:
+            return False
+        shared = share_profile(profile, copy, is_same_time=written_ns == stamp.modified_ns)
+        if shared is None:
+            return False
+        queue.finish(copy)
+        self._shelf.put(shared, stamp)
+        self._shelf.report(self._count(), queue.ratio)
+        return True
+
+    async def _read(self, path: Path) -> None:
+        queue, stamp = self._queue, self._queue.stamp(path)
+        files: dict[str, MeasuredFile] = {}
+        kernels: list[MeasuredKernel] = []
+
+        def take(message: ProfileMessage) -> None:
+            if isinstance(message, FilesFound):
+                files.update({file.compiled_path: file for file in message.files})
+            elif isinstance(message, KernelRead):
+                kernels.append(message.kernel)
+            else:
+                queue.advance(path, message.done / message.total if message.total else 0.0)
+                self._shelf.report(self._describe_step(path, message), queue.ratio)
+
+        end = await self._read_with(path, take)
+        copies = queue.finish(path)
+        if isinstance(end, ProfileFailed):
+            self._identical.remove(path, stamp)
+            self._shelf.fail(path, stamp, end.reason)
+        else:
+            for remark in end.remarks:
+                logger.info("%s", remark)
+            self._shelf.put(
+                LoadedProfile(path=path, files=files, kernels=tuple(kernels), size_bytes=end.size_bytes), stamp
+            )
+        for copy in copies:
+            if copy in queue.left and not await self._share(path, copy):
+                queue.put_back(copy)
+        self._open_lanes()
+
+    async def _read_with(self, path: Path, take: Callable[[ProfileMessage], None]) -> ProfileEnd:
+        try:
+            return await self._readers.read(self._make_job(path), take)
+        except Exception as error:
+            if not isinstance(error, ToolError | ConnectionError):
+                logger.exception("reading a profile failed")
+            return ProfileFailed(profile=path, reason=f"{path}: {error}")
+
+    def _count(self) -> str:
+        return f"{self._queue.done} of {self._queue.total}"
+
+    def _describe_step(self, path: Path, step: Step) -> str:
+        words = step.words if path.name in step.words else f"{path.name}: {step.words}"
+        return words if self._queue.total == 1 else f"{self._count()}: {words}"

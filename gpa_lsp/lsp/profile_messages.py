@@ -1,0 +1,72 @@
+"""What the server and the processes that read profiles say to each other."""
+
+from pathlib import Path
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.lsp.snapshot import MeasuredKernel
+from gpa_lsp.processes.frames import Step
+from gpa_lsp.report.measured_files import MeasuredFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileJob:
+    """What to read.
+
+    Attributes:
+        profile: the file.
+        roots: workspace folders sources are looked for in.
+        path_mappings: as in the settings.
+        blamer: how causes are found.
+        keeps_history: remember what was measured, and compare with what was.
+    """
+
+    profile: Path
+    roots: tuple[Path, ...]
+    path_mappings: tuple[tuple[str, str], ...]
+    blamer: str = "scoreboard"
+    keeps_history: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesFound:
+    """A profile's sources on this machine; comes before its kernels."""
+
+    profile: Path
+    files: tuple[MeasuredFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRead:
+    """One kernel. Kernels come one by one so that the server never unpickles for long between two requests."""
+
+    profile: Path
+    kernel: MeasuredKernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRead:
+    """The end of a profile: everything of it was sent.
+
+    Attributes:
+        profile: which.
+        remarks: what was in doubt, a line each, for the log.
+        size_bytes: of all its messages: what keeping it costs, in proportion.
+    """
+
+    profile: Path
+    remarks: tuple[str, ...]
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFailed:
+    """The end of a profile that could not be read; ``reason`` is a line for people."""
+
+    profile: Path
+    reason: str
+
+
+ProfileMessage = Step | FilesFound | KernelRead
+"""What is told of a profile before its end."""
+
+ProfileEnd = ProfileRead | ProfileFailed

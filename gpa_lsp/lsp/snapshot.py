@@ -1,0 +1,201 @@
+"""What the server knows at one moment: the :class:`Snapshot`. Handlers read it and never change it; loading a profile makes a new one.
+
+These objects cross the pipe from the worker process, so they hold nothing that cannot be pickled, and this module imports nothing heavy.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.history.model import KernelHistory
+from gpa_lsp.report.names import shorten_distinctly
+
+if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
+    from gpa_lsp.advice.model import Advice
+    from gpa_lsp.basis.locations import Frame, InlineChain
+    from gpa_lsp.report.kernel_lines import LineCauses
+    from gpa_lsp.report.measured_files import MeasuredFile
+    from gpa_lsp.report.model import InstructionColumns, KernelReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredKernel:
+    """A kernel with what the editor asks for beside its report.
+
+    Attributes:
+        report: the kernel's report, without embedded sources (they are in the files).
+        measured_ns: when, since 1970; the profile's own modification time where it does not say.
+        hottest: (file as compiled, line) → indices into the instruction columns, most samples first, a few at most. Every frame of an inline
+            chain counts.
+        body: file as compiled, and the lines of it the kernel's own body has instructions on, ascending; None without lines.
+        causes: (file as compiled, line) → what it is stalled on and what is stalled on it; empty where nothing was blamed.
+        remedies: (file as compiled, line) → advice that names it, as indices into the report's, best first.
+        history: what changed since earlier measurements; None where nothing is remembered.
+    """
+
+    report: "KernelReport"
+    measured_ns: int
+    hottest: Mapping[tuple[str, int], tuple[int, ...]]
+    body: tuple[str, tuple[int, ...]] | None
+    causes: Mapping[tuple[str, int], "LineCauses"] = field(default_factory=dict)
+    remedies: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    history: KernelHistory | None = None
+
+    @property
+    def advice(self) -> "tuple[Advice, ...]":
+        """The kernel's advice, best first."""
+        return () if self.report.advice is None else self.report.advice.advice
+
+
+def measure_kernel(kernel: "KernelReport", profile_modified_ns: int) -> MeasuredKernel:
+    """What the server keeps of a kernel; the worker process asks, so that nothing of it delays an answer."""
+    from gpa_lsp.report.kernel_lines import find_body, find_causes, find_hottest, find_remedies
+    from gpa_lsp.report.measured_files import read_measured_ns
+
+    slim = replace(kernel, embedded_sources={}, source_stamps={}, instructions=_share_frames(kernel.instructions))
+    return MeasuredKernel(
+        report=slim,
+        measured_ns=read_measured_ns(kernel, profile_modified_ns),
+        hottest=find_hottest(kernel.instructions),
+        body=find_body(kernel),
+        causes=find_causes(kernel),
+        remedies=find_remedies(kernel),
+    )
+
+
+def _share_frames(instructions: "InstructionColumns") -> "InstructionColumns":
+    """The same columns with equal frames being one object: a tenth of the bytes in the pipe, and of the time to unpickle them."""
+    known: dict[Frame, Frame] = {}
+    return replace(instructions, chains=tuple(_share_chains(instructions.chains, known)))
+
+
+def _share_chains(chains: "Iterable[InlineChain]", known: "dict[Frame, Frame]") -> "Iterable[InlineChain]":
+    for chain in chains:
+        yield tuple(known.setdefault(frame, frame) for frame in chain)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedProfile:
+    """One profile as it was read.
+
+    Attributes:
+        path: the file.
+        files: its sources found on this machine, by path as compiled.
+        kernels: in report order.
+        size_bytes: what keeping it costs, in proportion; 0 when nobody counted.
+    """
+
+    path: Path
+    files: Mapping[str, "MeasuredFile"]
+    kernels: tuple[MeasuredKernel, ...]
+    size_bytes: int = 0
+
+    def list_missing(self) -> frozenset[str]:
+        """Files as compiled that kernels of this profile are written in and that were not found here."""
+        return frozenset(kernel.body[0] for kernel in self.kernels if kernel.body and kernel.body[0] not in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleKernel:
+    """A kernel that is shown.
+
+    Attributes:
+        name: short, and different for different kernels that are shown.
+        profile: where it comes from.
+        kernel: what was measured.
+    """
+
+    name: str
+    profile: LoadedProfile
+    kernel: MeasuredKernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All loaded profiles, and which of their kernels are shown: the newest measurement of each.
+
+    Attributes:
+        generation: grows with every snapshot.
+        profiles: by path.
+        visible: shown kernels, longest first.
+        by_file: local path → shown kernels with lines in that file, longest first.
+    """
+
+    generation: int = 0
+    profiles: Mapping[Path, LoadedProfile] = field(default_factory=dict)
+    visible: tuple[VisibleKernel, ...] = ()
+    by_file: Mapping[str, tuple[VisibleKernel, ...]] = field(default_factory=dict)
+
+    def with_profile(self, profile: LoadedProfile) -> "Snapshot":
+        """This snapshot with a profile added, or read again."""
+        return self.with_profiles([profile])
+
+    def with_profiles(self, profiles: Iterable[LoadedProfile]) -> "Snapshot":
+        """The same with several."""
+        return self._rebuild({**self.profiles, **{profile.path: profile for profile in profiles}})
+
+    def without_profiles(self, paths: Iterable[Path]) -> "Snapshot":
+        """This snapshot without some profiles."""
+        gone = set(paths)
+        return self._rebuild({path: profile for path, profile in self.profiles.items() if path not in gone})
+
+    def with_histories(self, histories: Mapping[int, KernelHistory]) -> "Snapshot":
+        """This snapshot with another past of some kernels, by the ``id`` of the kernel."""
+        profiles = {
+            path: replace(
+                profile,
+                kernels=tuple(
+                    replace(kernel, history=histories[id(kernel)]) if id(kernel) in histories else kernel
+                    for kernel in profile.kernels
+                ),
+            )
+            for path, profile in self.profiles.items()
+        }
+        return self._rebuild(profiles)
+
+    def _rebuild(self, profiles: Mapping[Path, LoadedProfile]) -> "Snapshot":
+        visible = _choose_newest(profiles.values())
+        by_file: dict[str, list[VisibleKernel]] = {}
+        for shown in visible:
+            compiled_paths = {path for path, _ in (*shown.kernel.hottest, *shown.kernel.causes)}
+            for local_path in sorted(
+                {shown.profile.files[path].local_path for path in compiled_paths if path in shown.profile.files}
+            ):
+                by_file.setdefault(local_path, []).append(shown)
+        return Snapshot(
+            generation=self.generation + 1,
+            profiles=profiles,
+            visible=visible,
+            by_file={path: tuple(kernels) for path, kernels in by_file.items()},
+        )
+
+
+def _choose_newest(profiles: Iterable[LoadedProfile]) -> tuple[VisibleKernel, ...]:
+    """The newest measurement of each kernel. Kernels of one name whose bodies stand in different files are different kernels."""
+    newest: dict[tuple[str, str | None], tuple[LoadedProfile, MeasuredKernel]] = {}
+    for profile in sorted(profiles, key=lambda profile: str(profile.path)):
+        for kernel in profile.kernels:
+            key = (kernel.report.mangled_name, _find_home(profile, kernel))
+            known = newest.get(key)
+            if known is None or kernel.measured_ns > known[1].measured_ns:
+                newest[key] = (profile, kernel)
+    chosen = sorted(newest.values(), key=_order_by_time)
+    names = shorten_distinctly(kernel.report.name for _, kernel in chosen)
+    return tuple(
+        VisibleKernel(name=names[kernel.report.name], profile=profile, kernel=kernel) for profile, kernel in chosen
+    )
+
+
+def _find_home(profile: LoadedProfile, kernel: MeasuredKernel) -> str | None:
+    if kernel.body is None:
+        return None
+    compiled_path = kernel.body[0]
+    return profile.files[compiled_path].local_path if compiled_path in profile.files else compiled_path
+
+
+def _order_by_time(measured: tuple[LoadedProfile, MeasuredKernel]) -> tuple[float, str]:
+    report = measured[1].report
+    total_ns = report.total_duration_ns
+    return (-total_ns, report.mangled_name)

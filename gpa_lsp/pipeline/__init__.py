@@ -1,0 +1,196 @@
+"""The whole flow on one page: profiles in, report out. Computes nothing itself.
+
+A file that was analysed before, by this version and in this way, comes from the user's cache; readers, analyses and advice are imported only for one
+that was not.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpa_lsp.basis.errors import GpaError, InputError, Problem
+from gpa_lsp.basis.kept_files import identify_program
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.disassembly_cache import identify_tool
+from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.blame import DEFAULT_BLAMER
+from gpa_lsp.pipeline.way import Progress, Way
+from gpa_lsp.report.model import Report
+from gpa_lsp.report.profiled_sources import ProfiledSources
+from gpa_lsp.report.source_paths import SourceLocator
+from gpa_lsp.report_file.kept_reports import KeptReport, load_kept, open_kept_reports, store_kept
+
+if TYPE_CHECKING:
+    from gpa_lsp.basis.kept_files import KeptFiles
+    from gpa_lsp.device.kept_roofs import KeptRoofs
+
+_KEPT_FORMAT = 1
+
+
+def analyse(
+    paths: Sequence[Path],
+    *,
+    kernel_filter: str | None = None,
+    disassemble: bool = True,
+    blamer: str | None = DEFAULT_BLAMER,
+    locator: SourceLocator | None = None,
+    roofs: "KeptRoofs | None" = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Read, decode, join, blame, analyse, advise and gather.
+
+    Args:
+        paths: profiles, folders in which profiles are looked for, or files with device code (cubins, fat binaries, programs), whose kernels
+            come without samples.
+        kernel_filter: as in :class:`Way`.
+        disassemble: likewise.
+        blamer: likewise.
+        locator: finds sources on this machine, for hints that name expressions; None uses those in the profile only.
+        roofs: finds measured roofs; None puts kernels under theoretical ones.
+        progress: told (what, done, total) as the work goes on.
+
+    Returns:
+        A report. An input that cannot be used becomes a problem in it, and the others go on.
+    """
+    way = Way(kernel_filter=kernel_filter, disassemble=disassemble, blamer=blamer)
+    means = _Means(way=way, locator=locator, roofs=roofs, kept=open_kept_reports())
+    problems: list[Problem] = []
+    files = _drop_repeated(_list_profiles(paths, problems))
+    reports = []
+    for number, path in enumerate(files):
+        if progress is not None:
+            progress(f"reading {path.name}", number, len(files))
+        reports.append(_analyse_file(path, means, progress))
+    roof_problems = roofs.problems if roofs is not None else ()
+    kernels = [kernel for report in reports for kernel in report.kernels]
+    kernels.sort(key=lambda kernel: (-kernel.total_duration_ns, kernel.mangled_name))
+    found = [problem for report in reports for problem in report.problems]
+    return Report(problems=(*problems, *found, *roof_problems), kernels=tuple(kernels))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Means:
+    """What files are analysed with."""
+
+    way: Way
+    locator: SourceLocator | None
+    roofs: "KeptRoofs | None"
+    kept: "KeptFiles"
+
+
+def _analyse_file(path: Path, means: _Means, progress: Progress | None) -> Report:
+    """The report of one file: the one that is kept, or a new one, which is kept then."""
+    sources = ProfiledSources(means.locator)
+
+    def still_holds(seen: Mapping[Any, Any]) -> bool:
+        return all(_ask(question, path, sources, means.roofs) == answer for question, answer in seen.items())
+
+    before = _look_at(path)
+    key = _make_key(path, means)
+    found = None if key is None else load_kept(means.kept, key, still_holds)
+    if found is not None:
+        return found.rename(path)
+    from gpa_lsp.pipeline.judge import judge_file  # brings the readers, the analyses and the optimizers
+
+    try:
+        report, other_files = judge_file(path, means.way, sources, means.roofs, progress)
+    except GpaError as error:
+        problem = Problem.from_error(error.at(path) if isinstance(error, InputError) else error)
+        return Report(problems=(problem,), kernels=())
+    is_whole = not any(problem.is_passing for problem in report.problems)
+    if key is not None and is_whole and before == _look_at(path):
+        names = {kernel.device.name for kernel in report.kernels} if means.roofs is not None else set()
+        questions: list[tuple[Any, ...]] = [("file", name) for name in other_files] + [
+            ("roofs", name) for name in names
+        ]
+        seen = {question: _ask(question, path, sources, means.roofs) for question in questions}
+        seen |= {("source", *question): answer for question, answer in sources.answers.items()}
+        store_kept(means.kept, key, KeptReport(path=path, seen=seen, report=report))
+        means.kept.trim()
+    return report
+
+
+def _ask(question: tuple[Any, ...], path: Path, sources: ProfiledSources, roofs: "KeptRoofs | None") -> str | None:
+    """What an analysis may look at beside its file, as a text that changes when the answer does."""
+    kind, *what = question
+    if kind == "source":
+        file, measured_unix_s, stamp = what
+        return sources.ask((file, measured_unix_s, stamp))
+    if kind == "roofs":
+        return repr(roofs.find(what[0])) if roofs is not None else None
+    return _digest_file(path.parent / what[0])
+
+
+def _look_at(path: Path) -> tuple[int, int] | None:
+    """What changes when a file is written to."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _make_key(path: Path, means: _Means) -> str | None:
+    """The name under which the report of a file is kept; None where the file cannot be read, or this program cannot be told from another."""
+    content = _digest_file(path)
+    program = identify_program()
+    if content is None or program is None:
+        return None
+    way = means.way
+    parts = [
+        _KEPT_FORMAT,
+        program,
+        sys.version_info[:2],
+        content,
+        path.suffixes[-2:],  # a format may be told by its ending
+        [way.kernel_filter, way.disassemble, way.blamer, means.locator is not None, means.roofs is not None],
+        [identify_tool(find_tool(name)) for name in ("nvdisasm", "cuobjdump")],
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _digest_file(path: Path) -> str | None:
+    try:
+        if not path.is_file():
+            return None  # a pipe is read once
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _drop_repeated(paths: Iterable[Path]) -> list[Path]:
+    """Each file once, whatever its name: a file given twice would count twice."""
+    first: dict[str, Path] = {}
+    for path in paths:
+        first.setdefault(os.path.realpath(path), path)
+    return list(first.values())
+
+
+def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    """Files of these names in a folder and below it; what cannot be listed, or goes away meanwhile, is passed over."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            file = Path(parent, name)
+            if name.endswith(suffixes) and file.is_file():
+                yield file
+
+
+def _list_profiles(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        from gpa_lsp.profile.read import list_suffixes  # asks the readers
+
+        suffixes = list_suffixes()
+        found = sorted(_walk(path, suffixes))
+        if not found:
+            message = "no profile in this folder"
+            remedy = f"give a file, or a folder with files ending in {', '.join(suffixes)}"
+            problems.append(Problem.from_error(InputError(message, path=path, remedy=remedy)))
+        yield from found

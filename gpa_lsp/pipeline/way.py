@@ -1,0 +1,24 @@
+"""How a file is analysed: :class:`Way`."""
+
+from collections.abc import Callable
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.blame import DEFAULT_BLAMER
+
+Progress = Callable[[str, int, int], None]
+"""Told (what, done, total) as the work goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a file is analysed.
+
+    Attributes:
+        kernel_filter: keep kernels whose mangled, readable or short name contains this; None keeps all.
+        disassemble: also produce instruction texts, which needs nvdisasm.
+        blamer: name of the blamer that finds the causes of stalls; None finds none, analyses nothing and gives no advice.
+    """
+
+    kernel_filter: str | None = None
+    disassemble: bool = True
+    blamer: str | None = DEFAULT_BLAMER

@@ -1,0 +1,259 @@
+"""What predicts one configuration: from expressions that hold for every block, or by emulating a few blocks of each anew.
+
+The first is exact where every address depends on the thread's global index alone; whether it does is not assumed, but seen by tracing the kernel
+with a second block. The second serves tiles, block-wide loops and gathers; it also sees where a kernel is written for the block it has, as with a
+tile of fixed size: a configuration under which it goes wrong is not predicted.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+
+from gpa_lsp.basis.errors import GpaError, InputError, Problem
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.emulate import emulate
+from gpa_lsp.emulator.model import Budget, Fault, FaultKind, Sampling, SamplingKind, TraceSettings
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration
+from gpa_lsp.prediction.fault_answer import ENDINGS, name_place
+from gpa_lsp.prediction.flops import count_flops
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.volumes.devices import VolumeDevice
+from gpa_lsp.volumes.expressions import (
+    NO_TRIPLE,
+    AccessExpression,
+    KernelAccesses,
+    LaunchShape,
+    Triple,
+    cover_updates,
+    fold_accesses,
+)
+from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
+from gpa_lsp.volumes.model import VolumeMode, VolumePrediction
+from gpa_lsp.volumes.predict import predict_volumes
+
+logger = logging.getLogger(__name__)
+
+PROBE_BUDGET = Budget(seconds=10.0, memory_bytes=2 << 30)
+_PLAIN: Triple = (1, 1, 1)
+
+FaultName = tuple[FaultKind, int | None]
+"""Kind and static instruction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What every configuration of a kernel has in common.
+
+    Attributes:
+        device: for which.
+        mode: of the model.
+        registers: of a thread, as compiled.
+        static_shared_bytes: of a block.
+    """
+
+    device: VolumeDevice
+    mode: VolumeMode
+    registers: int
+    static_shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariedLaunch:
+    """One launch of a description, with other blocks and folds.
+
+    Attributes:
+        text: the description.
+        path: where it stands; its files are found beside it.
+        number: which of its launches, from 0.
+    """
+
+    text: str
+    path: Path
+    number: int
+
+    def read(self, configuration: Configuration) -> LaunchDescription:
+        """The launch with another block and fold.
+
+        Raises:
+            InputError: the description fixes its grid, or does not allow for this block.
+        """
+        launches = read_launches(self.path, text=self.text, block=configuration.block, fold=configuration.fold)
+        return launches[self.number]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpressionEvaluator:
+    """From expressions that hold for every block.
+
+    Attributes:
+        kernel: its accesses; all affine in the global index.
+        updates: along x, y, z, whatever the block.
+        resources: of the kernel.
+        description: of the launch: its dynamic shared memory may follow the block.
+    """
+
+    kernel: KernelAccesses
+    updates: Triple
+    resources: Resources
+    description: VariedLaunch
+
+    def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
+        """See :data:`~gpa_lsp.prediction.exploration.workers.Evaluate`."""
+        return [self._evaluate(one) for one in configurations]
+
+    def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
+        try:
+            kernel = self.kernel if configuration.fold == _PLAIN else fold_accesses(self.kernel, configuration.fold)
+            shape = cover_updates(self.updates, configuration.block, configuration.fold)
+            shared_bytes = self.description.read(configuration).shared_bytes
+            return _take(configuration, _predict(kernel, shape, self.resources, shared_bytes))
+        except Exception as error:
+            return _refuse(configuration, error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbingEvaluator:
+    """By emulating a few blocks of each configuration.
+
+    Attributes:
+        ptx: text of the module.
+        name: of the module, for messages.
+        description: of the launch.
+        resources: of the kernel.
+        known_faults: of the launch as it is, see :func:`name_faults`; they say nothing against a configuration.
+    """
+
+    ptx: str
+    name: str
+    description: VariedLaunch
+    resources: Resources
+    known_faults: frozenset[FaultName] = frozenset()
+
+    def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
+        """See :data:`~gpa_lsp.prediction.exploration.workers.Evaluate`."""
+        return [self._evaluate(one) for one in configurations]
+
+    def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
+        try:
+            launch = self.description.read(configuration)
+            probe = probe_launch(_parse(self.ptx, self.name), launch)
+            _refuse_new_faults(probe.faults, self.known_faults)
+            recovered = probe.accesses
+            if configuration.fold != _PLAIN:
+                recovered = fold_accesses(recovered, configuration.fold)
+            shape = find_launch_shape(recovered, launch.block, launch.grid, configuration.fold)
+            return _take(configuration, _predict(recovered, shape, self.resources, launch.shared_bytes))
+        except Exception as error:
+            return _refuse(configuration, error)
+
+
+@lru_cache(maxsize=4)
+def _parse(ptx: str, name: str) -> PtxModule:
+    return parse_ptx(ptx, name=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What a few blocks of a launch show.
+
+    Attributes:
+        accesses: where they go.
+        faults: what the program did wrong.
+    """
+
+    accesses: KernelAccesses
+    faults: tuple[Fault, ...]
+
+
+def name_faults(faults: Iterable[Fault]) -> frozenset[FaultName]:
+    """What tells faults of one code from each other, whatever the block."""
+    return frozenset((fault.kind, fault.instruction) for fault in faults)
+
+
+def _refuse_new_faults(faults: Iterable[Fault], known: frozenset[FaultName]) -> None:
+    """A kernel that goes wrong with a block only is written for another: what it would cost says nothing."""
+    for fault in faults:
+        if (fault.kind, fault.instruction) not in known:
+            place = name_place(fault.chain)
+            what = f"{fault.kind.value} ({place})" if place else fault.kind.value
+            raise InputError(f"the kernel goes wrong with this block: {what}", remedy="its code is for other blocks")
+
+
+def probe_launch(module: PtxModule, launch: LaunchDescription) -> Probe:
+    """What a few blocks of a launch access and do wrong.
+
+    Raises:
+        InputError: the launch does not go with the kernel, or the blocks do not run to their end.
+    """
+    blocks = Sampling(kind=SamplingKind.CHOSEN, blocks=list_probe_blocks(launch.grid))
+    settings = TraceSettings(branches=False)
+    run = emulate(module, launch, budget=PROBE_BUDGET, sampling=blocks, trace=settings)
+    if run.trace is None or not run.is_complete:
+        fatal = next((fault for fault in run.faults if fault.is_fatal), None)
+        if fatal is not None and fatal.kind is FaultKind.BAD_LAUNCH:
+            raise InputError(fatal.message)
+        why = "they were stopped" if fatal is None else fatal.message
+        raise InputError(f"not all of the probed blocks ran to their end: {why}")
+    work = count_flops(run)
+    return Probe(
+        accesses=recover_expressions(run.trace, flops_per_thread=work.total, flops_are_double=work.is_double),
+        faults=tuple(fault for fault in run.faults if fault.kind not in ENDINGS),
+    )
+
+
+def holds_for_every_block(kernel: KernelAccesses, other: KernelAccesses) -> bool:
+    """Whether two recoveries with different blocks give the same expressions of the global index, and nothing else."""
+    if kernel.sampled or other.sampled or not kernel.accesses:
+        return False
+    for one in (*kernel.accesses, *other.accesses):
+        if one.thread_bytes != NO_TRIPLE or one.block_bytes != NO_TRIPLE or one.executions != 1.0:
+            return False
+    return _list_keys(kernel) == _list_keys(other)
+
+
+def _list_keys(kernel: KernelAccesses) -> list[AccessExpression]:
+    return sorted(kernel.accesses, key=lambda one: (one.instruction or 0, one.constant_bytes))
+
+
+def _predict(
+    kernel: KernelAccesses, shape: LaunchShape, resources: Resources, dynamic_shared_bytes: int
+) -> VolumePrediction:
+    return predict_volumes(
+        kernel,
+        shape,
+        resources.device,
+        registers=resources.registers,
+        shared_bytes=resources.static_shared_bytes + dynamic_shared_bytes,
+        mode=resources.mode,
+    )
+
+
+def _refuse(configuration: Configuration, error: Exception) -> RankedConfiguration:
+    """One that does not run says why; so does one that shows a bug of ours, which must not cost the others."""
+    if isinstance(error, GpaError):
+        return RankedConfiguration(configuration=configuration, why_not=str(error))
+    logger.error("evaluating %s failed", configuration, exc_info=error)
+    fault = Problem.from_fault("the evaluation", error)
+    return RankedConfiguration(configuration=configuration, why_not=str(fault))
+
+
+def _take(configuration: Configuration, prediction: VolumePrediction) -> RankedConfiguration:
+    volumes = prediction.volumes
+    duration_ns = prediction.duration_ns
+    if duration_ns is None:
+        return RankedConfiguration(configuration=configuration, why_not="the kernel touches no global memory")
+    return RankedConfiguration(
+        configuration=configuration,
+        seconds=duration_ns / 1e9,
+        limiter=prediction.limiter.value if prediction.limiter is not None else "",
+        dram_load_bytes=prediction.scale_to_launch(volumes.dram_load),
+        dram_store_bytes=prediction.scale_to_launch(volumes.dram_store),
+        l2_load_bytes=prediction.scale_to_launch(volumes.l2_load),
+        l2_store_bytes=prediction.scale_to_launch(volumes.l2_store),
+        warps_per_sm=prediction.blocks_per_sm * -(-prod(configuration.block) // 32),
+    )

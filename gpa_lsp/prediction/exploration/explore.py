@@ -1,0 +1,77 @@
+"""A space of configurations, evaluated and ranked: the parts already in the journal are not done again."""
+
+from collections.abc import Callable, Sequence
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.prediction.exploration.journal import Journal
+from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration, rank
+from gpa_lsp.prediction.exploration.workers import Evaluate, Workers
+
+Progress = Callable[[int, int], None]
+"""Told (done, total)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exploration:
+    """A space with what is predicted of it.
+
+    Attributes:
+        kernel: for people.
+        device: name of the machine.
+        mode: of the model.
+        ranked: fastest first; those nothing is predicted of last.
+        current: the configuration the launch has now; None when the space does not hold it.
+        resumed: how many were in the journal already.
+        notes: what a reader must know, one sentence each.
+    """
+
+    kernel: str
+    device: str
+    mode: str
+    ranked: tuple[RankedConfiguration, ...]
+    current: Configuration | None = None
+    resumed: int = 0
+    notes: tuple[str, ...] = ()
+
+    def find(self, configuration: Configuration) -> RankedConfiguration | None:
+        """What is predicted of one configuration; None when it is not in the space."""
+        return next((one for one in self.ranked if one.configuration == configuration), None)
+
+
+def evaluate_space(
+    configurations: Sequence[Configuration],
+    evaluate: Evaluate,
+    workers: Workers,
+    *,
+    journal: Journal | None = None,
+    progress: Progress | None = None,
+) -> tuple[tuple[RankedConfiguration, ...], int]:
+    """Evaluate what is not in the journal yet, and rank all of it.
+
+    Args:
+        configurations: the space.
+        evaluate: what evaluates.
+        workers: where.
+        journal: takes each part as it is known, so that an interruption loses only what is under way; None keeps nothing.
+        progress: told how far it is.
+
+    Returns:
+        The space, ranked, and how many of it were in the journal.
+
+    Raises:
+        GpaError: see ``workers`` and ``journal``; what was evaluated until then is in the journal.
+    """
+    wanted = set(configurations)
+    known = [one for one in (journal.done if journal is not None else ()) if one.configuration in wanted]
+    done = {one.configuration for one in known}
+    left = [one for one in configurations if one not in done]
+    found = list(known)
+    if progress is not None:
+        progress(len(found), len(configurations))
+    for part in workers.run(evaluate, left):
+        found.extend(part)
+        if journal is not None:
+            journal.add(part)
+        if progress is not None:
+            progress(len(found), len(configurations))
+    return rank(found), len(known)

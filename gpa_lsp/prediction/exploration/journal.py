@@ -1,0 +1,140 @@
+"""What was explored already, as a file of JSON lines: :class:`Journal`. An exploration that was stopped goes on where it was.
+
+The first line says what was explored; each further line is one configuration. Lines are appended as they are known, and a last line that was
+cut off by a crash is dropped.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from gpa_lsp.basis.errors import InputError, MismatchError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.prediction.exploration.model import RankedConfiguration
+from gpa_lsp.report_file.json_records import make_record, read_record
+
+JOURNAL_FORMAT = "gpa-lsp/exploration/1"
+MAX_JOURNAL_BYTES = 1 << 30
+MAX_LINE_CHARACTERS = 1 << 16
+
+_REMEDY = "choose another file, or delete this one to start anew"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What an exploration is about; two with the same subject can be joined.
+
+    Attributes:
+        kernel: mangled name.
+        device: name of the machine.
+        mode: of the model.
+        threads: elements in x, y, z.
+        digest: of the code, the launch's arguments and the model's version, in hex.
+    """
+
+    kernel: str
+    device: str
+    mode: str
+    threads: tuple[int, int, int]
+    digest: str
+
+
+class Journal:
+    """A journal that is open for appending.
+
+    Used as a context manager.
+
+    Args:
+        path: made when it is missing, and continued when it is there.
+        subject: what is explored.
+
+    Raises:
+        InputError: the file is something else, or cannot be read or written.
+        MismatchError: it is about another subject.
+    """
+
+    def __init__(self, path: Path, subject: Subject) -> None:
+        self._path = path
+        self.done: tuple[RankedConfiguration, ...] = ()
+        """What the file held when it was opened."""
+        try:
+            size = path.stat().st_size if path.exists() else 0
+            kept = self._read(subject, size) if size else 0
+            self._stream: IO[bytes] = path.open("r+b" if size else "xb")
+            if kept:
+                self._stream.truncate(kept)
+                self._stream.seek(kept)
+            else:
+                self._append({"format": JOURNAL_FORMAT, **make_record(subject)})
+        except OSError as error:
+            raise self._fail(error) from error
+
+    def _read(self, subject: Subject, size: int) -> int:
+        """Take what is there; returns the bytes of whole lines."""
+        if size > MAX_JOURNAL_BYTES:
+            raise InputError(f"is larger than {MAX_JOURNAL_BYTES >> 20} MiB", path=self._path, remedy=_REMEDY)
+        kept = 0
+        done: list[RankedConfiguration] = []
+        with self._path.open("rb") as stream:
+            for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_CHARACTERS), b""), start=1):
+                if not line.endswith(b"\n") and number > 1:
+                    break  # cut off while it was written
+                value = self._parse(line, number)
+                if number == 1:
+                    self._check_subject(value, subject)
+                else:
+                    remedy = f"line {number}: {_REMEDY}"
+                    done.append(read_record(value, RankedConfiguration, path=self._path, remedy=remedy))
+                kept += len(line)
+        self.done = tuple({one.configuration: one for one in done}.values())
+        return kept
+
+    def _parse(self, line: bytes, number: int) -> Any:
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                "is no journal of an exploration", path=self._path, place=f"line {number}", remedy=_REMEDY
+            ) from error
+
+    def _check_subject(self, value: Any, subject: Subject) -> None:
+        if not isinstance(value, dict) or value.get("format") != JOURNAL_FORMAT:
+            raise InputError(f"is not {JOURNAL_FORMAT}", path=self._path, place="/format", remedy=_REMEDY)
+        found = read_record(value, Subject, path=self._path, remedy=f"line 1: {_REMEDY}")
+        if found == subject:
+            return
+        names = [name for name in Subject.__dataclass_fields__ if getattr(found, name) != getattr(subject, name)]
+        what = names[0] if names != ["digest"] else "code, arguments or model"
+        raise MismatchError(f"was made for another {what}", path=self._path, place="line 1", remedy=_REMEDY)
+
+    def add(self, found: Iterable[RankedConfiguration]) -> None:
+        """Append configurations; they are on disk when this returns.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        try:
+            for one in found:
+                self._append(make_record(one))
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            raise self._fail(error) from error
+
+    def _append(self, record: dict[str, Any]) -> None:
+        self._stream.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+
+    def _fail(self, error: OSError) -> InputError:
+        return InputError(f"cannot be used: {error.strerror or error}", path=self._path, remedy="choose another file")
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        del kind, error, traceback
+        self._stream.close()

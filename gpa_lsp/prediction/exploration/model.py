@@ -1,0 +1,91 @@
+"""A launch configuration, and what is predicted of it: :class:`Configuration`, :class:`RankedConfiguration`."""
+
+from math import prod
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Configuration:
+    """One way to launch a kernel over its elements.
+
+    Attributes:
+        block: threads of a block in x, y, z.
+        fold: neighbouring elements one thread serves in x, y, z; (1, 1, 1) for one.
+    """
+
+    block: tuple[int, int, int]
+    fold: tuple[int, int, int] = (1, 1, 1)
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return prod(self.block)
+
+    def __str__(self) -> str:
+        """As people write it: ``32x8``, ``16x2x32 fold 2y``."""
+        return f"{write_block(self.block)}{write_fold(self.fold)}"
+
+
+def write_block(block: tuple[int, int, int]) -> str:
+    """``32x8``: trailing ones are left out, but never the first number.
+
+    >>> write_block((32, 8, 1)), write_block((256, 1, 1)), write_block((1, 1, 4))
+    ('32x8', '256', '1x1x4')
+    """
+    last = max((index for index, size in enumerate(block) if size != 1), default=0)
+    return "x".join(str(size) for size in block[: last + 1])
+
+
+def write_fold(fold: tuple[int, int, int]) -> str:
+    """`` fold 2y``; empty where nothing is folded.
+
+    >>> write_fold((1, 2, 1)), write_fold((1, 1, 1))
+    (' fold 2y', '')
+    """
+    parts = [f"{count}{axis}" for count, axis in zip(fold, "xyz", strict=True) if count != 1]
+    return f" fold {' '.join(parts)}" if parts else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedConfiguration:
+    """What is predicted of a configuration. Times and volumes are predictions, never measurements.
+
+    Attributes:
+        configuration: which.
+        seconds: of one launch; None when the configuration cannot be launched or predicted.
+        limiter: what bounds it: ``L1``, ``L2``, ``DRAM`` or ``arithmetic``; empty likewise.
+        dram_load_bytes: of the launch.
+        dram_store_bytes: likewise.
+        l2_load_bytes: from L2 to the L1s.
+        l2_store_bytes: from the L1s to L2.
+        warps_per_sm: resident.
+        why_not: why nothing is predicted, one sentence; empty when something is.
+    """
+
+    configuration: Configuration
+    seconds: float | None = None
+    limiter: str = ""
+    dram_load_bytes: float | None = None
+    dram_store_bytes: float | None = None
+    l2_load_bytes: float | None = None
+    l2_store_bytes: float | None = None
+    warps_per_sm: int | None = None
+    why_not: str = ""
+
+    @property
+    def dram_bytes(self) -> float | None:
+        """Loads and stores; None when unknown."""
+        if self.dram_load_bytes is None or self.dram_store_bytes is None:
+            return None
+        return self.dram_load_bytes + self.dram_store_bytes
+
+
+def rank(found: "list[RankedConfiguration]") -> "tuple[RankedConfiguration, ...]":
+    """Fastest first; equals in the order of less DRAM traffic, then of the configuration; what was not predicted last."""
+
+    def order(one: RankedConfiguration) -> tuple[bool, float, float, Configuration]:
+        unknown = one.seconds is None
+        return (unknown, one.seconds or 0.0, one.dram_bytes or 0.0, one.configuration)
+
+    return tuple(sorted(found, key=order))

@@ -1,0 +1,264 @@
+"""From a source, a kernel and its launch to what can be explored of it: :func:`prepare_exploration`."""
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from gpa_lsp import __version__
+from gpa_lsp.basis.errors import GpaError, InputError, Problem
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.prediction.exploration.evaluators import (
+    ExpressionEvaluator,
+    FaultName,
+    Probe,
+    ProbingEvaluator,
+    Resources,
+    VariedLaunch,
+    holds_for_every_block,
+    name_faults,
+    probe_launch,
+)
+from gpa_lsp.prediction.exploration.journal import Subject
+from gpa_lsp.prediction.exploration.model import Configuration
+from gpa_lsp.prediction.exploration.workers import Evaluate
+from gpa_lsp.prediction.machines import choose_product, choose_volume_device
+from gpa_lsp.prediction.predict import match_launches
+from gpa_lsp.prediction.static_source import SourceStatics, require_ptx
+from gpa_lsp.prediction.targets import examine_for_machine
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.report.names import demangle, shorten_name
+from gpa_lsp.volumes.devices import VolumeDevice
+from gpa_lsp.volumes.expressions import Triple
+from gpa_lsp.volumes.from_trace import find_launch_shape
+from gpa_lsp.volumes.model import VolumeMode
+
+_MOST_LAUNCH_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ChosenLaunch:
+    """The launch that is meant, its kernel's mangled name, and where it is described."""
+
+    launch: LaunchDescription
+    mangled: str
+    description: VariedLaunch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplorationSubject:
+    """A kernel that is ready to be explored.
+
+    Attributes:
+        name: for people.
+        subject: what a journal of it is about.
+        current: the configuration the launch has.
+        dimensions: of the launch: 1, 2 or 3.
+        evaluate: predicts configurations.
+        notes: how, one sentence each.
+    """
+
+    name: str
+    subject: Subject
+    current: Configuration
+    dimensions: int
+    evaluate: Evaluate
+    notes: tuple[str, ...]
+
+
+def prepare_exploration(
+    path: Path,
+    *,
+    text: str | None = None,
+    kernel: str | None = None,
+    launches_path: Path | None = None,
+    launches_text: str | None = None,
+    launch_number: int | None = None,
+    machine: str | None = None,
+    mode: VolumeMode = VolumeMode.CORRECTED,
+    compute_capability: tuple[int, int] | None = None,
+    compile_settings: CompileSettings = DEFAULT_SETTINGS,
+) -> ExplorationSubject:
+    """Compile, find the launch, and see whether its addresses hold for every block.
+
+    Args:
+        path: of the source.
+        text: what an editor holds of it; None to read the file.
+        kernel: its name or a part of it; None where the source has one described launch.
+        launches_path: the description; None for the file beside the source.
+        launches_text: what an editor holds of it; None to read the file.
+        launch_number: which of the launches of that kernel, from 1; None where there is one.
+        machine: name of the GPU; None for the first known of the compute capability.
+        mode: of the volume model.
+        compute_capability: to compile for; None for that of the GPU, and where none is named for what the compile command says.
+        compile_settings: of the compiler.
+
+    Raises:
+        InputError: the source does not compile, no launch (or more than one) is meant, its grid is fixed, or the GPU is not known.
+        MissingToolError: no compiler is installed.
+        ToolError: the compiler did not end in time, or crashed.
+    """
+    examined = examine_for_machine(
+        path, text=text, machine=machine, compute_capability=compute_capability, settings=compile_settings
+    )
+    statics = examined.statics
+    ptx = require_ptx(statics, path)
+    module = parse_ptx(ptx, name=str(path))
+    described = _require_description(statics, launches_path, path)
+    launch_text = read_launch_text(described) if launches_text is None else launches_text
+    chosen = _choose_launch(module, described, launch_text, kernel, launch_number)
+    threads = _require_threads(chosen)
+    device = _require_device(statics, path, machine, mode)
+    resources = _find_resources(statics, chosen.mangled, device, mode)
+    probing = ProbingEvaluator(ptx=ptx, name=str(path), description=chosen.description, resources=resources)
+    evaluate, notes = _choose_evaluator(module, chosen.launch, probing)
+    digest = _digest(ptx, launch_text, chosen.description.number)
+    return ExplorationSubject(
+        name=shorten_name(demangle(chosen.mangled)),
+        subject=Subject(kernel=chosen.mangled, device=device.name, mode=mode.value, threads=threads, digest=digest),
+        current=Configuration(block=chosen.launch.block, fold=_find_fold(chosen.launch)),
+        dimensions=max((axis + 1 for axis in range(3) if threads[axis] > 1), default=1),
+        evaluate=evaluate,
+        notes=(*notes, *(f"{note}." for note in examined.notes)),
+    )
+
+
+def _require_description(statics: SourceStatics, launches_path: Path | None, path: Path) -> Path:
+    """The file that describes launches."""
+    described = launches_path or find_launch_file(statics.path)
+    if described is None:
+        message = "no launch is described, so that nothing tells its arguments"
+        remedy = f"describe one in {path.with_suffix('.launch.toml').name}; gpa-lsp trace --template prints one to begin with"
+        raise InputError(message, path=path, remedy=remedy)
+    return described
+
+
+def _require_threads(chosen: _ChosenLaunch) -> Triple:
+    if chosen.launch.threads is None:
+        message = "the launch gives its grid, so that it cannot follow another block"
+        remedy = "give threads = … in place of grid"
+        raise InputError(message, path=chosen.description.path, place=_place(chosen.launch), remedy=remedy)
+    return chosen.launch.threads
+
+
+def _require_device(statics: SourceStatics, path: Path, machine: str | None, mode: VolumeMode) -> VolumeDevice:
+    device = choose_volume_device(choose_product(machine, statics.unit.compute_capability), mode)
+    if isinstance(device, Problem):
+        raise InputError(device.message, path=path, remedy=device.remedy or "name a GPU with --machine")
+    return device
+
+
+def read_launch_text(path: Path) -> str:
+    """The text of a description, as the processes that evaluate will read it.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        if path.stat().st_size > _MOST_LAUNCH_BYTES:
+            raise InputError("is too large", path=path, remedy="put long arrays into files")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", path=path, remedy="give a readable file") from error
+
+
+def _choose_launch(module: PtxModule, path: Path, text: str, kernel: str | None, number: int | None) -> _ChosenLaunch:
+    problems: list[Problem] = []
+    launches = read_launches(path, text=text)
+    found = match_launches(module, launches, kernel, problems)
+    if number is not None and 1 <= number <= len(found):
+        found = (found[number - 1],)
+    if len(found) != 1:
+        if not found and problems:
+            raise InputError(problems[0].message, path=path, place=problems[0].place, remedy=problems[0].remedy)
+        names = ", ".join(shorten_name(demangle(one.function.name)) for one in found[:10])
+        message = f"{len(found)} launches are meant ({names})" if found else "no launch of such a kernel is described"
+        raise InputError(message, path=path, remedy="choose one with --kernel and --launch")
+    (one,) = found
+    description = VariedLaunch(text=text, path=path, number=launches.index(one.launch))
+    return _ChosenLaunch(launch=one.launch, mangled=one.function.name, description=description)
+
+
+def _find_resources(statics: SourceStatics, mangled: str, device: VolumeDevice, mode: VolumeMode) -> Resources:
+    known = next((one.statics for one in statics.kernels if one.statics.mangled_name == mangled), None)
+    return Resources(
+        device=device,
+        mode=mode,
+        registers=0 if known is None or known.registers is None else known.registers,
+        static_shared_bytes=0 if known is None else known.shared_static_bytes,
+    )
+
+
+def _choose_evaluator(
+    module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator
+) -> tuple[Evaluate, tuple[str, ...]]:
+    # A tile of fixed size may fit some blocks only, which no address of global memory tells.
+    has_shared = probing.resources.static_shared_bytes + launch.shared_bytes > 0
+    first = probe_launch(module, launch)
+    known = name_faults(first.faults)
+    other = None if has_shared else _probe_other(module, launch, probing)
+    holds = other is not None and holds_for_every_block(first.accesses, other.accesses)
+    if (
+        other is not None
+        and holds
+        and name_faults(other.faults) <= known
+        and _is_guarded(module, launch, probing, known)
+    ):
+        updates: Triple = find_launch_shape(first.accesses, launch.block, launch.grid).updates
+        note = "Every address is an affine function of the thread's global index, seen with two blocks: it is not emulated again for others."
+        evaluator = ExpressionEvaluator(
+            kernel=first.accesses, updates=updates, resources=probing.resources, description=probing.description
+        )
+        return evaluator, (note,)
+    why = "The kernel has shared memory" if has_shared else "Addresses depend on the block or on data"
+    why = "The kernel goes wrong with some blocks" if holds else why
+    return replace(probing, known_faults=known), (f"{why}: some blocks of each configuration are emulated.",)
+
+
+def _is_guarded(
+    module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator, known: frozenset[FaultName]
+) -> bool:
+    """Whether the kernel also does right with a block that leaves threads over at the end of each axis."""
+    sizes = zip(launch.block, launch.threads or launch.block, strict=True)
+    x, y, z = (next((one for one in range(size - 1, 1, -1) if extent % one), size) for size, extent in sizes)
+    configuration = Configuration(block=(x, y, z), fold=_find_fold(launch))
+    try:
+        probe = probe_launch(module, probing.description.read(configuration))
+    except GpaError:
+        return False
+    return name_faults(probe.faults) <= known
+
+
+def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator) -> Probe | None:
+    """What is seen with a block that differs along every axis that the launch has; None where it does not run."""
+    x, y, z = launch.block
+    block = (x // 2 if x >= 64 else x * 2, y * 2 if y * 2 <= 8 else max(1, y // 2), z)
+    threads = launch.threads or (1, 1, 1)
+    shape = tuple(size if extent > 1 else 1 for size, extent in zip(block, threads, strict=True))
+    configuration = Configuration(block=(shape[0], shape[1], shape[2]), fold=_find_fold(launch))
+    if configuration.block == launch.block:
+        return None
+    try:
+        return probe_launch(module, probing.description.read(configuration))
+    except GpaError:
+        return None
+
+
+def _find_fold(launch: LaunchDescription) -> Triple:
+    """What the description divides its threads by, beside the block."""
+    threads = launch.threads or launch.block
+    sizes = zip(threads, launch.block, launch.grid, strict=True)
+    x, y, z = (max(1, -(-extent // (block * count))) for extent, block, count in sizes)
+    return (x, y, z)
+
+
+def _digest(ptx: str, launch_text: str, number: int) -> str:
+    parts = "\0".join((__version__, str(number), launch_text, ptx))
+    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _place(launch: LaunchDescription) -> str | None:
+    return None if launch.line is None else f"line {launch.line}"

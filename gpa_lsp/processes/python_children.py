@@ -1,0 +1,52 @@
+"""Python processes of ours: the one place that says how they are started.
+
+Python looks for modules in the folder it is started in first of all, with ``-m`` and with ``-c``, and so does everything built on them
+(:mod:`multiprocessing` with ``-c``, so we do without it). That folder is a workspace, whose ``ctypes.py`` would be run. So every child is told not to
+(``-P``), and what it inherits names no folder that depends on where it is; its own children inherit both. Children that need the standard library
+alone are kept from the environment and from installed packages, too (``-I -S``), and start in a third of the time.
+
+When somebody types ``python -m gpa_lsp`` in a folder, Python itself looks there before any line of ours runs (from then on nothing does, see
+``__main__.py``). The program ``gpa-lsp`` does not look there, nor does ``python -P -m gpa_lsp``, which is what editors start.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from gpa_lsp.processes.search_paths import clean_environment
+
+_SAFE_PATH = "PYTHONSAFEPATH"
+"""The environment's way to say ``-P``: it reaches children whose command line others write."""
+
+
+class PythonChild(NamedTuple):
+    """How a Python process is started.
+
+    Attributes:
+        words: program and arguments.
+        environment: what it is run with.
+    """
+
+    words: tuple[str, ...]
+    environment: dict[str, str]
+
+
+def isolate_module(module: str, *arguments: str) -> PythonChild:
+    """A process that runs a module of ours, with the libraries that this process has.
+
+    Not ``-I``: what is installed for one user, or is reached by ``PYTHONPATH`` as on clusters, would not be found.
+    """
+    return PythonChild(
+        (sys.executable, "-P", "-m", module, *arguments), {**clean_environment(os.environ), _SAFE_PATH: "1"}
+    )
+
+
+def isolate_script(script: Path, *arguments: str) -> PythonChild:
+    """A process that runs a file which needs the standard library alone. It hands on the environment, which it does not look at itself."""
+    return PythonChild((sys.executable, "-I", "-S", str(script), *arguments), dict(os.environ))
+
+
+def isolate_code(code: str) -> PythonChild:
+    """A process that runs a few lines which need the standard library alone."""
+    return PythonChild((sys.executable, "-I", "-S", "-c", code), clean_environment(os.environ))

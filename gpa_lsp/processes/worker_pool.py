@@ -1,0 +1,99 @@
+"""Workers of one kind, as many as there are jobs at a time, for those who may block."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any, TypeVar
+
+from gpa_lsp.processes.supervision import Worker, WorkerKind
+from gpa_lsp.processes.worker import Tell, Work
+
+_Part = TypeVar("_Part")
+_Result = TypeVar("_Result")
+
+_NO_LIMIT_S = 1e9
+_CALL = "gpa_lsp.processes.worker_pool"
+
+
+class WorkerPool:
+    """Starts workers as they are needed, and lends each to one job at a time. Any thread may ask.
+
+    Args:
+        kind: of the workers.
+        most_idle: kept for further jobs.
+    """
+
+    def __init__(self, kind: WorkerKind, *, most_idle: int) -> None:
+        self._kind = kind
+        self._most_idle = most_idle
+        self._lock = threading.Lock()
+        self._idle: list[Worker] = []
+
+    def do(self, job: object, *, limit_s: float, is_cancelled: Callable[[], bool] | None = None, work: str = "") -> Any:
+        """The result of a job; see :meth:`gpa_lsp.processes.supervision.Worker.do`."""
+        with self._lock:
+            worker = self._idle.pop() if self._idle else Worker(self._kind)
+        try:
+            return worker.do(job, limit_s=limit_s, is_cancelled=is_cancelled, work=work)
+        finally:
+            with self._lock:
+                is_kept = len(self._idle) < self._most_idle
+                if is_kept:
+                    self._idle.append(worker)
+            if not is_kept:
+                worker.end()
+
+    def close(self) -> None:
+        """End the workers that wait; others end with their job."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.end()
+
+    def forget(self) -> None:
+        """Workers of the parent are not this process' own, after a fork."""
+        self._lock = threading.Lock()
+        self._idle = []
+
+
+def run_parts(
+    function: Callable[[_Part], _Result], parts: Sequence[_Part], *, count: int, title: str
+) -> Iterator[_Result]:
+    """Apply a function to the parts of a work, in processes of this machine. Whoever stops listening ends the processes.
+
+    Args:
+        function: it and what it holds can be pickled.
+        parts: at least one; each can be pickled.
+        count: how many processes at most.
+        title: of one of them, for people.
+
+    Yields:
+        The results as they are known, in any order.
+
+    Raises:
+        ToolError: a process died.
+    """
+    is_over = threading.Event()
+    pool = WorkerPool(WorkerKind(module=_CALL, title=title, niceness=0, memory_bytes=0), most_idle=count)
+
+    def call(part: _Part) -> _Result:
+        result: _Result = pool.do((function, part), limit_s=_NO_LIMIT_S, is_cancelled=is_over.is_set)
+        return result
+
+    threads = ThreadPoolExecutor(min(count, len(parts)))
+    try:
+        for future in as_completed([threads.submit(call, part) for part in parts]):
+            yield future.result()
+    finally:
+        is_over.set()  # what was begun is wanted no more, and may take long
+        threads.shutdown(wait=True, cancel_futures=True)
+        pool.close()
+
+
+def _call(job: tuple[Callable[[Any], object], object], tell: Tell) -> object:
+    function, part = job
+    return function(part)
+
+
+WORK = Work(do=_call)
+"""Calls what comes with each job."""

@@ -1,0 +1,1 @@
+"""PARSE: PTX text → :class:`~gpa_lsp.ptx.model.PtxModule`."""

@@ -1,0 +1,233 @@
+"""The text between a function's braces → registers, variables and instructions."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import field, replace
+
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.ptx.declarations import read_registers, read_variables
+from gpa_lsp.ptx.instructions import InstructionReader, Signature
+from gpa_lsp.ptx.layout import align_up, lay_out
+from gpa_lsp.ptx.lines import LineReader
+from gpa_lsp.ptx.model import PtxInstruction, PtxVariable, Space
+from gpa_lsp.ptx.opcodes import OpcodeForm
+from gpa_lsp.ptx.operands import OperandReader
+from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scopes import Registers, Scope
+from gpa_lsp.ptx.targets import resolve_targets
+
+MOST_INSTRUCTIONS = 500_000
+"""Of one function; the largest kernels in use have a tenth."""
+
+_PIECE = re.compile(
+    r"\s*+(?:(?P<directive>\.(?:loc|file)\b[^\n]*+)"
+    r"|(?P<open>\{)|(?P<close>\})"
+    r"|(?P<label>[A-Za-z_$%][\w$]*+)\s*+:(?!:)"
+    r"|(?:@(?P<negated>!?)\s*+(?P<guard>[\w$%.]++)\s++)?(?P<name>\.?[A-Za-z][\w.:]*+)(?P<rest>[^;\"]*+(?:\"[^\"]*+\"[^;\"]*+)*+);"
+    r"|(?P<stray>;)|(?P<end>\Z))",
+    re.ASCII,
+)
+_PROTOTYPE = re.compile(r"\s*+(?:\(([^()]*+)\)\s*+)?[\w$%.]++\s*+(?:\(([^()]*+)\)\s*+)?(?:\.\w++[\d\s]*+)*+", re.ASCII)
+
+
+@dataclass(slots=True, kw_only=True)
+class Body:
+    """What a function's body holds; fields as in :class:`~gpa_lsp.ptx.model.PtxFunction`."""
+
+    registers: tuple[ScalarType, ...] = ()
+    register_names: tuple[str, ...] = ()
+    instructions: tuple[PtxInstruction, ...] = ()
+    locals: tuple[PtxVariable, ...] = ()
+    shared: tuple[PtxVariable, ...] = ()
+    call_parameters: tuple[PtxVariable, ...] = ()
+    local_bytes: int = 0
+    line: InlineChain | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class BodyReader:
+    """Reads one body.
+
+    Attributes:
+        text: of the module, comments blanked.
+        first_line: of the body, 1-based.
+        parameters: of the function, and what it returns.
+        lines: follows its ``.loc``.
+        signatures: of the module's functions.
+        module_names: names of the module's variables and functions.
+        forms: instruction names that were taken apart before.
+        possible: what calls of a signature can reach, as far as that was asked for.
+    """
+
+    text: str
+    first_line: int
+    parameters: tuple[PtxVariable, ...]
+    lines: LineReader
+    signatures: Mapping[str, Signature]
+    module_names: frozenset[str]
+    forms: dict[str, OpcodeForm]
+    possible: dict[Signature, tuple[str, ...]]
+    _line: int = 0
+    _chain: InlineChain | None = None
+    _first_chain: InlineChain | None = None
+    _scope: Scope = field(default_factory=lambda: Scope(parent=None))
+    _registers: Registers = field(default_factory=Registers)
+    _locals: list[PtxVariable] = field(default_factory=list)
+    _shared: list[PtxVariable] = field(default_factory=list)
+    _calls: dict[PtxVariable, PtxVariable] = field(default_factory=dict)
+    """Variables of calls as written, with their place → as they are called."""
+    _call_names: Counter[str] = field(default_factory=Counter)
+    _label: str = ""
+
+    def read(self, start: int, end: int) -> Body:
+        """Read the text from ``start`` to ``end``, the body's braces left out.
+
+        Raises:
+            InputError: it is not PTX; the place is filled in.
+        """
+        self._line = self.first_line
+        self._scope.variables.update((variable.name, variable) for variable in self.parameters)
+        operands = OperandReader(self._registers, self.module_names)
+        reader = InstructionReader(
+            operands=operands, signatures=self.signatures, forms=self.forms, possible=self.possible
+        )
+        try:
+            self._read_pieces(reader, self.text[start:end])
+        except InputError as error:
+            error.place = error.place or f"line {self._line}"
+            raise
+        resolve_targets(reader)
+        local_variables, local_bytes = lay_out(self._locals)
+        return Body(
+            registers=tuple(self._registers.types),
+            register_names=tuple(self._registers.names),
+            instructions=tuple(reader.instructions),
+            locals=local_variables,
+            shared=tuple(self._shared),
+            call_parameters=tuple(self._calls.values()),
+            local_bytes=align_up(local_bytes, 16),
+            line=self._first_chain,
+        )
+
+    def _read_pieces(self, reader: InstructionReader, text: str) -> None:
+        place = counted = 0
+        match_piece = _PIECE.match
+        while True:
+            match = match_piece(text, place)
+            if match is None:
+                self._line += text.count("\n", counted, place) + _count_blank_lines(text, place)
+                raise _refuse(text, place)
+            kind = match.lastgroup
+            begin = match.start(match.lastindex or 0)
+            if kind == "rest":
+                begin = match.start("guard") if match["guard"] is not None else match.start("name")
+            self._line += text.count("\n", counted, begin)
+            counted = begin
+            place = match.end()
+            if kind == "rest":
+                if match["name"][0] == ".":
+                    self._read_declaration(match["name"], match["rest"])
+                    continue
+                if len(reader.instructions) >= MOST_INSTRUCTIONS:
+                    raise InputError(
+                        f"a function of more than {MOST_INSTRUCTIONS} instructions",
+                        remedy="split it; no kernel is so large",
+                    )
+                guard = None if match["guard"] is None else (match["guard"], match["negated"] == "!")
+                reader.read(match["name"], match["rest"], self._scope, guard=guard, line=self._line, chain=self._chain)
+            elif kind == "end":
+                break
+            else:
+                self._read_mark(kind or "", match, len(reader.instructions))
+        if self._scope.parent is not None:
+            raise InputError("a brace is not closed", remedy="check that the PTX is complete")
+
+    def _read_mark(self, kind: str, match: re.Match[str], next_instruction: int) -> None:
+        if kind == "label":
+            self._label = match["label"]
+            if self._label in self._scope.labels:
+                raise InputError(f"the label {self._label[:60]!r} is given twice", remedy="rename one of them")
+            self._scope.labels[self._label] = next_instruction
+        elif kind == "directive":
+            if match["directive"].startswith(".loc"):
+                self._chain = self.lines.read(match["directive"])
+                self._first_chain = self._first_chain or self._chain
+        elif kind == "open":
+            self._scope = self._scope.open()
+        elif kind == "close":
+            if self._scope.parent is None:
+                raise InputError("a brace closes nothing", remedy="check that the PTX is complete")
+            self._scope = self._scope.parent
+
+    def _read_declaration(self, name: str, rest: str) -> None:
+        word = name.split(".")[1]
+        if word == "reg":
+            kind, elements, names = read_registers(name + rest)
+            for register, count in names:
+                self._scope.declare_registers(register, kind, elements=elements, count=count)
+        elif word in ("branchtargets", "calltargets"):
+            self._scope.tables[self._label] = tuple(part.strip() for part in rest.split(",") if part.strip())
+        elif word == "callprototype":
+            self._scope.prototypes[self._label] = read_prototype(rest)
+        elif word not in ("pragma", "noreturn"):
+            for variable in read_variables(name + rest):
+                self._declare(variable)
+
+    def _declare(self, variable: PtxVariable) -> None:
+        self._scope.operands.clear()
+        if variable.space == Space.PARAM:
+            variable = self._declare_call_parameter(variable)
+        elif variable.space == Space.SHARED:
+            self._shared.append(variable)
+        elif variable.space == Space.LOCAL:
+            self._locals.append(variable)
+        else:
+            raise UnsupportedInputError(
+                f"{variable.name[:60]!r} is declared in a function, but not in its memory", remedy="declare it outside"
+            )
+        self._scope.variables[variable.name.partition("#")[0]] = variable
+
+    def _declare_call_parameter(self, variable: PtxVariable) -> PtxVariable:
+        scope = self._scope
+        offset = align_up(scope.parameter_bytes, variable.alignment_bytes)
+        scope.parameter_bytes = offset + variable.size_bytes
+        placed = replace(variable, offset_bytes=offset)
+        known = self._calls.get(placed)
+        if known is None:
+            self._call_names[variable.name] += 1
+            number = self._call_names[variable.name]
+            known = placed if number == 1 else replace(placed, name=f"{variable.name}#{number}")
+            self._calls[placed] = known
+        return known
+
+
+def read_prototype(text: str) -> Signature:
+    """What an indirect call returns and takes, from ``(.param .b32 _) _ (.param .b32 _)``.
+
+    Raises:
+        InputError: it is none.
+
+    >>> read_prototype("(.param .b32 _) _ (.param .b64 _, .param .align 4 .b8 _[12])")
+    ((4,), (8, 12))
+    """
+    match = _PROTOTYPE.fullmatch(text)
+    if match is None:
+        raise InputError(f"{' '.join(text.split())[:60]!r} is no prototype", remedy="check that the PTX is complete")
+    sizes = []
+    for group in (1, 2):
+        parts = (match[group] or "").split(",")
+        sizes.append(tuple(read_variables(part)[0].size_bytes for part in parts if part.strip()))
+    return sizes[0], sizes[1]
+
+
+def _count_blank_lines(text: str, place: int) -> int:
+    rest = text[place : place + 4096]
+    return rest[: len(rest) - len(rest.lstrip())].count("\n")
+
+
+def _refuse(text: str, place: int) -> InputError:
+    shown = " ".join(text[place : place + 200].split())[:60]
+    return InputError(f"{shown!r} is no statement of PTX", remedy="check that the PTX is complete")

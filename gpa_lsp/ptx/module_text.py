@@ -1,0 +1,197 @@
+"""A module's text at its outermost level: directives, variables, and where the functions' bodies are."""
+
+import re
+from dataclasses import field
+
+from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.ptx.declarations import read_variables
+from gpa_lsp.ptx.functions import FunctionHead, read_function_head
+from gpa_lsp.ptx.layout import lay_out
+from gpa_lsp.ptx.lines import DebugNames
+from gpa_lsp.ptx.model import PtxModule, PtxVariable, Space
+from gpa_lsp.ptx.module_functions import ModuleFunctions, Span
+
+_PIECE = re.compile(
+    r"\s*+(?:\.version\s+(?P<major>\d{1,3})\.(?P<version>\d{1,3})"
+    r"|\.target\s+(?P<target>[\w, \t]+)"
+    r"|\.address_size\s+(?P<address_size>\d{1,3})"
+    r"|\.file\s+(?P<number>\d{1,9})\s+\"(?P<file>[^\"\n]*+)\"[^\n]*+"
+    r"|\.section\s+(?P<section>[\w.$]++)[^{;\"]*+\{"
+    r"|(?P<loc>\.loc\b[^\n]*)"
+    r"|(?:\.(?:extern|visible|weak|common)\s+)*+\.(?P<function>entry|func)\b"
+    r"|\.alias\s+(?P<alias>[\w$%.]++)\s*+,\s*+(?P<aliasee>[\w$%.]++)\s*+;"
+    r"|(?P<pragma>\.pragma\b[^;]*;)"
+    r"|(?P<variable>\.[a-z][^;\"]*+);"
+    r"|(?P<stray>;)|(?P<end>\Z))",
+    re.ASCII,
+)
+_HEAD_END = re.compile(r"[{;]")
+_BRACE = re.compile(r"\"[^\"\n]*+\"|[{}]")
+_MOST_FUNCTIONS = 100_000
+_REMEDY = "check that the PTX is complete"
+
+
+@dataclass(slots=True, kw_only=True)
+class ModuleReader:
+    """Reads the outermost level of a module.
+
+    Attributes:
+        name: for messages.
+        original: the whole text.
+        text: the same with comments blanked.
+    """
+
+    name: str
+    original: str
+    text: str
+    _version: tuple[int, int] | None = None
+    _target: str = ""
+    _files: dict[int, str] = field(default_factory=dict)
+    _heads: dict[str, FunctionHead] = field(default_factory=dict)
+    _bodies: dict[str, Span] = field(default_factory=dict)
+    _variables: dict[str, PtxVariable] = field(default_factory=dict)
+    _debug_strings: str = ""
+    _place: int = 0
+    _line: int = 1
+    _counted: int = 0
+
+    def read(self) -> PtxModule:
+        """Read it.
+
+        Raises:
+            InputError: it is not PTX; the place is filled in.
+        """
+        try:
+            self._read_pieces()
+        except InputError as error:
+            error.place = error.place or f"line {self._count_lines(self._place)}"
+            raise
+        if self._version is None or not self._target:
+            raise InputError("there is no .version and .target: this is no PTX", remedy="give the PTX a compiler wrote")
+        variables = _lay_out_module(self._variables)
+        functions = ModuleFunctions(
+            name=self.name,
+            text=self.text,
+            files=self._files,
+            names=DebugNames(self._debug_strings),
+            heads=self._heads,
+            bodies=self._bodies,
+            variables=variables,
+        )
+        return PtxModule(
+            name=self.name,
+            version=self._version,
+            target=self._target,
+            files=self._files,
+            functions=functions.build(),
+            variables=variables,
+            text=self.original,
+        )
+
+    def _count_lines(self, place: int) -> int:
+        self._line += self.text.count("\n", self._counted, place)
+        self._counted = place
+        return self._line
+
+    def _read_pieces(self) -> None:
+        text = self.text
+        while True:
+            match = _PIECE.match(text, self._place)
+            if match is None:
+                rest = text[self._place : self._place + 4096].lstrip()
+                self._place = min(len(text), self._place + 4096) if not rest else text.index(rest[0], self._place)
+                raise InputError(f"{' '.join(rest.split())[:60]!r} is no part of a module", remedy=_REMEDY)
+            kind = match.lastgroup or ""
+            self._place = match.start(kind)
+            end = match.end()
+            if kind == "end":
+                return
+            if kind == "function":
+                end = self._read_function(end, is_entry=match["function"] == "entry")
+            elif kind == "section":
+                end = self._skip_braces(end)
+                if match["section"] == ".debug_str":
+                    self._debug_strings += text[match.end() : end - 1]
+            else:
+                self._read_directive(kind, match)
+            self._place = end
+
+    def _read_directive(self, kind: str, match: re.Match[str]) -> None:
+        if kind == "version":
+            self._version = (int(match["major"]), int(match["version"]))
+        elif kind == "target":
+            self._target = match["target"].split(",")[0].strip()
+        elif kind == "address_size" and match["address_size"] != "64":
+            raise UnsupportedInputError(
+                f"addresses of {match['address_size']} bits", remedy="compile for a target of 64 bits"
+            )
+        elif kind == "file":
+            self._files[int(match["number"])] = match["file"]
+        elif kind == "variable":
+            for variable in read_variables(match["variable"]):
+                known = self._variables.get(variable.name)
+                if known is None or known.is_extern or not variable.is_extern:
+                    self._variables[variable.name] = variable
+        elif kind == "aliasee":
+            self._add_alias(match["alias"], match["aliasee"])
+
+    def _add_alias(self, alias: str, name: str) -> None:
+        head = self._heads.get(name)
+        if head is None:
+            raise InputError(f"an alias of {name[:80]!r}, which is not declared", remedy=_REMEDY)
+        self._heads[alias] = FunctionHead(
+            name=alias,
+            is_entry=head.is_entry,
+            parameters=head.parameters,
+            returns=head.returns,
+            max_threads=head.max_threads,
+            required_threads=head.required_threads,
+        )
+        if name in self._bodies:
+            self._bodies[alias] = self._bodies[name]
+
+    def _read_function(self, start: int, *, is_entry: bool) -> int:
+        """Read a head and find its body; returns where the text goes on."""
+        match = _HEAD_END.search(self.text, start)
+        if match is None:
+            raise InputError("a function has neither a body nor a semicolon", remedy=_REMEDY)
+        head = read_function_head(self.text[start : match.start()], is_entry=is_entry)
+        if match[0] == ";":
+            self._heads.setdefault(head.name, head)
+            return match.end()
+        if head.name in self._bodies:
+            raise InputError(f"{head.name[:80]!r} has two bodies", remedy="rename one of them")
+        if len(self._bodies) >= _MOST_FUNCTIONS:
+            raise InputError(f"more than {_MOST_FUNCTIONS} functions", remedy="split the module")
+        end = self._skip_braces(match.end())
+        self._heads[head.name] = head
+        self._bodies[head.name] = Span(match.end(), end - 1, self._count_lines(match.end()))
+        return end
+
+    def _skip_braces(self, start: int) -> int:
+        """The place behind the brace that closes the one before ``start``."""
+        depth = 1
+        for match in _BRACE.finditer(self.text, start):
+            mark = match[0]
+            if mark == "{":
+                depth += 1
+            elif mark == "}":
+                depth -= 1
+                if depth == 0:
+                    return match.end()
+        raise InputError("a brace is not closed", remedy=_REMEDY)
+
+
+def _lay_out_module(variables: dict[str, PtxVariable]) -> dict[str, PtxVariable]:
+    """Offsets by space; shared memory gets its own in each kernel."""
+    placed = dict(variables)
+    for space in (Space.GLOBAL, Space.CONST):
+        found, _ = lay_out(one for one in variables.values() if one.space == space and not one.is_extern)
+        placed.update((one.name, one) for one in found)
+    for one in variables.values():
+        if one.space in (Space.LOCAL, Space.PARAM):
+            raise UnsupportedInputError(
+                f"{one.name[:80]!r} is declared outside functions", remedy="compile for the ABI"
+            )
+    return placed

@@ -1,0 +1,39 @@
+"""How a kernel was sampled, in words: what is unknown of its samples, and the samples that are at none of its instructions."""
+
+from gpa_lsp.basis.figures import measure_share
+from gpa_lsp.render.numbers import format_count, format_percent, format_share
+from gpa_lsp.report.model import KernelReport
+
+OTHER_CODE = "other code that ran meanwhile (no part of the kernel's samples)"
+"""Where foreign samples stand in a table of functions."""
+
+
+def describe_quiet(kernel: KernelReport) -> str:
+    """How many of the samples were taken while nothing was issued."""
+    if kernel.latency_samples is None:
+        return "how many of them while nothing was issued is unknown"
+    return f"{format_share(kernel.share_of(kernel.latency_samples))} of them while nothing was issued"
+
+
+def describe_dropped(kernel: KernelReport) -> str:
+    """The samples that were lost; empty where none was, or nobody knows."""
+    dropped = kernel.sampling.dropped_samples
+    if not dropped:
+        return ""
+    share = format_percent(measure_share(dropped, kernel.total_samples + dropped).ratio)
+    return f"{format_count(dropped)} more were dropped ({share} of all) at unknown instructions, so shares are less certain"
+
+
+def list_sampling_facts(kernel: KernelReport) -> list[str]:
+    """One clause each: the period, what was dropped, what is foreign; unknown ones are named where the collector says anything of the kind."""
+    sampling = kernel.sampling
+    facts = []
+    if sampling.period_cycles is not None:
+        facts.append(f"one every {format_count(sampling.period_cycles)} cycles")
+    if dropped := describe_dropped(kernel):
+        facts.append(dropped)
+    elif sampling.dropped_samples is None and (sampling.foreign_samples, sampling.total_samples) != (None, None):
+        facts.append("how many were dropped is unknown")
+    if sampling.foreign_samples:
+        facts.append(f"{format_count(sampling.foreign_samples)} more are of other code")
+    return facts

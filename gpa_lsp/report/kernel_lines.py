@@ -1,0 +1,130 @@
+"""What each line of a kernel has to do with its samples: what it is stalled on, what is stalled on it, its hottest instructions, its advice."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from gpa_lsp.advice.model import Advice
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.report.model import InstructionColumns, KernelReport
+from gpa_lsp.report.pairs import LineBlame, LinePair, build_pair_index
+from gpa_lsp.rows.scopes import ScopeKind
+
+_HOTTEST_PER_LINE = 5
+
+Place = tuple[str, int]
+"""File as compiled, and line."""
+
+MOST_PAIRS = 12
+"""Pairs kept per line and direction; the rest is counted in the sums."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineCauses:
+    """One line of one kernel, by cause.
+
+    Attributes:
+        blame: what became of its samples, and what it costs others.
+        waits: what it is stalled on, most samples first.
+        waiters: what is stalled on it, most samples first.
+        own_stalls: reason → stall samples that are the line's own matter, most first; issuing and being passed over are no stalls.
+        called_samples: estimate of samples in functions called from this line.
+    """
+
+    blame: LineBlame
+    waits: tuple[LinePair, ...]
+    waiters: tuple[LinePair, ...]
+    own_stalls: Mapping[str, float]
+    called_samples: float
+
+    @property
+    def caused_samples(self) -> float:
+        """Stalls that would go if this line were free: those blamed on it, wherever they were taken."""
+        return self.blame.causing_samples + sum(self.own_stalls.values())
+
+
+def find_causes(kernel: KernelReport) -> dict[Place, LineCauses]:
+    """Every line of a kernel that waits or is waited for; empty where nothing was blamed."""
+    index = build_pair_index(kernel)
+    if index is None:
+        return {}
+    called = {(row.file, row.line): row.called_samples for row in kernel.lines if row.called_samples}
+    found: dict[Place, LineCauses] = {}
+    for place in index.places:
+        blame = index.measure_line(place)
+        called_samples = called.get((place.file, place.line), 0.0)
+        taken = blame.waiting_samples + blame.own_samples + blame.unattributed_samples
+        if blame.causing_samples + taken + called_samples <= 0:
+            continue
+        found[(place.file, place.line)] = LineCauses(
+            blame=blame,
+            waits=index.list_waits(place)[:MOST_PAIRS],
+            waiters=index.list_waiters(place)[:MOST_PAIRS],
+            own_stalls=index.count_own_stalls(place),
+            called_samples=called_samples,
+        )
+    return found
+
+
+def find_remedies(kernel: KernelReport) -> dict[Place, tuple[int, ...]]:
+    """Line → the advice that names it: as the cause in one of its hotspots, or as the place of one of its regions.
+
+    Returns:
+        Indices into the kernel's advice, best first.
+    """
+    found: dict[Place, dict[int, None]] = {}
+    for number, advice in enumerate(_list_advice(kernel)):
+        for place in _list_places(advice, kernel):
+            found.setdefault(place, {})[number] = None
+    return {place: tuple(numbers) for place, numbers in found.items()}
+
+
+def _list_advice(kernel: KernelReport) -> tuple[Advice, ...]:
+    return () if kernel.advice is None else kernel.advice.advice
+
+
+def _list_places(advice: Advice, kernel: KernelReport) -> Iterator[Place]:
+    columns = kernel.instructions
+    for region in advice.regions:
+        scope = region.scope
+        if scope.kind not in (ScopeKind.KERNEL, ScopeKind.FUNCTION) and scope.file and scope.line:
+            yield scope.file, scope.line
+        for hotspot in region.hotspots:
+            chain = int(columns.chain_index[hotspot.def_row])
+            if chain >= 0:
+                yield from list_places(columns.chains[chain])
+
+
+def list_places(chain: InlineChain) -> Iterable[Place]:
+    """The lines of an inline chain, innermost first."""
+    return ((frame.file, frame.line) for frame in chain if frame.line)
+
+
+def find_hottest(instructions: InstructionColumns) -> dict[tuple[str, int], tuple[int, ...]]:
+    """(file, line) → the sampled instructions with that line anywhere in their inline chain, most samples first, a few at most."""
+    samples = instructions.all_samples.sum(axis=1)
+    hottest: dict[tuple[str, int], list[int]] = {}
+    for index in (-samples).argsort(kind="stable"):
+        chain_index = int(instructions.chain_index[index])
+        if samples[index] == 0 or chain_index < 0:
+            continue
+        for place in {(frame.file, frame.line) for frame in instructions.chains[chain_index]}:
+            found = hottest.setdefault(place, [])
+            if len(found) < _HOTTEST_PER_LINE:
+                found.append(int(index))
+    return {place: tuple(found) for place, found in hottest.items()}
+
+
+def find_body(kernel: KernelReport) -> tuple[str, tuple[int, ...]] | None:
+    """The lines of the kernel's own body: of the outermost frames of its instructions, in the file most of them are in."""
+    columns = kernel.instructions
+    if kernel.mangled_name not in columns.functions:
+        return None
+    own = columns.function_index == columns.functions.index(kernel.mangled_name)
+    chains = set(columns.chain_index[own & (columns.chain_index >= 0)].tolist())
+    outermost = [columns.chains[chain][-1] for chain in chains]
+    places = [(frame.file, frame.line) for frame in outermost if frame.line > 0]
+    if not places:
+        return None
+    ((file, _),) = Counter(file for file, _ in places).most_common(1)
+    return file, tuple(sorted({line for place_file, line in places if place_file == file}))

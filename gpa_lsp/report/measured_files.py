@@ -1,0 +1,161 @@
+"""The sources of a report as this machine has them: :class:`MeasuredFile`."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.file_stamps import Stamp, make_stamp
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.profile.opening import open_regular_file
+from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.source_paths import SourceLocator
+
+if TYPE_CHECKING:  # they bring numpy, and a server imports this module before its client has the answer to initialize
+    from gpa_lsp.binary.model import SourceStamp
+    from gpa_lsp.report.model import KernelReport, Report
+
+_MAX_SOURCE_BYTES = 8 << 20
+
+FindCopy = Callable[[str, int], Sequence[str] | None]
+"""(local path, time of measuring in ns since 1970) → the lines of the source at that time, where somebody kept them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredFile:
+    """A source file a profile mentions and this machine has.
+
+    Attributes:
+        compiled_path: as the compiler wrote it.
+        local_path: the file here, links resolved.
+        lines: the text that was measured, without line ends: the profile's own copy, the one we kept when it was measured, or else what the file
+            held when the profile was loaded. None when it could not be read, or lies where nobody allowed us to read: then what the client has
+            of the same state of the file is taken for it.
+        saved_since: the file was saved after the measurement and nobody has a copy. It is as long as what was compiled, or the compiler did not
+            say how long that was.
+        is_verified: the lines are those that were measured, as far as anyone can tell. Where they are not, nothing is shown on them unless the
+            user wants it.
+        stamp: what the file looked like when the profile was loaded.
+        is_outside: it lies where nobody allowed us to read; its content is never looked at, whatever copy of it the profile has.
+    """
+
+    compiled_path: str
+    local_path: str
+    lines: tuple[str, ...] | None
+    saved_since: bool
+    is_verified: bool = True
+    stamp: Stamp | None = None
+    is_outside: bool = False
+
+
+def forget_copies(local_path: str, measured_ns: int) -> None:
+    """For who keeps no texts."""
+    del local_path, measured_ns
+
+
+def find_files(
+    report: "Report", locator: SourceLocator, profile_modified_ns: int, find_copy: FindCopy = forget_copies
+) -> tuple[MeasuredFile, ...]:
+    """The sources of a report that this machine has, by path as compiled.
+
+    Args:
+        report: of one profile.
+        locator: finds files here.
+        profile_modified_ns: stands in for the time of measuring where the report does not say it.
+        find_copy: knows texts of earlier.
+    """
+    sources: dict[str, _Source] = {}
+    for kernel in report.kernels:
+        measured_ns = read_measured_ns(kernel, profile_modified_ns)
+        for compiled_path in _list_files(kernel):
+            known = sources.setdefault(compiled_path, _Source())
+            known.text = known.text if known.text is not None else kernel.embedded_sources.get(compiled_path)
+            known.stamp = known.stamp or kernel.source_stamps.get(compiled_path)
+            known.measured_ns = max(known.measured_ns, measured_ns)
+    found = (_find_file(path, source, locator, find_copy) for path, source in sorted(sources.items()))
+    return tuple(file for file in found if file is not None)
+
+
+@dataclass(slots=True)
+class _Source:
+    """What a profile says of a source.
+
+    Attributes:
+        text: its own copy.
+        stamp: what the compiler saw.
+        measured_ns: when the last of its kernels was measured.
+    """
+
+    text: str | None = None
+    stamp: "SourceStamp | None" = None
+    measured_ns: int = 0
+
+
+def _list_files(kernel: "KernelReport") -> set[str]:
+    return {row.file for row in kernel.lines if row.file is not None}
+
+
+def _find_file(compiled_path: str, source: _Source, locator: SourceLocator, find_copy: FindCopy) -> MeasuredFile | None:
+    local_path = locator.locate(compiled_path, source.text)
+    may_read = local_path is not None
+    local_path = local_path or locator.locate_outside(compiled_path)
+    if local_path is None:
+        return None
+    real_path = os.path.realpath(local_path)
+    status = _read_status(local_path)
+    if status is None:
+        return None
+    lines = split_lines(source.text) if source.text is not None else find_copy(real_path, source.measured_ns)
+    is_copy = lines is not None
+    if lines is None and may_read:
+        lines = _read_source(local_path, status)
+    return MeasuredFile(
+        compiled_path=compiled_path,
+        local_path=real_path,
+        lines=None if lines is None else tuple(lines),
+        saved_since=not is_copy and status.st_mtime_ns > source.measured_ns,
+        is_verified=is_copy or is_as_compiled(status, source.measured_ns, source.stamp),
+        stamp=make_stamp(status),
+        is_outside=not may_read,
+    )
+
+
+def _read_status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _read_source(path: Path, status: os.stat_result) -> tuple[str, ...] | None:
+    """A file's lines; None when it cannot be read or is too large to be source."""
+    try:
+        if status.st_size > _MAX_SOURCE_BYTES:
+            return None
+        stream, _ = open_regular_file(path)
+        with stream:
+            return split_lines(stream.read(_MAX_SOURCE_BYTES).decode("utf-8", errors="replace"))
+    except (OSError, InputError):
+        return None
+
+
+def is_as_compiled(found: os.stat_result, measured_ns: int, stamp: "SourceStamp | None") -> bool:
+    """Whether a file holds the text that was compiled, as far as that can be told without the text.
+
+    Its length decides where the compiler wrote it down: a file may be older than the measurement and yet newer than the program, and checking out a
+    repository makes files look new. Otherwise it must not have been saved since the measurement.
+
+    Args:
+        found: of the file now.
+        measured_ns: when the kernel was measured, since 1970.
+        stamp: what the compiler wrote down; None when nothing.
+    """
+    if stamp is not None:
+        return found.st_size == stamp.size_bytes
+    return found.st_mtime_ns <= measured_ns
+
+
+def read_measured_ns(kernel: "KernelReport", profile_modified_ns: int) -> int:
+    """When a kernel was measured, since 1970; when its profile was written, where it does not say."""
+    return profile_modified_ns if kernel.measured_unix_s is None else kernel.measured_unix_s * 1_000_000_000

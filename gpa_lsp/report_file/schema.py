@@ -1,0 +1,22 @@
+"""The JSON format of reports: its name and version. Its schema, ``report_schema.json``, is its documentation; the tests write it from the types."""
+
+from pathlib import Path
+
+SCHEMA_NAME = "gpa-lsp/report/3"
+"""The value of a report's first property."""
+
+SCHEMA_NAMES = ("gpa-lsp/report/1", "gpa-lsp/report/2", SCHEMA_NAME)
+"""What is read. The earlier versions have everything in place, as the third has it with ``--expand``."""
+
+_SNIFFED_BYTES = 4096
+_FORMAT_PREFIX = "gpa-lsp/report/"
+
+
+def is_saved_report(path: Path) -> bool:
+    """Whether a file looks like a report of any version, from its first bytes; False when it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(_SNIFFED_BYTES).decode("ascii", errors="replace")
+    except OSError:
+        return False
+    return start.lstrip().startswith("{") and f'"{_FORMAT_PREFIX}' in start

@@ -1,0 +1,441 @@
+"""A :class:`Kernel`: what was measured, laid over the instructions it was measured on.
+
+By function section (:class:`FunctionSamples`), and as columns over all of them (:class:`KernelRows`): everything that speaks of *rows* of a
+kernel counts in these.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain, SourceLine
+from gpa_lsp.basis.shared_facts import SharedFacts
+from gpa_lsp.binary.control_code import NO_BARRIER
+from gpa_lsp.binary.model import (
+    INSTRUCTION_BYTES,
+    ControlCodes,
+    Cubin,
+    Flow,
+    Function,
+    Instructions,
+    LineTable,
+    ResourceLists,
+)
+from gpa_lsp.binary.opcodes import Opcode, describe_mnemonic
+from gpa_lsp.control_flow.model import FlowGraph
+from gpa_lsp.profile.model import Device, Launch, Module
+
+OUTSIDE_MODULE = "<outside this module>"
+"""Name of the pseudo-function that holds samples of code the module does not contain (the driver's printf, system calls)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionSamples:
+    """Samples of one function section, summed over launches, one row per instruction.
+
+    Attributes:
+        name: mangled name of the section's function, or :data:`OUTSIDE_MODULE`.
+        function: its metadata and code; None for code the profile does not hold.
+        instructions: decoded; None without a disassembler or without code.
+        graph: its blocks, loops and calls; None without instructions.
+        control: scheduling bits; None without code. Known without a disassembler.
+        lines: its line table; None when it has none.
+        chain_index: int32[n] into ``lines.chains``; -1 without a line, as in local functions that have no rows of their own.
+        routine_index: int32[n], 0 for the section's own function, i + 1 for its i-th local one.
+        pc_offsets: int64[n]: every instruction of the section, or, without code, the sampled and executed offsets (from the function's load
+            address; absolute addresses for :data:`OUTSIDE_MODULE`).
+        all_samples: int64[n, k], by instruction and reason.
+        latency_samples: int64[n, k], the subset without issue; None when a launch with samples does not tell them from the others.
+        executions: int64[n], warp-level executions; -1 where the counter was not collected. Of an aggregate those of a mean launch, and so are its
+            counters; beside other launches they are left out.
+        counters: name of :mod:`gpa_lsp.rows.counters` → int64[n], summed over launches; -1 where an instruction has no value (memory
+            counters list memory instructions only). Counters that were not collected at all are missing.
+    """
+
+    name: str
+    function: Function | None
+    instructions: Instructions | None
+    graph: FlowGraph | None
+    control: ControlCodes | None
+    lines: LineTable | None
+    chain_index: npt.NDArray[np.int32]
+    routine_index: npt.NDArray[np.int32]
+    pc_offsets: npt.NDArray[np.int64]
+    all_samples: npt.NDArray[np.int64]
+    latency_samples: npt.NDArray[np.int64] | None
+    executions: npt.NDArray[np.int64]
+    counters: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+
+    @property
+    def total_samples(self) -> int:
+        """All samples in the function."""
+        return int(self.all_samples.sum())
+
+
+class KernelRows(SharedFacts):
+    """The n rows of a kernel: the instructions of its f functions, one after the other, in address order within each.
+
+    Columns are joined when they are first asked for, and then kept; nobody writes to them.
+
+    Attributes:
+        kernel_name: mangled name of the kernel.
+        functions: the kernel first.
+        reasons: the k stall reasons.
+        first_rows: int64[f + 1], first row of each function, and n.
+        function_index: int32[n] into ``functions``.
+    """
+
+    def __init__(self, kernel_name: str, functions: tuple[FunctionSamples, ...], reasons: tuple[str, ...]) -> None:
+        self.kernel_name, self.functions, self.reasons = kernel_name, functions, reasons
+        sizes = [len(function.pc_offsets) for function in functions]
+        self.first_rows: npt.NDArray[np.int64] = np.cumsum([0, *sizes]).astype(np.int64)
+        self.function_index: npt.NDArray[np.int32] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+
+    def __len__(self) -> int:
+        return len(self.function_index)
+
+    @cached_property
+    def pc_offsets(self) -> npt.NDArray[np.int64]:
+        """int64[n], as in :class:`FunctionSamples`."""
+        return _join([function.pc_offsets for function in self.functions], np.int64)
+
+    @cached_property
+    def all_samples(self) -> npt.NDArray[np.int64]:
+        """int64[n, k], by row and stall reason."""
+        return self._join_samples([function.all_samples for function in self.functions])
+
+    @cached_property
+    def latency_samples(self) -> npt.NDArray[np.int64] | None:
+        """int64[n, k], the subset without issue; None when some function does not tell them from the others."""
+        parts = [one.latency_samples for one in self.functions if one.latency_samples is not None]
+        return self._join_samples(parts) if len(parts) == len(self.functions) else None
+
+    @cached_property
+    def executions(self) -> npt.NDArray[np.int64]:
+        """int64[n], warp-level executions over all launches; -1 where not collected."""
+        return _join([function.executions for function in self.functions], np.int64)
+
+    @cached_property
+    def counters(self) -> Mapping[str, npt.NDArray[np.int64]]:
+        """Name of :mod:`gpa_lsp.rows.counters` → int64[n], summed over launches; -1 where a row has none. Only those that were collected."""
+        names = dict.fromkeys(name for function in self.functions for name in function.counters)
+        nothing = [np.full(len(function.pc_offsets), -1, dtype=np.int64) for function in self.functions]
+        return {
+            name: _join(
+                [one.counters.get(name, empty) for one, empty in zip(self.functions, nothing, strict=True)], np.int64
+            )
+            for name in names
+        }
+
+    @cached_property
+    def mnemonics(self) -> tuple[str, ...]:
+        """Distinct opcodes with modifiers."""
+        disassembled = (one.instructions.mnemonics for one in self.functions if one.instructions is not None)
+        return tuple(dict.fromkeys(mnemonic for mnemonics in disassembled for mnemonic in mnemonics))
+
+    @cached_property
+    def opcodes(self) -> tuple[Opcode, ...]:
+        """What is known of each of ``mnemonics``."""
+        return tuple(map(describe_mnemonic, self.mnemonics))
+
+    @cached_property
+    def mnemonic_index(self) -> npt.NDArray[np.int32]:
+        """int32[n] into ``mnemonics``; -1 without a disassembly."""
+        number_of = {mnemonic: number for number, mnemonic in enumerate(self.mnemonics)}
+        return self._join_instructions(
+            lambda one: np.array([number_of[name] for name in one.mnemonics], dtype=np.int32)[one.mnemonic_index],
+            -1,
+            np.int32,
+        )
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """n disassembled instructions; empty ones without a disassembly. A call that a relocation directs names its callee."""
+        return tuple(text for function in self.functions for text in _list_texts(function))
+
+    @cached_property
+    def chains(self) -> tuple[InlineChain, ...]:
+        """Distinct inline chains of the rows."""
+        return tuple(self._numbered_chains[0])
+
+    @cached_property
+    def chain_index(self) -> npt.NDArray[np.int32]:
+        """int32[n] into ``chains``; -1 without a line."""
+        return self._numbered_chains[1]
+
+    @cached_property
+    def control(self) -> ControlCodes:
+        """Scheduling bits, uint8[n] each; zeros, and no barriers, where they are unknown (``has_control``)."""
+
+        def column(read: Callable[[ControlCodes], npt.NDArray[np.uint8]], missing: int) -> npt.NDArray[np.uint8]:
+            return _join(
+                [
+                    np.full(len(one.pc_offsets), missing, np.uint8) if one.control is None else read(one.control)
+                    for one in self.functions
+                ],
+                np.uint8,
+            )
+
+        return ControlCodes(
+            stall_cycles=column(lambda codes: codes.stall_cycles, 0),
+            yield_flag=column(lambda codes: codes.yield_flag, 0),
+            write_barrier=column(lambda codes: codes.write_barrier, NO_BARRIER),
+            read_barrier=column(lambda codes: codes.read_barrier, NO_BARRIER),
+            wait_mask=column(lambda codes: codes.wait_mask, 0),
+            reuse=column(lambda codes: codes.reuse, 0),
+        )
+
+    @cached_property
+    def has_control(self) -> npt.NDArray[np.bool_]:
+        """bool[n], scheduling bits are known."""
+        return np.array([one.control is not None for one in self.functions], dtype=np.bool_)[self.function_index]
+
+    @cached_property
+    def reads(self) -> ResourceLists:
+        """Resources read, by row; nothing without a disassembly."""
+        return self._join_lists(lambda instructions: instructions.reads)
+
+    @cached_property
+    def writes(self) -> ResourceLists:
+        """Resources written, by row; nothing without a disassembly."""
+        return self._join_lists(lambda instructions: instructions.writes)
+
+    @cached_property
+    def guard(self) -> npt.NDArray[np.int16]:
+        """int16[n], resource number of the guard predicate; -1 when unguarded."""
+        return self._join_instructions(lambda instructions: instructions.guard, -1, np.int16)
+
+    @cached_property
+    def guard_negated(self) -> npt.NDArray[np.bool_]:
+        """bool[n], the guard is negated."""
+        return self._join_instructions(lambda instructions: instructions.guard_negated, False, np.bool_)
+
+    @cached_property
+    def flow(self) -> npt.NDArray[np.uint8]:
+        """uint8[n] of :class:`~gpa_lsp.binary.model.Flow`."""
+        return self._join_instructions(lambda instructions: instructions.flow, Flow.NONE, np.uint8)
+
+    @cached_property
+    def target_row(self) -> npt.NDArray[np.int32]:
+        """int32[n], row of the branch, call or reconvergence target in the same function; -1 when none or elsewhere."""
+        own = self._join_instructions(_find_targets, -1, np.int32)
+        return np.where(own < 0, -1, own + self.first_rows[self.function_index]).astype(np.int32)
+
+    def function_of(self, row: int) -> FunctionSamples:
+        """The function a row is in."""
+        return self.functions[int(self.function_index[row])]
+
+    def index_of(self, row: int) -> int:
+        """The instruction number of a row in its function."""
+        return row - int(self.first_rows[self.function_index[row]])
+
+    @property
+    def has_code(self) -> bool:
+        """Whether any function could be disassembled."""
+        return any(function.instructions is not None for function in self.functions)
+
+    def mnemonic(self, row: int) -> str:
+        """Opcode with modifiers; empty without a disassembly."""
+        return self._mnemonic_of[row]
+
+    def opcode(self, row: int) -> Opcode:
+        """Facts of the row's opcode; an unknown one without a disassembly."""
+        return self._opcode_of[row]
+
+    def chain(self, row: int) -> InlineChain | None:
+        """The row's inline chain, innermost first; None without a line."""
+        return self._chain_of[row]
+
+    def place(self, row: int) -> SourceLine | None:
+        """The source line of a row, innermost frame; None without a line."""
+        chain = self.chain(row)
+        return None if chain is None else chain[0].source_line
+
+    def counter(self, name: str) -> npt.NDArray[np.int64] | None:
+        """int64[n] of a counter, -1 where a row has none; None when it was not collected."""
+        return self.counters.get(name)
+
+    def reason_index(self, reason: str) -> int | None:
+        """Column of a stall reason; None when the kernel has no sample of it."""
+        return self.reasons.index(reason) if reason in self.reasons else None
+
+    def count_reason(self, reason: str) -> int:
+        """Samples of one stall reason in the whole kernel."""
+        index = self.reason_index(reason)
+        return 0 if index is None else int(self.all_samples[:, index].sum())
+
+    def spread_by_mnemonic(self, number_of: Callable[[str], int], unknown: int = -1) -> npt.NDArray[np.int64]:
+        """int64[n]: a number of each row's opcode with modifiers.
+
+        Args:
+            number_of: asked once per distinct mnemonic.
+            unknown: for rows without a disassembly.
+        """
+        numbers = np.array([*map(number_of, self.mnemonics), unknown], dtype=np.int64)  # the last one is that of -1
+        spread: npt.NDArray[np.int64] = numbers[self.mnemonic_index]
+        return spread
+
+    def mark_by_opcode(self, is_wanted: Callable[[Opcode], bool]) -> npt.NDArray[np.bool_]:
+        """bool[n]: rows whose opcode is wanted, asked once per distinct mnemonic; none without a disassembly."""
+        wanted = np.array([*map(is_wanted, self.opcodes), False], dtype=np.bool_)  # the last one is that of -1
+        marks: npt.NDArray[np.bool_] = wanted[self.mnemonic_index]
+        return marks
+
+    @cached_property
+    def _mnemonic_of(self) -> list[str]:
+        return list(map((*self.mnemonics, "").__getitem__, self.mnemonic_index.tolist()))
+
+    @cached_property
+    def _opcode_of(self) -> list[Opcode]:
+        opcodes = (*self.opcodes, _UNKNOWN_OPCODE)
+        return list(map(opcodes.__getitem__, self.mnemonic_index.tolist()))
+
+    @cached_property
+    def _chain_of(self) -> list[InlineChain | None]:
+        chains = (*self.chains, None)  # the last one is that of -1
+        return list(map(chains.__getitem__, self.chain_index.tolist()))
+
+    @cached_property
+    def _numbered_chains(self) -> tuple[Mapping[InlineChain, int], npt.NDArray[np.int32]]:
+        """Each chain's number over the whole kernel, and the numbers of the rows."""
+        numbers: dict[InlineChain, int] = {}
+        return numbers, _join([_number_chains(function, numbers) for function in self.functions], np.int32)
+
+    def _join_samples(self, parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        return _join(parts or [np.zeros((0, len(self.reasons)), dtype=np.int64)], np.int64)
+
+    def _join_instructions(
+        self, read: Callable[[Instructions], npt.NDArray[Any]], missing: int, kind: type[np.generic]
+    ) -> npt.NDArray[Any]:
+        return _join(
+            [
+                np.full(len(one.pc_offsets), missing, kind) if one.instructions is None else read(one.instructions)
+                for one in self.functions
+            ],
+            kind,
+        )
+
+    def _join_lists(self, read: Callable[[Instructions], ResourceLists]) -> ResourceLists:
+        counts = self._join_instructions(lambda instructions: np.diff(read(instructions).starts), 0, np.int32)
+        starts = np.concatenate([np.zeros(1, dtype=np.int32), np.cumsum(counts)]).astype(np.int32)
+        numbers = [read(one.instructions).numbers for one in self.functions if one.instructions is not None]
+        return ResourceLists(starts=starts, numbers=_join(numbers, np.int16))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel(SharedFacts):
+    """All launches of one kernel in one profile, joined with its code.
+
+    Attributes:
+        mangled_name: linkage name.
+        name: the most readable name the profile has.
+        profile_path: the profile's file; None for bytes from elsewhere.
+        module: the loaded image it is in; None when the profile has none.
+        cubin: the decoded image; None when there is none or it cannot be read.
+        device: the GPU.
+        architecture: its table; None when the compute capability is unknown or has no table.
+        launches: in profile order, failed ones included.
+        reasons: the k stall reasons, sorted; the union over launches.
+        functions: the kernel first, then device functions by name, then :data:`OUTSIDE_MODULE` if anything was sampled there.
+    """
+
+    mangled_name: str
+    name: str
+    profile_path: Path | None
+    module: Module | None
+    cubin: Cubin | None
+    device: Device
+    architecture: Architecture | None
+    launches: tuple[Launch, ...]
+    reasons: tuple[str, ...]
+    functions: tuple[FunctionSamples, ...]
+    _metrics: dict[str, float | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    @property
+    def has_mixed_launches(self) -> bool:
+        """Whether there are aggregates beside other launches: then means stand beside single numbers and must not be added up."""
+        return len(self.launches) > 1 and any(launch.aggregate is not None for launch in self.launches)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether latency samples are told from the others."""
+        return all(function.latency_samples is not None for function in self.functions)
+
+    @property
+    def rows(self) -> KernelRows:
+        """The rows of all functions."""
+        return self.once(_list_rows)
+
+    @property
+    def longest_launch(self) -> Launch | None:
+        """The longest launch that has numbers; of those without a time, the first. None without any."""
+        return self.once(_find_longest_launch)
+
+    def metric(self, *names: str) -> float | None:
+        """The first of these aggregates that the longest launch has; None when it has none of them."""
+        for name in names:
+            if name not in self._metrics:
+                self._metrics[name] = None if self.longest_launch is None else self.longest_launch.read_number(name)
+            if self._metrics[name] is not None:
+                return self._metrics[name]
+        return None
+
+    @property
+    def total_samples(self) -> int:
+        """All samples of all launches."""
+        return sum(function.total_samples for function in self.functions)
+
+
+def _list_rows(kernel: Kernel) -> KernelRows:
+    return KernelRows(kernel.mangled_name, kernel.functions, kernel.reasons)
+
+
+def _find_longest_launch(kernel: Kernel) -> Launch | None:
+    usable = [launch for launch in kernel.launches if launch.failure is None]
+    return max(usable, key=lambda launch: launch.read_number("gpu__time_duration.sum") or 0.0, default=None)
+
+
+_UNKNOWN_OPCODE = Opcode(name="", description="", is_known=False)
+
+
+def _join(parts: Sequence[npt.NDArray[Any]], kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Columns one after the other; a single one is not copied."""
+    joined = parts[0] if len(parts) == 1 else np.concatenate([*parts]) if parts else np.zeros(0, dtype=kind)
+    return joined.astype(kind, copy=False)
+
+
+def _list_texts(function: FunctionSamples) -> Iterable[str]:
+    if function.instructions is None:
+        return ("",) * len(function.pc_offsets)
+    if function.function is None or function.graph is None:
+        return function.instructions.texts
+    texts = list(function.instructions.texts)
+    for site in function.graph.calls:
+        if site.symbol is not None:  # the section's bytes do not hold the callee's address
+            texts[site.instruction] = f"{texts[site.instruction].rpartition(' ')[0]} `({site.symbol})"
+    return texts
+
+
+def _number_chains(function: FunctionSamples, numbers: dict[InlineChain, int]) -> npt.NDArray[np.int32]:
+    """Each row's chain, numbered over the whole kernel; -1 without a line."""
+    if function.lines is None:
+        return np.full(len(function.pc_offsets), -1, dtype=np.int32)
+    own = function.chain_index
+    renumbered = np.full(len(function.lines.chains) + 1, -1, dtype=np.int32)
+    for index in np.unique(own[own >= 0]).tolist():
+        renumbered[index] = numbers.setdefault(function.lines.chains[index], len(numbers))
+    return renumbered[own]
+
+
+def _find_targets(instructions: Instructions) -> npt.NDArray[np.int32]:
+    """Instruction numbers of targets; -1 for none, and for damaged ones that are no instruction."""
+    index, rest = np.divmod(instructions.target, INSTRUCTION_BYTES)
+    is_row = (instructions.target >= 0) & (rest == 0) & (index < len(instructions))
+    return np.where(is_row, index, -1).astype(np.int32)

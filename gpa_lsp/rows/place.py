@@ -1,0 +1,157 @@
+"""Where a kernel's launches ran: address maps, and the refusal of samples that were not taken on this code."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.errors import MismatchError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin
+from gpa_lsp.profile.instruction_counts import InstructionCounts, read_instruction_counts
+from gpa_lsp.profile.model import Launch, Module, Profile
+from gpa_lsp.rows.address_map import AddressMap, build_address_map
+from gpa_lsp.rows.counters import read_counters
+
+_OVERRUN_BYTES = 4096
+"""How far behind the module's last function an address still counts as an overrun of that function and not as foreign code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedLaunch:
+    """One launch with its addresses understood.
+
+    Attributes:
+        launch: as read.
+        addresses: where the module's functions were during this launch.
+        executed_addresses: uint64[m], addresses of ``inst_executed``; empty where it was not collected.
+        executions: int64[m], warp-level executions of each.
+        counters: name of :mod:`gpa_lsp.rows.counters` → its addresses and counts; those that were not collected are missing.
+    """
+
+    launch: Launch
+    addresses: AddressMap
+    executed_addresses: npt.NDArray[np.uint64]
+    executions: npt.NDArray[np.int64]
+    counters: Mapping[str, InstructionCounts]
+
+    def list_touched(self) -> npt.NDArray[np.uint64]:
+        """Addresses with a sample or an execution, ascending, unique."""
+        samples = self.launch.samples
+        sampled = samples.addresses if samples is not None else np.zeros(0, dtype=np.uint64)
+        return np.union1d(sampled, self.executed_addresses[self.executions > 0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedKernel:
+    """A kernel before anything of its code is decoded.
+
+    Attributes:
+        mangled_name: of the kernel.
+        launches: all of one kernel; a module can be loaded anew between them, so each has its own addresses. Empty for code without a profile.
+        module: the loaded image; None when the profile has none.
+        cubin: the decoded image; None when there is none.
+        needed: mangled names of the functions with anything sampled or executed, the kernel included.
+    """
+
+    mangled_name: str
+    launches: tuple[PlacedLaunch, ...]
+    module: Module | None
+    cubin: Cubin | None
+    needed: tuple[str, ...]
+
+    @property
+    def is_split(self) -> bool:
+        """Whether every launch with samples tells those without issue from the others; of some of them the sum would say nothing."""
+        sampled = [one.launch.samples for one in self.launches if one.launch.samples is not None]
+        return all(samples.latency_samples is not None or not samples.total_samples for samples in sampled)
+
+
+def place_kernel(group: tuple[Launch, ...], profile: Profile, cubins: Mapping[int, Cubin]) -> PlacedKernel:
+    """Understand the addresses of the launches of one kernel.
+
+    Args:
+        group: launches of one kernel, at least one.
+        profile: where their modules are.
+        cubins: decoded images by module id.
+
+    Raises:
+        MismatchError: the samples cannot have been taken on this cubin.
+    """
+    module_id = group[0].module_id
+    module = profile.modules.get(module_id) if module_id is not None else None
+    cubin = cubins.get(module_id) if module_id is not None else None
+    # An aggregate knows the mean of its launches; beside other launches it would weigh as one of them.
+    launches = tuple(
+        _place_launch(launch, module, cubin, with_counters=launch.aggregate is None or len(group) == 1)
+        for launch in group
+    )
+    needed = {group[0].mangled_name}
+    for placed in launches:
+        _refuse_misfit(placed, cubin)
+        located = placed.addresses.locate(placed.list_touched())
+        needed.update(placed.addresses.names[index] for index in np.unique(located[located >= 0]).tolist())
+    return PlacedKernel(
+        mangled_name=group[0].mangled_name,
+        launches=launches,
+        module=module,
+        cubin=cubin,
+        needed=tuple(sorted(needed)),
+    )
+
+
+def _place_launch(launch: Launch, module: Module | None, cubin: Cubin | None, *, with_counters: bool) -> PlacedLaunch:
+    executed = read_instruction_counts(launch.metrics, "inst_executed") if with_counters else None
+    addresses, executions = executed or (np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
+    return PlacedLaunch(
+        launch=launch,
+        addresses=build_address_map(launch, module, cubin),
+        executed_addresses=addresses,
+        executions=executions,
+        counters=read_counters(launch.metrics) if with_counters else {},
+    )
+
+
+def _lies_between_instructions(placed: PlacedLaunch, touched: npt.NDArray[np.uint64], cubin: Cubin) -> bool:
+    """Whether any address in a function whose code is known is not one of its instructions', callees included."""
+    with_code = np.array([name in cubin.functions for name in placed.addresses.names], dtype=np.bool_)
+    located = placed.addresses.locate(touched)
+    known = located >= 0
+    known[known] = with_code[located[known]]
+    offsets = touched[known] - placed.addresses.starts[located[known]]
+    return bool((offsets % np.uint64(INSTRUCTION_BYTES)).any())
+
+
+def _refuse_misfit(placed: PlacedLaunch, cubin: Cubin | None) -> None:
+    """Refuse samples that cannot have been taken on this code.
+
+    Three facts give a foreign cubin away: instructions start every 16 bytes; nothing runs between the end of the kernel and the start of the
+    module's next function; and a launch gets at least the registers its kernel was compiled for (more where a callee needs more, or below the
+    allocation's minimum of 16). Samples far outside the module are legitimate (driver code) and kept.
+    """
+    launch, names = placed.launch, placed.addresses.names
+    if cubin is None or launch.mangled_name not in names:
+        return
+    position = names.index(launch.mangled_name)
+    start, end = int(placed.addresses.starts[position]), int(placed.addresses.ends[position])
+    touched = placed.list_touched()
+    inside = touched[(touched >= start) & (touched < end)]
+    place = f"launch {launch.index}, kernel {launch.mangled_name}"
+    remedy = "the cubin and the samples are not of the same build; record the report again"
+    if _lies_between_instructions(placed, touched, cubin):
+        raise MismatchError("samples lie between instructions of the cubin", place=place, remedy=remedy)
+    following = int(placed.addresses.starts[position + 1]) if position + 1 < len(names) else end + _OVERRUN_BYTES
+    beyond = touched[(touched >= end) & (touched < following)]
+    if len(beyond):
+        reach = int(beyond.max()) - start
+        message = f"samples lie up to {reach} bytes into a kernel that the cubin says is {end - start} bytes long"
+        raise MismatchError(message, place=place, remedy=remedy)
+    launched, compiled = (
+        launch.read_number("launch__registers_per_thread"),
+        cubin.functions[launch.mangled_name].registers,
+    )
+    if launched is not None and compiled is not None and launched < compiled:
+        message = f"launched with {launched:.0f} registers a thread, but the cubin's kernel needs {compiled}"
+        raise MismatchError(message, place=place, remedy=remedy)
+    if launch.samples is not None and launch.samples.total_samples and not len(inside):
+        raise MismatchError("no sample lies in the kernel that was measured", place=place, remedy=remedy)

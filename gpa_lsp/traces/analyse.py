@@ -1,0 +1,198 @@
+"""All analyses of a trace: :func:`analyse_trace` for one that is there, :class:`TraceAnalyser` for one that comes in pieces."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.locations import InlineChain, shorten_paths
+from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.traces.access_sums import AccessAccumulator
+from gpa_lsp.traces.bank_conflicts import BankAccumulator
+from gpa_lsp.traces.branch_divergence import BranchAccumulator
+from gpa_lsp.traces.bypassing import advise_bypassing
+from gpa_lsp.traces.cache_hits import LineLoads, list_line_loads, predict_hits
+from gpa_lsp.traces.distance_counting import INFINITE, Distances
+from gpa_lsp.traces.lane_addresses import check_trace
+from gpa_lsp.traces.model import AnalysisSettings, Granularity, StoreEffect, TraceContext
+from gpa_lsp.traces.results import TraceAnalyses
+from gpa_lsp.traces.reuse_distance import (
+    ReuseAccumulator,
+    ReuseDistances,
+    ReuseSums,
+    Scope,
+    add_histograms,
+)
+from gpa_lsp.traces.segments import LINE_SHIFT
+from gpa_lsp.traces.values import RepeatAccumulator
+from gpa_lsp.traces.waves import WaveCollector, WaveReferences
+
+_DEFAULTS = AnalysisSettings()
+
+
+class TraceAnalyser:
+    """Takes pieces of a trace, each with all rows of some whole blocks, and says at the end what they show.
+
+    It is a :class:`~gpa_lsp.emulator.model.TraceSink`. Memory is bounded by the settings and the largest piece.
+
+    Args:
+        context: the GPU the trace is thought to run on.
+        settings: what is asked, and how much is looked at.
+        block_chains: of :func:`~gpa_lsp.traces.block_places.list_block_chains`, where basic blocks are to have lines.
+    """
+
+    def __init__(
+        self,
+        context: TraceContext,
+        settings: AnalysisSettings = _DEFAULTS,
+        *,
+        block_chains: tuple[InlineChain | None, ...] = (),
+    ) -> None:
+        self._context = context
+        self._block_chains = block_chains
+        self._settings = settings
+        self._first: Trace | None = None
+        self._is_complete = True
+        self._blocks = 0
+
+    def add(self, piece: Trace) -> None:
+        """Take one piece.
+
+        Raises:
+            InputError: its rows do not lead anywhere, or it is of another launch than the pieces before it.
+        """
+        check_trace(piece)
+        if self._first is None:
+            self._start(piece)
+        first = self._first
+        if first is None or (piece.kernel, piece.grid, piece.block_threads) != (
+            first.kernel,
+            first.grid,
+            first.block_threads,
+        ):
+            raise InputError(
+                "pieces of different launches", place=f"kernel {piece.kernel}", remedy="analyse each launch by itself"
+            )
+        self._instructions = piece.instructions  # each piece has those of the pieces before it, and maybe more
+        self._is_complete &= piece.is_complete
+        self._blocks += len(piece.traced_blocks)
+        for part in (
+            self._accesses, self._banks, self._branches, self._elements, self._lines, self._warps, self._kept, self._waves, self._repeats,
+        ):  # fmt: skip
+            part.add(piece)
+
+    def finish(self) -> TraceAnalyses:
+        """What all pieces show.
+
+        Raises:
+            InputError: there was no piece.
+        """
+        first = self._first
+        if first is None:
+            raise InputError("there is no trace to analyse", remedy="trace at least one block")
+        references = self._waves.finish()
+        loads = list_line_loads(references, evicts_on_store=self._settings.evicts_on_store)
+        analyses = TraceAnalyses(
+            kernel=first.kernel,
+            grid=first.grid,
+            block_threads=first.block_threads,
+            origin=first.origin,
+            is_complete=self._is_complete,
+            traced_blocks=self._blocks,
+            instructions=self._instructions,
+            buffers=first.buffers,
+            context=self._context,
+            accesses=self._accesses.finish(),
+            banks=self._banks.finish(),
+            branches=self._branches.finish(),
+            block_elements=self._elements.finish(),
+            block_lines=self._lines.finish(),
+            warp_lines=self._warps.finish(),
+            sm_lines=self._sum_sm_lines(first, references, loads),
+            caches=predict_hits(references, loads, self._context, ways=self._settings.cache_ways),
+            bypassing=advise_bypassing(self._kept.finish(), self._context, _count_warps(first)),
+            repeats=self._repeats.finish(),
+            block_chains=self._block_chains,
+            short_files=self._shorten_files(),
+        )
+        self._first = None
+        return analyses
+
+    def _start(self, piece: Trace) -> None:
+        settings, buffers = self._settings, piece.buffers
+        self._first = piece
+        self._accesses = AccessAccumulator(buffers, footprint_sectors=settings.footprint_sectors)
+        self._banks = BankAccumulator()
+        self._branches = BranchAccumulator()
+        self._elements, self._lines, self._warps = (
+            ReuseAccumulator(
+                buffers,
+                scope=scope,
+                granularity=granularity,
+                stores=settings.stores,
+                most_references=settings.block_references,
+            )
+            for scope, granularity in (
+                (Scope.BLOCK, Granularity.ELEMENT),
+                (Scope.BLOCK, Granularity.LINE),
+                (Scope.WARP, Granularity.LINE),
+            )
+        )
+        self._kept = ReuseAccumulator(
+            buffers,
+            scope=Scope.WARP,
+            granularity=Granularity.LINE,
+            stores=StoreEffect.IGNORED,
+            most_references=settings.block_references,
+            is_l1_only=True,
+        )
+        self._waves = WaveCollector(self._context, most_references=settings.wave_references)
+        self._repeats = RepeatAccumulator(buffers, most_rows=settings.value_rows)
+
+    def _shorten_files(self) -> dict[str, str]:
+        chains = (*(one.chain for one in self._instructions), *self._block_chains)
+        return shorten_paths({frame.file for chain in chains for frame in chain or ()})
+
+    def _sum_sm_lines(self, first: Trace, references: WaveReferences, loads: LineLoads) -> ReuseDistances:
+        sums = ReuseSums(first.buffers)
+        distance = np.where(loads.is_dropped, INFINITE, loads.distances.distance)
+        found = Distances(distance=distance, is_streaming=loads.distances.is_streaming)
+        sums.add(references.instruction[loads.reference], loads.line << LINE_SHIFT, found)
+        groups = sums.finish()
+        return ReuseDistances(
+            scope=Scope.SM,
+            granularity=Granularity.LINE,
+            stores=StoreEffect.RESTART if self._settings.evicts_on_store else StoreEffect.IGNORED,
+            total=add_histograms([group.histogram for group in groups]),
+            groups=groups,
+            sequences=references.groups,
+            is_whole=references.is_whole and references.kept_ratio == 1.0,
+        )
+
+
+def analyse_trace(
+    trace: Trace | Iterable[Trace],
+    *,
+    context: TraceContext,
+    settings: AnalysisSettings = _DEFAULTS,
+    block_chains: tuple[InlineChain | None, ...] = (),
+) -> TraceAnalyses:
+    """All analyses of one launch.
+
+    Args:
+        trace: a trace, or pieces of one that hold whole blocks.
+        context: the GPU it is thought to run on.
+        settings: what is asked, and how much is looked at.
+        block_chains: lines of basic blocks, if there are to be any.
+
+    Raises:
+        InputError: the trace is empty of pieces, of several launches, or its rows do not lead anywhere.
+    """
+    analyser = TraceAnalyser(context, settings, block_chains=block_chains)
+    for piece in (trace,) if isinstance(trace, Trace) else trace:
+        analyser.add(piece)
+    return analyser.finish()
+
+
+def _count_warps(trace: Trace) -> int:
+    return -(-int(np.prod(trace.block_threads)) // 32)

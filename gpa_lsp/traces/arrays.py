@@ -1,0 +1,86 @@
+"""Which array an address belongs to, and the parts of a request that go to different arrays."""
+
+from dataclasses import field
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.trace import Buffer
+from gpa_lsp.traces.lane_addresses import WARP_LANES, Integers, LaneMatrix, pack_parts
+from gpa_lsp.traces.model import OUTSIDE
+
+
+class ArrayIndex:
+    """Finds arrays by address.
+
+    Args:
+        buffers: of the trace, in any order.
+    """
+
+    def __init__(self, buffers: tuple[Buffer, ...]) -> None:
+        self._order = np.array(sorted(range(len(buffers)), key=lambda one: buffers[one].base), dtype=np.int64)
+        self._bases = np.array([buffers[one].base for one in self._order], dtype=np.uint64)
+        self._ends = np.array([buffers[one].base + buffers[one].size_bytes for one in self._order], dtype=np.uint64)
+
+    def find(self, addresses: npt.NDArray[np.uint64]) -> Integers:
+        """int64 of the same shape: index into the buffers, or :data:`OUTSIDE`. The address of an access is its first byte's."""
+        if len(self._order) == 0:
+            return np.full(addresses.shape, OUTSIDE, dtype=np.int64)
+        place = np.searchsorted(self._bases, addresses, side="right") - 1
+        inside = (place >= 0) & (addresses < self._ends[place])
+        return np.where(inside, self._order[place], OUTSIDE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayParts:
+    """n parts of requests, each in one array.
+
+    A request whose lanes go to one array is one part. Arrays begin at multiples of 512 bytes, so the lines and sectors of the parts add up to
+    those of the request.
+
+    Attributes:
+        request: int64[n], row of the matrix a part is of.
+        array: int64[n].
+        matrix: its lanes.
+    """
+
+    request: Integers = field(repr=False)
+    array: Integers = field(repr=False)
+    matrix: LaneMatrix
+
+
+def split_by_array(index: ArrayIndex, matrix: LaneMatrix) -> ArrayParts:
+    """The parts of some requests.
+
+    Args:
+        index: the trace's arrays.
+        matrix: the requests' lanes.
+    """
+    rows = np.arange(len(matrix.counts), dtype=np.int64)
+    lowest, highest = index.find(matrix.addresses.min(axis=1)), index.find(matrix.addresses.max(axis=1))
+    is_mixed = (lowest != highest) | (lowest == OUTSIDE)
+    if not is_mixed.any():
+        return ArrayParts(request=rows, array=lowest, matrix=matrix)
+    whole, mixed = rows[~is_mixed], rows[is_mixed]
+    is_there = np.arange(WARP_LANES) < matrix.counts[mixed, None]
+    addresses, lanes = matrix.addresses[mixed][is_there], matrix.lanes[mixed][is_there]
+    request = np.repeat(mixed, matrix.counts[mixed])
+    array = index.find(addresses)
+    order = np.lexsort((array, request))
+    request, array = request[order], array[order]
+    is_first = np.ones(len(request), dtype=np.bool_)
+    is_first[1:] = (np.diff(request) != 0) | (np.diff(array) != 0)
+    starts = np.flatnonzero(is_first)
+    counts = np.diff(starts, append=len(request))
+    return ArrayParts(
+        request=np.concatenate([whole, request[starts]]),
+        array=np.concatenate([lowest[whole], array[starts]]),
+        matrix=LaneMatrix(
+            addresses=np.concatenate(
+                [matrix.addresses[whole], pack_parts(addresses[order], starts, counts).astype(np.uint64)]
+            ),
+            lanes=np.concatenate([matrix.lanes[whole], pack_parts(lanes[order], starts, counts).astype(np.int64)]),
+            counts=np.concatenate([matrix.counts[whole], counts]),
+        ),
+    )

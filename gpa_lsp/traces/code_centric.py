@@ -1,0 +1,200 @@
+"""Code-centric view: accesses and branches by source line, and by the call path that leads to them.
+
+A *call path* begins at a line of the kernel; then come the lines of the functions inlined there or called from there, down to the instruction's
+own. Where the trace does not know the calls that led to a function, the path begins in it, with an ellipsis.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine
+from gpa_lsp.traces.group_sums import AccessGroup
+from gpa_lsp.traces.model import AccessGroupKind, AccessTotals, add_totals
+from gpa_lsp.traces.patterns import LanePattern
+from gpa_lsp.traces.results import GLOBAL_SPACES, TraceAnalyses
+
+Look = tuple[tuple[str, ...], LanePattern | None, int]
+"""Arrays, commonest pattern, and its stride in bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodePlace:
+    """Where instructions come from.
+
+    Attributes:
+        function: mangled name of the function that was compiled.
+        path: frames, outermost first; empty for code without lines.
+        is_whole: False where the path does not begin in the kernel.
+    """
+
+    function: str
+    path: tuple[Frame, ...]
+    is_whole: bool = True
+
+    @property
+    def line(self) -> SourceLine | None:
+        """The innermost line; None without lines."""
+        return self.path[-1].source_line if self.path else None
+
+    def __str__(self) -> str:
+        return self.write({})
+
+    def write(self, short_files: Mapping[str, str]) -> str:
+        """The path for people.
+
+        Args:
+            short_files: by the full name, what a file is called; one that is not in it keeps its full name.
+        """
+        if not self.path:
+            return self.function if self.is_whole else "…"
+        words = [f"{short_files.get(frame.file, frame.file)}:{frame.line}" for frame in self.path]
+        return " → ".join(words if self.is_whole else ["…", *words])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathAccesses:
+    """The requests to global memory and textures of one kind at one place, to the same arrays and in one pattern.
+
+    Attributes:
+        place: its call path.
+        kind: of the requests.
+        totals: their sums.
+        share_ratio: of all sectors of the kernel's requests to global memory, 0..1.
+        arrays: names, most sectors first.
+        instructions: indexes.
+    """
+
+    place: CodePlace
+    kind: AccessGroupKind
+    totals: AccessTotals
+    share_ratio: float
+    arrays: tuple[str, ...]
+    instructions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathBranches:
+    """The executions of conditional branches at one place.
+
+    Attributes:
+        place: its call path.
+        executions: by warps.
+        divergent: that went both ways.
+        active_lanes: over all executions.
+    """
+
+    place: CodePlace
+    executions: int
+    divergent: int
+    active_lanes: int
+
+
+def list_frames(analyses: TraceAnalyses, instruction: int) -> tuple[Frame, ...]:
+    """The frames of an instruction, innermost first, with those of the calls that lead to it; none for code without lines."""
+    one = analyses.instructions[instruction]
+    own = _clean(one.chain)
+    calls = [_clean(analyses.instructions[call].chain) for call in one.calls]
+    return (*own, *(frame for chain in calls for frame in chain)) if own else ()
+
+
+def _clean(chain: InlineChain | None) -> InlineChain:
+    """A chain that begins with line 0 has no lines."""
+    return chain if chain is not None and chain[0].line != 0 else ()
+
+
+def find_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:
+    """The call path of an instruction."""
+    one = analyses.instructions[instruction]
+    frames = list_frames(analyses, instruction)
+    is_whole = bool(one.calls) or one.function == analyses.kernel
+    return CodePlace(function=one.function, path=tuple(reversed(frames)), is_whole=is_whole)
+
+
+def find_caller(analyses: TraceAnalyses, instruction: int) -> CodePlace | None:
+    """The call path to the function that holds an instruction's line; None in the kernel's own code, and without lines."""
+    place = find_place(analyses, instruction)
+    if not place.path or (len(place.path) == 1 and place.is_whole):
+        return None
+    return replace(place, path=place.path[:-1])
+
+
+def build_place(function: str, chain: InlineChain | None) -> CodePlace:
+    """The call path of code of a function, without lines where it has none."""
+    return CodePlace(function=function, path=tuple(reversed(_clean(chain))))
+
+
+def find_line_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:
+    """Its innermost line alone."""
+    place = find_place(analyses, instruction)
+    return CodePlace(function="" if place.path else place.function, path=place.path[-1:])
+
+
+def name_arrays(analyses: TraceAnalyses, instructions: set[int]) -> tuple[str, ...]:
+    """The arrays some instructions access, most sectors first."""
+    sectors: dict[str, int] = {}
+    for group in analyses.accesses.arrays:
+        if group.instruction in instructions and group.array is not None:
+            name = analyses.buffers[group.array].name if group.array >= 0 else "outside of all arrays"
+            sectors[name] = sectors.get(name, 0) + group.totals.sectors
+    return tuple(sorted(sectors, key=lambda name: (-sectors[name], name)))
+
+
+def find_look(analyses: TraceAnalyses, group: AccessGroup | None) -> Look:
+    """What tells the accesses of one line apart; nothing does in shared memory.
+
+    Args:
+        analyses: of the trace.
+        group: the requests of an instruction; None for those to shared memory.
+    """
+    if group is None or not group.patterns:
+        return ((), None, 0)
+    pattern = group.patterns[0][0]
+    is_strided = pattern in (LanePattern.STRIDED, LanePattern.STRIDED_PIECES)
+    stride = group.strides[0][0] if is_strided and group.strides else 0
+    return (name_arrays(analyses, {group.instruction}), pattern, stride)
+
+
+def list_path_accesses(analyses: TraceAnalyses, *, by_line: bool = False) -> tuple[PathAccesses, ...]:
+    """Requests to global memory by call path, or by innermost line; most excess sectors first, then most sectors.
+
+    Accesses to different arrays, or in different patterns, are apart; what the compiler unrolled is together.
+    """
+    find = find_line_place if by_line else find_place
+    groups: dict[tuple[CodePlace, AccessGroupKind, Look], list[AccessGroup]] = {}
+    for group in analyses.accesses.instructions:
+        if group.space in GLOBAL_SPACES:
+            place = find(analyses, group.instruction)
+            key = (place, analyses.find_kind(group.instruction), find_look(analyses, group))
+            groups.setdefault(key, []).append(group)
+    whole = max(1, analyses.count_global_sectors())
+    found = []
+    for (place, kind, _), members in groups.items():
+        totals = add_totals([one.totals for one in members])
+        instructions = {one.instruction for one in members}
+        found.append(
+            PathAccesses(
+                place=place,
+                kind=kind,
+                totals=totals,
+                share_ratio=totals.sectors / whole,
+                arrays=name_arrays(analyses, instructions),
+                instructions=tuple(sorted(instructions)),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.totals.excess_sectors, -one.totals.sectors, str(one.place))))
+
+
+def list_path_branches(analyses: TraceAnalyses, *, by_line: bool = False) -> tuple[PathBranches, ...]:
+    """Conditional branches by call path, or by innermost line; most divergent executions first."""
+    find = find_line_place if by_line else find_place
+    sums: dict[CodePlace, list[int]] = {}
+    for branch in analyses.branches.branches:
+        row = sums.setdefault(find(analyses, branch.instruction), [0, 0, 0])
+        for column, value in enumerate((branch.executions, branch.divergent, branch.active_lanes)):
+            row[column] += value
+    found = [
+        PathBranches(place=place, executions=executions, divergent=divergent, active_lanes=lanes)
+        for place, (executions, divergent, lanes) in sums.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.divergent, -one.executions, str(one.place))))

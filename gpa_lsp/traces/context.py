@@ -1,0 +1,78 @@
+"""The GPU a trace is thought to run on, from the tables: :func:`build_trace_context`."""
+
+from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.arch.occupancy import BlockShape, count_shared_per_block, find_occupancy
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.device.products import Product, load_products
+from gpa_lsp.traces.model import TraceContext
+
+
+def build_trace_context(
+    compute_capability: tuple[int, int],
+    *,
+    block_threads: tuple[int, int, int],
+    registers_per_thread: int | None = None,
+    shared_bytes: int = 0,
+    product: Product | None = None,
+) -> TraceContext:
+    """The context of a launch.
+
+    Args:
+        compute_capability: (major, minor).
+        block_threads: of the launch.
+        registers_per_thread: as compiled; None when unknown, and registers then limit nothing.
+        shared_bytes: static and dynamic shared memory of a block.
+        product: whose SMs and L2 are meant; None for the first of this capability that is known, and it is said so.
+
+    Returns:
+        L1 is what the smallest sufficient carve-out for shared memory leaves of the unified data cache: what the driver does unless told
+        otherwise.
+
+    Raises:
+        UnknownArchitectureError: there is no table of this capability.
+        InputError: no block of this kind fits, or the product is of another capability.
+    """
+    architecture = find_architecture(compute_capability)
+    assumptions: list[str] = []
+    if product is None:
+        product = next((one for one in load_products() if one.compute_capability == compute_capability), None)
+        if product is not None:
+            assumptions.append(f"SMs and L2 are those of {product.name}.")
+    elif product.compute_capability != compute_capability:
+        raise InputError(
+            f"{product.name} is of compute capability {product.compute_capability[0]}.{product.compute_capability[1]}",
+            remedy=f"name a GPU of {compute_capability[0]}.{compute_capability[1]}",
+        )
+    if registers_per_thread is None:
+        assumptions.append("Registers are thought to limit no residency: their number is not known.")
+    threads = block_threads[0] * block_threads[1] * block_threads[2]
+    if threads < 1:
+        raise InputError(f"a block of {threads} threads", remedy="give a block of at least one thread")
+    shape = BlockShape(threads=threads, registers_per_thread=registers_per_thread or 0, shared_bytes=shared_bytes)
+    blocks = find_occupancy(architecture, shape).blocks_per_sm
+    if blocks == 0:
+        raise InputError(
+            f"no SM of compute capability {compute_capability[0]}.{compute_capability[1]} holds a block of {threads} threads",
+            remedy="make the block smaller, or give it fewer registers or less shared memory",
+        )
+    l1_bytes, carveout = _find_l1_bytes(architecture, blocks, shared_bytes)
+    assumptions.append(f"L1 has what a carve-out of {carveout:,} bytes for shared memory leaves.")
+    if product is None:
+        assumptions.append("One SM alone: no GPU of this compute capability is in the tables.")
+    return TraceContext(
+        gpu="" if product is None else product.name,
+        sm_count=1 if product is None else product.sm_count,
+        blocks_per_sm=blocks,
+        l1_bytes=l1_bytes,
+        l2_bytes=None if product is None else product.l2_bytes,
+        assumptions=tuple(assumptions),
+    )
+
+
+def _find_l1_bytes(architecture: Architecture, blocks: int, shared_bytes: int) -> tuple[int, int]:
+    """What the smallest carve-out that holds all resident blocks leaves, and that carve-out."""
+    per_block = count_shared_per_block(architecture, shared_bytes)
+    sizes = architecture.occupancy.shared_carveouts_bytes.value
+    carveout = next((size for size in sizes if size >= blocks * per_block), sizes[-1])
+    return max(0, architecture.caches.unified_data_cache_bytes.value - carveout), carveout

@@ -1,0 +1,148 @@
+"""Data-centric view: per array its volumes, patterns and reuse: :func:`list_array_facts`."""
+
+from collections import Counter
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.trace import Buffer
+from gpa_lsp.traces.group_sums import AccessGroup
+from gpa_lsp.traces.model import OUTSIDE, AccessGroupKind, AccessTotals, add_totals
+from gpa_lsp.traces.patterns import PATTERN_WORDS, LanePattern
+from gpa_lsp.traces.results import TraceAnalyses
+from gpa_lsp.traces.reuse_distance import ReuseHistogram, add_histograms
+from gpa_lsp.traces.segments import SECTOR_BYTES
+
+_LISTED_STRIDES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternShare:
+    """A pattern of some requests.
+
+    Attributes:
+        pattern: which.
+        requests: that have it.
+        ratio: of all of them, 0..1.
+    """
+
+    pattern: LanePattern
+    requests: int
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayFacts:
+    """What a kernel does to one array.
+
+    Attributes:
+        buffer: which; None for accesses outside of all arrays.
+        loads: their sums; requests to several arrays count in each.
+        stores: likewise.
+        atomics: likewise; reductions as well.
+        patterns: of all of these, most frequent first.
+        strides: (bytes from lane to lane, requests), most frequent first; at most three.
+        worst_pattern: of the instruction with most sectors too many, in words; empty where none has any.
+        footprint_bytes: distinct sectors touched, in bytes, no more than the array; None where it was not counted.
+        line_reuse: of its lines within blocks.
+        element_reuse: of its words within blocks.
+        instructions: indexes of the instructions that access it.
+    """
+
+    buffer: Buffer | None
+    loads: AccessTotals
+    stores: AccessTotals
+    atomics: AccessTotals
+    patterns: tuple[PatternShare, ...]
+    strides: tuple[tuple[int, int], ...]
+    worst_pattern: str
+    footprint_bytes: int | None
+    line_reuse: ReuseHistogram
+    element_reuse: ReuseHistogram
+    instructions: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the argument or variable."""
+        return "outside of all arrays" if self.buffer is None else self.buffer.name
+
+    @property
+    def sectors(self) -> int:
+        """Of all requests, before any cache."""
+        return self.loads.sectors + self.stores.sectors + self.atomics.sectors
+
+    @property
+    def requested_bytes(self) -> int:
+        """Of all lanes."""
+        return self.loads.requested_bytes + self.stores.requested_bytes + self.atomics.requested_bytes
+
+    @property
+    def touches_per_sector(self) -> float | None:
+        """How often each touched sector is asked for; None without a footprint."""
+        return self.sectors * SECTOR_BYTES / self.footprint_bytes if self.footprint_bytes else None
+
+
+def list_array_facts(analyses: TraceAnalyses) -> tuple[ArrayFacts, ...]:
+    """The arrays that are accessed, by sectors, most first."""
+    by_array: dict[int, list[AccessGroup]] = {}
+    for group in analyses.accesses.arrays:
+        by_array.setdefault(OUTSIDE if group.array is None else group.array, []).append(group)
+    facts = [_build_facts(analyses, array, groups) for array, groups in by_array.items()]
+    return tuple(sorted(facts, key=lambda one: (-one.sectors, one.name)))
+
+
+def share_patterns(groups: list[AccessGroup]) -> tuple[PatternShare, ...]:
+    """The patterns of several groups of requests, most frequent first."""
+    counts: Counter[LanePattern] = Counter()
+    for group in groups:
+        counts.update(dict(group.patterns))
+    total = sum(counts.values())
+    return tuple(
+        PatternShare(pattern=pattern, requests=count, ratio=count / total)
+        for pattern, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    )
+
+
+def sum_strides(groups: list[AccessGroup]) -> tuple[tuple[int, int], ...]:
+    """(bytes, requests) of several groups, most frequent first."""
+    counts: Counter[int] = Counter()
+    for group in groups:
+        counts.update(dict(group.strides))
+    return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_LISTED_STRIDES])
+
+
+def describe_pattern(patterns: tuple[PatternShare, ...], strides: tuple[tuple[int, int], ...]) -> str:
+    """The commonest pattern in words, with its stride.
+
+    >>> describe_pattern((PatternShare(pattern=LanePattern.STRIDED, requests=4, ratio=1.0),), ((4096, 4),))
+    'strided by 4,096 bytes'
+    """
+    if not patterns:
+        return ""
+    first = patterns[0]
+    words = PATTERN_WORDS[first.pattern]
+    if first.pattern in (LanePattern.STRIDED, LanePattern.STRIDED_PIECES) and strides:
+        words = f"strided by {strides[0][0]:,} bytes" + (" in pieces" if "pieces" in words else "")
+    return words
+
+
+def _build_facts(analyses: TraceAnalyses, array: int, groups: list[AccessGroup]) -> ArrayFacts:
+    def total(kind: AccessGroupKind) -> AccessTotals:
+        return add_totals([one.totals for one in groups if analyses.find_kind(one.instruction) is kind])
+
+    buffer = None if array == OUTSIDE else analyses.buffers[array]
+    footprint = None if array == OUTSIDE else analyses.accesses.footprints[array]
+    worst = max(groups, key=lambda one: one.totals.excess_sectors)
+    return ArrayFacts(
+        buffer=buffer,
+        loads=total(AccessGroupKind.LOADS),
+        stores=total(AccessGroupKind.STORES),
+        atomics=total(AccessGroupKind.ATOMICS),
+        patterns=share_patterns(groups),
+        strides=sum_strides(groups),
+        worst_pattern=describe_pattern(share_patterns([worst]), worst.strides) if worst.totals.excess_sectors else "",
+        footprint_bytes=None
+        if footprint is None or buffer is None
+        else min(footprint * SECTOR_BYTES, buffer.size_bytes),
+        line_reuse=add_histograms([one.histogram for one in analyses.block_lines.groups if one.array == array]),
+        element_reuse=add_histograms([one.histogram for one in analyses.block_elements.groups if one.array == array]),
+        instructions=tuple(sorted({one.instruction for one in groups})),
+    )

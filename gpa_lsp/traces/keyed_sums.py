@@ -1,0 +1,94 @@
+"""Sums of integer columns by keys that come up as a trace is read: :class:`KeyedSums`."""
+
+import numpy as np
+
+from gpa_lsp.traces.lane_addresses import Integers
+
+_SMALL_TABLE = 1 << 14
+
+
+class KeyedSums:
+    """Sums by key, over any number of additions; memory grows with the distinct keys only.
+
+    Args:
+        width: columns that are summed.
+        most_keys: distinct keys at most; further ones are summed under -1, so that nothing is lost.
+    """
+
+    def __init__(self, width: int, most_keys: int = 1 << 20) -> None:
+        self._most_keys = most_keys
+        self._keys: Integers = np.empty(0, dtype=np.int64)
+        self._sums: Integers = np.empty((0, width), dtype=np.int64)
+
+    def add(self, keys: Integers, columns: Integers) -> None:
+        """Add rows.
+
+        Args:
+            keys: int64[n], not negative.
+            columns: int64[n, width].
+        """
+        if len(keys) == 0:
+            return
+        groups, place = compress_keys(keys)
+        sums = sum_columns(place, columns, len(groups))
+        found, where = np.unique(np.concatenate([self._keys, groups]), return_inverse=True)
+        if len(found) > self._most_keys:
+            known = self._keys if len(self._keys) else found[: self._most_keys - 1]
+            groups = np.where(np.isin(groups, known), groups, -1)
+            found, where = np.unique(np.concatenate([self._keys, groups]), return_inverse=True)
+        self._sums = sum_columns(where, np.concatenate([self._sums, sums]), len(found))
+        self._keys = found
+
+    def count(self, keys: Integers) -> None:
+        """Add 1 to the first column of every key."""
+        if len(keys):
+            groups, place = compress_keys(keys)
+            self.add(groups, np.bincount(place, minlength=len(groups))[:, None])
+
+    @property
+    def keys(self) -> Integers:
+        """int64[k], ascending."""
+        return self._keys
+
+    @property
+    def sums(self) -> Integers:
+        """int64[k, width]."""
+        return self._sums
+
+
+def compress_keys(keys: Integers) -> tuple[Integers, Integers]:
+    """The distinct keys, ascending, and for each key its place among them; by a table where the keys lie near to each other.
+
+    >>> [column.tolist() for column in compress_keys(np.array([7, 3, 7]))]
+    [[3, 7], [1, 0, 1]]
+    """
+    lowest, highest = int(keys.min()), int(keys.max())
+    if highest - lowest > 4 * len(keys) + _SMALL_TABLE:
+        groups, place = np.unique(keys, return_inverse=True)
+        return groups, place
+    shifted = keys - lowest
+    is_there = np.zeros(highest - lowest + 1, dtype=np.bool_)
+    is_there[shifted] = True
+    found: Integers = np.flatnonzero(is_there)
+    return found + lowest, (np.cumsum(is_there) - 1)[shifted]
+
+
+def sum_columns(place: Integers, columns: Integers, groups: int) -> Integers:
+    """int64[groups, width], sums by place; exact below 2**53."""
+    sums = [np.bincount(place, weights=column, minlength=groups) for column in columns.T]
+    return np.stack(sums, axis=1).astype(np.int64)
+
+
+def count_pairs(sums: KeyedSums, groups: Integers, place: Integers, values: Integers, base: int) -> None:
+    """Count rows by group and value, under the key ``group · base + value``.
+
+    Args:
+        sums: of width 1.
+        groups: int64[k], keys.
+        place: int64[n], each row's index into the groups.
+        values: int64[n], below ``base``.
+        base: of the values.
+    """
+    counts = np.bincount(place * base + values, minlength=len(groups) * base)
+    found = np.flatnonzero(counts)
+    sums.add(groups[found // base] * base + found % base, counts[found][:, None].astype(np.int64))

@@ -1,0 +1,118 @@
+"""Which arrays are accessed, how much of them, in what patterns, and is it used again?"""
+
+from gpa_lsp.analyses.answers import Answer, Cell, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.traces.data_centric import ArrayFacts, describe_pattern, list_array_facts
+from gpa_lsp.traces.questions import TraceQuestion
+from gpa_lsp.traces.remedies import OUTSIDE_REMEDY
+from gpa_lsp.traces.results import TraceAnalyses
+
+_NAME = "traced_arrays"
+_MATTERS = 0.1
+_LEAST_EXCESS = 0.25
+
+
+def _answer(analyses: TraceAnalyses) -> Answer:
+    title = f"Arrays ({analyses.origin})"
+    arrays = list_array_facts(analyses)
+    if not arrays:
+        return Answer(
+            analysis=_NAME, title=title, summary="No array was accessed in the traced blocks.", is_known=False
+        )
+    whole = max(1, sum(one.sectors for one in arrays))
+    first = arrays[0]
+    return Answer(
+        analysis=_NAME,
+        title=title,
+        summary=f"{len(arrays)} {'array is' if len(arrays) == 1 else 'arrays are'} accessed in {analyses.sampled_words}; "
+        f"{first.name} takes {format_whole_percent(first.sectors / whole)} of the sectors.",
+        findings=tuple(_find(arrays, whole)),
+        tables=(_build_volumes(arrays, whole), _build_patterns(arrays)),
+    )
+
+
+def _find(arrays: tuple[ArrayFacts, ...], whole: int) -> list[Finding]:
+    findings = []
+    for one in arrays:
+        if one.buffer is None:
+            requests = one.loads.requests + one.stores.requests + one.atomics.requests
+            findings.append(
+                Finding(
+                    text=f"{requests:,} requests go to addresses outside of all arrays: memory the kernel allocates itself, or a wild pointer.",
+                    remedy=OUTSIDE_REMEDY,
+                )
+            )
+            continue
+        excess = one.loads.excess_sectors + one.stores.excess_sectors
+        if excess >= _LEAST_EXCESS * max(1, one.sectors) and excess >= _MATTERS * whole:
+            findings.append(
+                Finding(
+                    text=f"{one.name}: {format_whole_percent(excess / one.sectors)} of its {one.sectors:,} sectors are too many; "
+                    f"at the worst access lanes are {one.worst_pattern}.",
+                    weight=Weight.HIGH,
+                    remedy="Change how this array is laid out or walked: neighbouring threads, neighbouring elements.",
+                )
+            )
+    return findings
+
+
+def _build_volumes(arrays: tuple[ArrayFacts, ...], whole: int) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            one.name, None if one.buffer is None else one.buffer.size_bytes, one.footprint_bytes,
+            one.loads.requested_bytes, one.stores.requested_bytes, one.atomics.requested_bytes,
+            one.sectors, one.sectors / whole, one.touches_per_sector,
+        )
+        for one in arrays
+    ]  # fmt: skip
+    return Table(
+        title="Volumes",
+        columns=(
+            Column(name="array"),
+            Column(name="size", quantity=Quantity.BYTES),
+            Column(name="touched", quantity=Quantity.BYTES),
+            Column(name="loaded", quantity=Quantity.BYTES),
+            Column(name="stored", quantity=Quantity.BYTES),
+            Column(name="atomics", quantity=Quantity.BYTES),
+            Column(name="sectors", quantity=Quantity.COUNT),
+            Column(name="of all", quantity=Quantity.RATIO),
+            Column(name="times each", quantity=Quantity.NUMBER),
+        ),
+        rows=tuple(rows),
+        note="Loaded and stored bytes are those of all threads; sectors are those of requests, before any cache. "
+        "Times each: how often a touched sector is asked for.",
+    )
+
+
+def _build_patterns(arrays: tuple[ArrayFacts, ...]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for one in arrays:
+        reuse, words = one.line_reuse, one.element_reuse
+        rows.append(
+            (
+                one.name,
+                describe_pattern(one.patterns, one.strides),
+                one.patterns[0].ratio if one.patterns else None,
+                words.streaming_ratio if words.references else None,
+                words.mean_distance,
+                reuse.streaming_ratio if reuse.references else None,
+                reuse.mean_distance,
+            )
+        )
+    return Table(
+        title="Patterns and reuse within blocks",
+        columns=(
+            Column(name="array"),
+            Column(name="lanes, mostly"),
+            Column(name="of the requests", quantity=Quantity.RATIO),
+            Column(name="words used once", quantity=Quantity.RATIO),
+            Column(name="words between", quantity=Quantity.NUMBER),
+            Column(name="lines used once", quantity=Quantity.RATIO),
+            Column(name="lines between", quantity=Quantity.NUMBER),
+        ),
+        rows=tuple(rows),
+        note="Between: distinct words or lines used between two uses of the same one, on average over those that are used again.",
+    )
+
+
+QUESTION = TraceQuestion(name=_NAME, order=20, answer=_answer)

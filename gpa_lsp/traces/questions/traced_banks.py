@@ -1,0 +1,120 @@
+"""Do requests to shared memory meet in the same banks?"""
+
+from collections.abc import Sequence
+
+from gpa_lsp.analyses.access.patterns import CONFLICT_REMEDY
+from gpa_lsp.analyses.answers import Answer, Cell, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.traces.bank_conflicts import BankConflicts
+from gpa_lsp.traces.code_centric import find_place
+from gpa_lsp.traces.model import AccessGroupKind
+from gpa_lsp.traces.questions import TraceQuestion
+from gpa_lsp.traces.results import TraceAnalyses
+
+_NAME = "traced_banks"
+_MOST_ROWS = 20
+_MOST_FINDINGS = 3
+_LEAST_EXCESS = 0.05
+_MATTERS = 0.1
+_ATOMIC_REMEDY = "Let the threads of a warp update different addresses: combine equal ones in registers first, or keep several copies."
+
+
+def _answer(analyses: TraceAnalyses) -> Answer:
+    title = f"Bank conflicts ({analyses.origin})"
+    banks = sorted(analyses.banks, key=lambda one: (-one.excess_wavefronts, -one.wavefronts, one.instruction))
+    if not banks:
+        return Answer(
+            analysis=_NAME, title=title, summary="Shared memory was not accessed in the traced blocks.", is_known=False
+        )
+    taken, ideal = sum(one.wavefronts for one in banks), sum(one.ideal_wavefronts for one in banks)
+    requests = sum(one.requests for one in banks)
+    return Answer(
+        analysis=_NAME,
+        title=title,
+        summary=f"{requests:,} requests to shared memory take {taken:,} wavefronts, {format_whole_percent((taken - ideal) / taken)} of them "
+        "for bank conflicts.",
+        findings=tuple(_find(analyses, banks, taken)),
+        tables=(_build_table(analyses, banks),),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _LineConflicts:
+    """Requests of one kind at one line: the copies an unrolled loop has of an access are one thing to mend."""
+
+    place: str
+    kind: AccessGroupKind
+    requests: int
+    wavefronts: int
+    ideal_wavefronts: int
+
+    @property
+    def excess_wavefronts(self) -> int:
+        return self.wavefronts - self.ideal_wavefronts
+
+
+def _find(analyses: TraceAnalyses, banks: Sequence[BankConflicts], taken: int) -> list[Finding]:
+    """The lines with the most conflicts, or that there are hardly any: the same total as in the summary says which."""
+    if sum(one.excess_wavefronts for one in banks) < _LEAST_EXCESS * taken:
+        return [Finding(text="Shared accesses take about as few wavefronts as they can.", weight=Weight.GOOD)]
+    lines = _sum_by_line(analyses, banks)
+    findings = []
+    for one in lines[:_MOST_FINDINGS]:
+        part = one.excess_wavefronts / taken
+        if part < _LEAST_EXCESS and one is not lines[0]:
+            continue
+        findings.append(
+            Finding(
+                text=f"{one.place}: shared {one.kind.value} take {one.wavefronts / one.requests:.1f} wavefronts per request, "
+                f"a {one.wavefronts / one.ideal_wavefronts:.1f}-way bank conflict; {format_whole_percent(part)} of all wavefronts.",
+                weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
+                remedy=_ATOMIC_REMEDY if one.kind is AccessGroupKind.ATOMICS else CONFLICT_REMEDY,
+            )
+        )
+    return findings
+
+
+def _sum_by_line(analyses: TraceAnalyses, banks: Sequence[BankConflicts]) -> list[_LineConflicts]:
+    """By place and kind, most conflicts first."""
+    sums: dict[tuple[str, AccessGroupKind], list[int]] = {}
+    for one in banks:
+        place = find_place(analyses, one.instruction).write(analyses.short_files)
+        total = sums.setdefault((place, analyses.find_kind(one.instruction)), [0, 0, 0])
+        for index, count in enumerate((one.requests, one.wavefronts, one.ideal_wavefronts)):
+            total[index] += count
+    lines = [_LineConflicts(place, kind, *total) for (place, kind), total in sums.items()]
+    return sorted(lines, key=lambda one: (-one.excess_wavefronts, -one.wavefronts, one.place))
+
+
+def _build_table(analyses: TraceAnalyses, banks: list[BankConflicts]) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            find_place(analyses, one.instruction).write(analyses.short_files),
+            analyses.find_kind(one.instruction).value,
+            analyses.instructions[one.instruction].bytes_per_lane,
+            one.requests,
+            one.wavefronts_per_request,
+            one.ideal_wavefronts / one.requests,
+            one.excess_wavefronts,
+        )
+        for one in banks[:_MOST_ROWS]
+    ]
+    return Table(
+        title="Shared memory by instruction",
+        columns=(
+            Column(name="line"),
+            Column(name="kind"),
+            Column(name="per thread", quantity=Quantity.BYTES),
+            Column(name="requests", quantity=Quantity.COUNT),
+            Column(name="wavefronts each", quantity=Quantity.NUMBER),
+            Column(name="at best", quantity=Quantity.NUMBER),
+            Column(name="too many", quantity=Quantity.COUNT),
+        ),
+        rows=tuple(rows),
+        note="32 banks of 4 bytes; 8 bytes per thread go half a warp at a time, 16 bytes a quarter; "
+        "twice as many threads where neighbours load the same address.",
+    )
+
+
+QUESTION = TraceQuestion(name=_NAME, order=50, answer=_answer)

@@ -1,0 +1,148 @@
+"""Where do the lanes of a warp go different ways?"""
+
+from gpa_lsp.analyses.answers import Answer, Cell, Column, Finding, Missing, Quantity, Table, Weight
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.traces.branch_divergence import BranchDivergence
+from gpa_lsp.traces.code_centric import build_place, list_path_branches
+from gpa_lsp.traces.lane_addresses import WARP_LANES
+from gpa_lsp.traces.questions import TraceQuestion
+from gpa_lsp.traces.results import TraceAnalyses
+
+_NAME = "traced_branches"
+_MOST_ROWS = 20
+_MOST_FINDINGS = 3
+_LEAST = 0.02
+_MATTERS = 0.1
+_REMEDY = (
+    "Let the threads of a warp take the same way: sort or bin the work by what the condition tests, move the condition to whole warps or blocks, "
+    "or let all threads compute both sides where these are short. Loops of different length: give the warp a common queue of work."
+)
+
+
+def _answer(analyses: TraceAnalyses) -> Answer:
+    title = f"Branch divergence ({analyses.origin})"
+    found = analyses.branches
+    if not found.executions and not found.entries:
+        return Answer(
+            analysis=_NAME,
+            title=title,
+            summary="No conditional branch was executed in the traced blocks.",
+            is_known=False,
+        )
+    lanes = (
+        "" if found.lane_ratio is None else f"; {found.lane_ratio * WARP_LANES:.1f} of 32 lanes take part on average"
+    )
+    return Answer(
+        analysis=_NAME,
+        title=title,
+        summary=f"{format_whole_percent(found.divergent_ratio)} of {found.executions:,} executions of branches by warps go both ways{lanes}.",
+        findings=tuple(_find(analyses, found)),
+        tables=(_build_lines(analyses), *_build_blocks(found), *_build_block_lines(analyses)),
+        missing=()
+        if found.entries
+        else (Missing(what="entries into basic blocks", why="they were not traced; branches alone were"),),
+    )
+
+
+def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
+    findings = []
+    for one in list_path_branches(analyses)[:_MOST_FINDINGS]:
+        part = one.divergent / max(1, found.executions)
+        if part < _LEAST:
+            continue
+        place = one.place.write(analyses.short_files)
+        findings.append(
+            Finding(
+                text=f"{place}: {format_whole_percent(one.divergent / one.executions)} of {one.executions:,} executions diverge, "
+                f"{format_whole_percent(part)} of all executions of branches.",
+                weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
+                remedy=_REMEDY,
+            )
+        )
+    if findings:
+        return findings
+    words = "No branch diverges." if not found.divergent else "Branches hardly diverge."
+    return [Finding(text=words, weight=Weight.GOOD)]
+
+
+def _build_lines(analyses: TraceAnalyses) -> Table:
+    branches = list_path_branches(analyses)
+    rows: list[tuple[Cell, ...]] = [
+        (
+            one.place.write(analyses.short_files),
+            one.executions,
+            one.divergent,
+            one.divergent / one.executions,
+            one.active_lanes / one.executions / WARP_LANES,
+        )
+        for one in branches[:_MOST_ROWS]
+        if one.executions
+    ]
+    return Table(
+        title="Branches by call path",
+        columns=(
+            Column(name="line"),
+            Column(name="executions", quantity=Quantity.COUNT),
+            Column(name="divergent", quantity=Quantity.COUNT),
+            Column(name="share", quantity=Quantity.RATIO),
+            Column(name="lanes", quantity=Quantity.RATIO),
+        ),
+        rows=tuple(rows),
+        note="An execution is one by a warp; it diverges when some of its lanes jump and some do not.",
+    )
+
+
+def _build_blocks(found: BranchDivergence) -> tuple[Table, ...]:
+    if not found.entries:
+        return ()
+    return (
+        Table(
+            title="Basic blocks",
+            columns=(
+                Column(name="divergent blocks", quantity=Quantity.COUNT),
+                Column(name="total blocks", quantity=Quantity.COUNT),
+                Column(name="divergence", quantity=Quantity.RATIO),
+            ),
+            rows=((found.divergent_entries, found.entries, found.divergent_entries / found.entries),),
+            note="Entries by warps; divergent with fewer lanes than the warp has threads. "
+            "The columns are those of CUDAAdvisor's Table 3, which adds up entries of the whole kernel instead.",
+        ),
+    )
+
+
+def _build_block_lines(analyses: TraceAnalyses) -> tuple[Table, ...]:
+    """The basic blocks that diverge most, where their lines are known."""
+    found = [
+        one
+        for one in sorted(analyses.branches.basic_blocks, key=lambda one: (-one.divergent, -one.entries))
+        if one.basic_block < len(analyses.block_chains)
+    ][:_MOST_ROWS]
+    if not found:
+        return ()
+    return (
+        Table(
+            title="Basic blocks by line",
+            columns=(
+                Column(name="basic block", quantity=Quantity.COUNT),
+                Column(name="begins at"),
+                Column(name="entries", quantity=Quantity.COUNT),
+                Column(name="divergent", quantity=Quantity.COUNT),
+                Column(name="share", quantity=Quantity.RATIO),
+                Column(name="lanes", quantity=Quantity.RATIO),
+            ),
+            rows=tuple(
+                (
+                    one.basic_block,
+                    build_place(analyses.kernel, analyses.block_chains[one.basic_block]).write(analyses.short_files),
+                    one.entries,
+                    one.divergent,
+                    one.divergent_ratio,
+                    one.lanes / one.entries / WARP_LANES,
+                )
+                for one in found
+            ),
+        ),
+    )
+
+
+QUESTION = TraceQuestion(name=_NAME, order=60, answer=_answer)

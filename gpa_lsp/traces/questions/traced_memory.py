@@ -1,0 +1,194 @@
+"""How many lines and sectors do the requests to global and local memory touch, and how many would do?"""
+
+from collections import Counter
+
+from gpa_lsp.analyses.answers import Answer, Cell, Chart, ChartKind, Column, Finding, Quantity, Series, Table, Weight
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.code_centric import PathAccesses, list_path_accesses
+from gpa_lsp.traces.data_centric import describe_pattern, share_patterns, sum_strides
+from gpa_lsp.traces.group_sums import AccessGroup
+from gpa_lsp.traces.lane_addresses import Integers
+from gpa_lsp.traces.model import AccessGroupKind
+from gpa_lsp.traces.patterns import LanePattern
+from gpa_lsp.traces.questions import TraceQuestion
+from gpa_lsp.traces.remedies import find_remedy
+from gpa_lsp.traces.results import GLOBAL_SPACES, TraceAnalyses
+from gpa_lsp.traces.words import SPACE_WORDS
+
+_NAME = "traced_memory"
+_MOST_ROWS = 20
+_MOST_FINDINGS = 3
+_LEAST_EXCESS = 0.05
+_MATTERS = 0.1
+"""From this share of the kernel's sectors on, too many sectors of a line are likely to hold the kernel up."""
+
+
+def _answer(analyses: TraceAnalyses) -> Answer:
+    title = f"Memory divergence ({analyses.origin})"
+    lines = list_path_accesses(analyses)
+    if not lines:
+        return Answer(
+            analysis=_NAME, title=title, summary="Global memory was not accessed in the traced blocks.", is_known=False
+        )
+    return Answer(
+        analysis=_NAME,
+        title=title,
+        summary=_summarise(analyses),
+        findings=tuple(_find(analyses, lines)),
+        tables=(_build_totals(analyses), _build_lines(analyses, lines)),
+        charts=_build_charts(analyses),
+    )
+
+
+def _summarise(analyses: TraceAnalyses) -> str:
+    words = []
+    for kind in AccessGroupKind:
+        totals = analyses.find_global_totals(kind)
+        if totals.requests:
+            words.append(
+                f"global {kind.value} touch {totals.sectors_per_request:.1f} sectors per request, "
+                f"{totals.ideal_sectors_per_request:.1f} at best"
+            )
+    text = "; ".join(words)
+    return f"In {analyses.sampled_words} {text}."
+
+
+def _find(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> list[Finding]:
+    whole = max(1, analyses.count_global_sectors())
+    findings: list[Finding] = []
+    for line in lines[:_MOST_FINDINGS]:
+        part = line.totals.excess_sectors / whole
+        if line.totals.excess_ratio < _LEAST_EXCESS or (findings and part < _LEAST_EXCESS):
+            continue
+        place = line.place.write(analyses.short_files)
+        groups = _list_groups(analyses, line)
+        strides = sum_strides(groups)
+        pattern = describe_pattern(share_patterns(groups), strides)
+        arrays = f" of {', '.join(line.arrays)}" if line.arrays else ""
+        findings.append(
+            Finding(
+                text=f"{place}: {line.kind.value}{arrays} touch {line.totals.sectors_per_request:.1f} sectors per request where "
+                f"{line.totals.ideal_sectors_per_request:.1f} would do (lanes are {pattern}). "
+                f"These are {format_whole_percent(part)} of all sectors of the kernel.",
+                weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
+                remedy=find_remedy(line.kind, _sum_patterns(groups), strides),
+            )
+        )
+    local = sum(one.totals.sectors for one in analyses.accesses.instructions if one.space is Space.LOCAL)
+    if local > _LEAST_EXCESS * (whole + local):
+        findings.append(
+            Finding(
+                text=f"Local memory takes {local:,} sectors, {format_whole_percent(local / (whole + local))} of those of global and local memory.",
+                weight=Weight.HIGH if local > _MATTERS * (whole + local) else Weight.PLAIN,
+                remedy="Index arrays of threads by constants only (unroll the loops), or keep them in shared memory.",
+            )
+        )
+    return findings or [Finding(text="Global accesses touch about as few sectors as they can.", weight=Weight.GOOD)]
+
+
+def _list_groups(analyses: TraceAnalyses, line: PathAccesses) -> list[AccessGroup]:
+    return [
+        one
+        for one in analyses.accesses.instructions
+        if one.instruction in line.instructions and one.space in GLOBAL_SPACES
+    ]
+
+
+def _sum_patterns(groups: list[AccessGroup]) -> tuple[tuple[LanePattern, int], ...]:
+    return tuple((one.pattern, one.requests) for one in share_patterns(groups))
+
+
+def _build_totals(analyses: TraceAnalyses) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    spaces = ((GLOBAL_SPACES, "global"), ((Space.LOCAL,), SPACE_WORDS[Space.LOCAL]), ((Space.CONST,), "constant"))
+    for chosen, name in spaces:
+        for kind in AccessGroupKind:
+            totals = analyses.find_totals(kind, chosen)
+            if totals.requests:
+                rows.append(
+                    (
+                        f"{name} {kind.value}", totals.requests, totals.lane_ratio, totals.lines_per_request,
+                        totals.sectors_per_request, totals.ideal_sectors_per_request, totals.excess_ratio, totals.used_ratio,
+                    )
+                )  # fmt: skip
+    return Table(
+        title="Requests",
+        columns=(
+            Column(name="requests"),
+            Column(name="number", quantity=Quantity.COUNT),
+            Column(name="lanes", quantity=Quantity.RATIO),
+            Column(name="lines each", quantity=Quantity.NUMBER),
+            Column(name="sectors each", quantity=Quantity.NUMBER),
+            Column(name="at best", quantity=Quantity.NUMBER),
+            Column(name="too many", quantity=Quantity.RATIO),
+            Column(name="bytes used", quantity=Quantity.RATIO),
+        ),
+        rows=tuple(rows),
+        note="A request is one access by a warp. Lines have 128 bytes, sectors 32; both before any cache. "
+        "At best is what the distinct bytes of a request would need.",
+    )
+
+
+def _build_lines(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for line in lines[:_MOST_ROWS]:
+        groups = _list_groups(analyses, line)
+        totals = line.totals
+        rows.append(
+            (
+                line.place.write(analyses.short_files), line.kind.value, ", ".join(line.arrays),
+                describe_pattern(share_patterns(groups), sum_strides(groups)), totals.requests, totals.lines_per_request,
+                totals.sectors_per_request, totals.ideal_sectors_per_request, line.share_ratio,
+            )
+        )  # fmt: skip
+    return Table(
+        title="Global memory by call path",
+        columns=(
+            Column(name="line"),
+            Column(name="kind"),
+            Column(name="array"),
+            Column(name="lanes"),
+            Column(name="requests", quantity=Quantity.COUNT),
+            Column(name="lines each", quantity=Quantity.NUMBER),
+            Column(name="sectors each", quantity=Quantity.NUMBER),
+            Column(name="at best", quantity=Quantity.NUMBER),
+            Column(name="of all sectors", quantity=Quantity.RATIO),
+        ),
+        rows=tuple(rows),
+        note=""
+        if len(lines) <= _MOST_ROWS
+        else f"The first {_MOST_ROWS} of {len(lines)}, most sectors too many first.",
+    )
+
+
+def _build_charts(analyses: TraceAnalyses) -> tuple[Chart, ...]:
+    charts = []
+    for title, label, column in (
+        ("Distinct lines of 128 bytes per request", "lines", "line_histogram"),
+        ("Distinct sectors of 32 bytes per request", "sectors", "sector_histogram"),
+    ):
+        series = []
+        for kind in AccessGroupKind:
+            histogram: Integers = getattr(analyses.find_global_totals(kind), column)
+            if histogram.any():
+                shown = Counter({number: int(count) for number, count in enumerate(histogram.tolist()) if count})
+                whole = sum(shown.values())
+                series.append(
+                    Series(
+                        label=kind.value,
+                        xs=tuple(float(number) for number in sorted(shown)),
+                        ys=tuple(shown[number] / whole for number in sorted(shown)),
+                    )
+                )
+        if series:
+            charts.append(
+                Chart(
+                    title=title, kind=ChartKind.BARS, x_label=label, y_label="of the requests", y_quantity=Quantity.RATIO,
+                    series=tuple(series),
+                )
+            )  # fmt: skip
+    return tuple(charts)
+
+
+QUESTION = TraceQuestion(name=_NAME, order=10, answer=_answer)

@@ -1,0 +1,92 @@
+"""Is what is loaded used again, and how much lies between?"""
+
+from gpa_lsp.analyses.answers import Answer, Cell, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.traces.questions import TraceQuestion
+from gpa_lsp.traces.results import TraceAnalyses
+from gpa_lsp.traces.reuse_distance import BINS, ReuseDistances, ReuseHistogram
+from gpa_lsp.traces.segments import LINE_BYTES
+from gpa_lsp.traces.words import list_reuse_bars, name_bin
+
+_NAME = "traced_reuse"
+_MOSTLY = 0.9
+_MUCH = 0.25
+
+
+def _answer(analyses: TraceAnalyses) -> Answer:
+    title = f"Reuse distance ({analyses.origin})"
+    lines = analyses.block_lines
+    if not lines.total.references:
+        return Answer(
+            analysis=_NAME, title=title, summary="Global memory was not accessed in the traced blocks.", is_known=False
+        )
+    mean = lines.total.mean_distance
+    between = "" if mean is None else f"; {mean:.1f} lines lie between two uses on average"
+    return Answer(
+        analysis=_NAME,
+        title=title,
+        summary=f"Within blocks {format_whole_percent(lines.total.streaming_ratio)} of the uses of lines are the only one{between}.",
+        findings=tuple(_find(analyses)),
+        bars=list_reuse_bars(lines.total, "uses of lines"),
+        tables=(_build_table(analyses),),
+    )
+
+
+def _find(analyses: TraceAnalyses) -> list[Finding]:
+    findings = []
+    elements, sm = analyses.block_elements.total, analyses.sm_lines.total
+    if elements.references and elements.streaming_ratio >= _MOSTLY:
+        findings.append(
+            Finding(
+                text=f"{format_whole_percent(elements.streaming_ratio)} of the uses of words are the only one in their block: the kernel streams.",
+                remedy="Caches do not help such a kernel; fewer and wider accesses, and less data (smaller types), do.",
+            )
+        )
+    l1_bytes = analyses.context.l1_bytes
+    if sm.references and l1_bytes:
+        beyond = _count_beyond(sm, l1_bytes // LINE_BYTES) / sm.references
+        if beyond >= _MUCH:
+            findings.append(
+                Finding(
+                    text=f"{format_whole_percent(beyond)} of the loads by line come back to a line after more lines than L1 holds.",
+                    weight=Weight.HIGH,
+                    remedy="Work in tiles that fit: shared memory, smaller blocks of the iteration, or an order of blocks that shares lines.",
+                )
+            )
+    if any(not one.is_whole for one in (analyses.block_elements, analyses.block_lines, analyses.sm_lines)):
+        findings.append(
+            Finding(text="Not all traced blocks were looked at for the reuse; those that were are taken whole.")
+        )
+    return findings
+
+
+def _count_beyond(histogram: ReuseHistogram, lines: int) -> int:
+    """References whose whole bin lies at or beyond a number of lines; those in the bin around it do not count."""
+    first = max(0, lines - 1).bit_length() + 1
+    return int(histogram.bins[first : BINS - 1].sum())
+
+
+def _build_table(analyses: TraceAnalyses) -> Table:
+    kinds = (analyses.block_elements, analyses.block_lines, analyses.warp_lines, analyses.sm_lines)
+    last = max((number for one in kinds for number in range(BINS - 1) if one.total.bins[number]), default=0)
+    bins = [*range(last + 1), BINS - 1]
+    rows: list[tuple[Cell, ...]] = [(name_bin(number), *(_share(one, number) for one in kinds)) for number in bins]
+    rows.append(("used once", *(one.total.streaming_ratio if one.total.references else None for one in kinds)))
+    return Table(
+        title="Uses by reuse distance",
+        columns=(
+            Column(name="distance"),
+            *(Column(name=f"{one.granularity.value}s by {one.scope.value}", quantity=Quantity.RATIO) for one in kinds),
+        ),
+        rows=tuple(rows),
+        note="Distance: distinct words or lines used between two uses of the same one; ∞ is a first use. "
+        "Warps go round robin, a request each; an SM's are loads only, by all its resident blocks.",
+    )
+
+
+def _share(reuse: ReuseDistances, number: int) -> float | None:
+    whole = reuse.total.references
+    return int(reuse.total.bins[number]) / whole if whole else None
+
+
+QUESTION = TraceQuestion(name=_NAME, order=30, answer=_answer)

@@ -1,0 +1,112 @@
+"""What never changes, is the same for all lanes, or is loaded or stored again for nothing?"""
+
+from collections.abc import Iterable
+
+from gpa_lsp.analyses.answers import Answer, Finding
+from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.traces.cache_operators import is_read_anew
+from gpa_lsp.traces.code_centric import find_place
+from gpa_lsp.traces.model import AccessGroupKind
+from gpa_lsp.traces.questions import TraceQuestion
+from gpa_lsp.traces.remedies import DEAD_STORE_REMEDY, ONE_WAY_REMEDY, REPEAT_REMEDY, UNIFORM_REMEDY
+from gpa_lsp.traces.results import GLOBAL_SPACES, TraceAnalyses
+
+_NAME = "traced_values"
+_MOST_EACH = 3
+_LEAST = 0.05
+"""From this share of all requests, or of all executions of branches, on a fact is told."""
+_MOSTLY = 0.5
+
+
+def _answer(analyses: TraceAnalyses) -> Answer:
+    findings = (
+        *_find_repeats(analyses, "loads"),
+        *_find_repeats(analyses, "stores"),
+        *_find_uniform(analyses),
+        *_find_one_way(analyses),
+    )
+    words = "Nothing stands out." if not findings else f"{len(findings)} {'fact' if len(findings) == 1 else 'facts'}."
+    return Answer(
+        analysis=_NAME,
+        title=f"Values ({analyses.origin})",
+        summary=f"What repeats, is uniform or never changes in {analyses.sampled_words}: {words}",
+        findings=findings,
+    )
+
+
+def _count_requests(analyses: TraceAnalyses) -> int:
+    requests = sum(one.totals.requests for one in analyses.accesses.instructions if one.space in GLOBAL_SPACES)
+    return max(1, requests + sum(one.requests for one in analyses.banks))
+
+
+def _sum_by_place(analyses: TraceAnalyses, counts: Iterable[tuple[int, int, int]]) -> list[tuple[str, int, int]]:
+    """(Instruction, part, whole) summed by call path: what the compiler unrolled is one. Most parts first."""
+    sums: dict[str, list[int]] = {}
+    for instruction, part, whole in counts:
+        row = sums.setdefault(find_place(analyses, instruction).write(analyses.short_files), [0, 0])
+        row[0] += part
+        row[1] += whole
+    found = [(place, part, whole) for place, (part, whole) in sums.items()]
+    return sorted(found, key=lambda one: (-one[1], one[0]))[:_MOST_EACH]
+
+
+def _find_repeats(analyses: TraceAnalyses, kind: str) -> list[Finding]:
+    is_load = kind == "loads"
+    found = analyses.repeats.loads if is_load else analyses.repeats.stores
+    whole = _count_requests(analyses)
+    words = "load what the same warp loaded before" if is_load else "are overwritten before they are read"
+    return [
+        Finding(
+            text=f"{place}: {format_whole_percent(repeated / requests)} of {requests:,} {kind} {words}, "
+            "and no thread of the block comes in between.",
+            remedy=REPEAT_REMEDY if is_load else DEAD_STORE_REMEDY,
+        )
+        for place, repeated, requests in _sum_by_place(
+            analyses, ((one.instruction, one.repeated, one.requests) for one in found)
+        )
+        if repeated >= _LEAST * whole
+    ]
+
+
+def _find_uniform(analyses: TraceAnalyses) -> list[Finding]:
+    whole = _count_requests(analyses)
+    uniform = (
+        (one.instruction, one.totals.uniform, one.totals.requests)
+        for one in analyses.accesses.instructions
+        if one.space in GLOBAL_SPACES
+        and analyses.find_kind(one.instruction) is AccessGroupKind.LOADS
+        and not is_read_anew(analyses.instructions[one.instruction])
+        and one.totals.uniform >= _MOSTLY * one.totals.requests
+    )
+    return [
+        Finding(
+            text=f"{place}: in {format_whole_percent(count / requests)} of {requests:,} loads all lanes read one address.",
+            remedy=UNIFORM_REMEDY,
+        )
+        for place, count, requests in _sum_by_place(analyses, uniform)
+        if count >= _LEAST * whole
+    ]
+
+
+def _find_one_way(analyses: TraceAnalyses) -> list[Finding]:
+    if not analyses.is_complete:
+        return []  # where rows are missing, a branch may have gone the other way in them
+    findings = []
+    for is_taken, word in ((True, "always"), (False, "never")):
+        branches = (
+            (one.instruction, one.executions, one.executions)
+            for one in analyses.branches.branches
+            if one.is_one_way and bool(one.taken_lanes) is is_taken
+        )
+        findings += [
+            Finding(
+                text=f"{place}: a branch is {word} taken, {executions:,} {'time' if executions == 1 else 'times'}.",
+                remedy=ONE_WAY_REMEDY,
+            )
+            for place, executions, _ in _sum_by_place(analyses, branches)
+            if executions >= _LEAST * analyses.branches.executions
+        ]
+    return findings
+
+
+QUESTION = TraceQuestion(name=_NAME, order=70, answer=_answer)

@@ -1,0 +1,108 @@
+"""References to lines, sectors or words, in the order in which warps are thought to make them.
+
+A warp-level request refers to each distinct unit it touches once, by ascending address: what a coalescing unit sends to a cache. Warps are
+interleaved *round robin*: each makes one request of any space in its turn; within a turn blocks go by ascending number and warps by ascending
+number. Approximation: barriers and latencies do not hold warps back, so a warp with fewer requests before a barrier runs ahead of the others.
+"""
+
+from dataclasses import field
+
+import numpy as np
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.trace import Accesses
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.lane_addresses import Integers, gather_lanes, split_rows
+from gpa_lsp.traces.segments import build_intervals, build_local_intervals, list_segments
+
+_WARP_BITS = 16
+_LOCAL_BASE = 1 << 62
+"""Local memory lies above every virtual address, a frame per warp."""
+_FRAME_BITS = 24
+"""A thread has 512 KiB of local memory at most, a warp 16 MiB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """m references of some rows, in the order of the rows.
+
+    Attributes:
+        position: int64[m], index into the rows that were asked for, ascending.
+        unit: int64[m], address divided by the size of a unit.
+        row_count: rows that were looked at; fewer than were asked for where there were too many references.
+    """
+
+    position: Integers = field(repr=False)
+    unit: Integers = field(repr=False)
+    row_count: int
+
+
+def name_warps(accesses: Accesses) -> Integers:
+    """int64[n], one number per warp of the grid, ascending with block and warp."""
+    return (accesses.block.astype(np.int64) << _WARP_BITS) | accesses.warp
+
+
+def number_turns(accesses: Accesses) -> Integers:
+    """int64[n], how many requests, of any space, the row's warp had made before."""
+    warps = name_warps(accesses)
+    order = np.argsort(warps, kind="stable")
+    ordered = warps[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    lengths = np.diff(starts, append=len(ordered))
+    turns = np.empty(len(warps), dtype=np.int64)
+    turns[order] = np.arange(len(warps)) - np.repeat(starts, lengths)
+    return turns
+
+
+def list_references(accesses: Accesses, rows: Integers, shift: int, most: int) -> References:
+    """The references of some rows.
+
+    Args:
+        accesses: the trace's.
+        rows: int64[n], in the order of the references; of global memory, textures and local memory.
+        shift: units are of ``2**shift`` bytes.
+        most: references after which no further chunk of rows is looked at.
+    """
+    positions: list[Integers] = []
+    units: list[Integers] = []
+    total = done = 0
+    for chunk in split_rows(rows):
+        position, unit = _list_chunk(accesses, chunk, shift)
+        positions.append(position + done)
+        units.append(unit)
+        total += len(unit)
+        done += len(chunk)
+        if total > most:
+            break
+    none = np.empty(0, dtype=np.int64)
+    return References(
+        position=np.concatenate([none, *positions]), unit=np.concatenate([none, *units]), row_count=min(done, len(rows))
+    )
+
+
+def _list_chunk(accesses: Accesses, rows: Integers, shift: int) -> tuple[Integers, Integers]:
+    is_local = accesses.space[rows] == Space.LOCAL
+    places = np.arange(len(rows), dtype=np.int64)
+    parts = []
+    if not is_local.all():
+        outer = rows[~is_local]
+        row, unit = list_segments(build_intervals(gather_lanes(accesses, outer), accesses.bytes[outer]), shift)
+        parts.append((places[~is_local][row], unit))
+    for width in np.unique(accesses.bytes[rows[is_local]]).tolist():
+        chosen = is_local & (accesses.bytes[rows] == width)
+        inner = rows[chosen]
+        row, unit = list_segments(build_local_intervals(gather_lanes(accesses, inner), width), shift)
+        frames = (_LOCAL_BASE >> shift) + ((_number_frames(accesses, inner) << _FRAME_BITS) >> shift)
+        parts.append((places[chosen][row], unit + frames[row]))
+    if len(parts) == 1:
+        return parts[0]
+    position, unit = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.argsort(position, kind="stable")
+    return position[order], unit[order]
+
+
+def _number_frames(accesses: Accesses, rows: Integers) -> Integers:
+    """A number per warp, as small as a product of the largest block and warp allows; folded where 62 bits do not hold them."""
+    width = int(accesses.warp.max(initial=0)) + 1
+    frames: Integers = (accesses.block[rows].astype(np.int64) * max(width, 64) + accesses.warp[rows]) % (1 << 37)
+    return frames

@@ -1,0 +1,284 @@
+"""How far apart uses of the same word, sector or line are: histograms over blocks, warps, or the blocks one SM holds together.
+
+*Reuse distance*: the distinct units referenced between a reference and the last one to the same unit, in the order of
+:mod:`gpa_lsp.traces.references`. A first reference has the distance ∞. The cache of a fully associative LRU of c units hits exactly the
+references with a distance below c.
+
+Source: C. Ding, Y. Zhong, "Reuse Distance Analysis" (2001); CUDAAdvisor (CGO 2018), section 4.2 (A), whose restart at writes is
+:attr:`~gpa_lsp.traces.model.StoreEffect.RESTART`.
+"""
+
+from dataclasses import field
+from enum import StrEnum
+
+import numpy as np
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.trace import Accesses, AccessKind, Buffer, Trace
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.arrays import ArrayIndex
+from gpa_lsp.traces.cache_operators import is_kept_by_l1
+from gpa_lsp.traces.distance_counting import INFINITE, NOT_COUNTED, Distances, measure_distances
+from gpa_lsp.traces.keyed_sums import KeyedSums, compress_keys, count_pairs, sum_columns
+from gpa_lsp.traces.lane_addresses import MOST_ARRAYS, Integers
+from gpa_lsp.traces.model import Granularity, StoreEffect
+from gpa_lsp.traces.references import list_references, name_warps, number_turns
+from gpa_lsp.traces.segments import LINE_SHIFT, SECTOR_SHIFT, WORD_SHIFT
+
+FINITE_BINS = 33
+"""Bin 0 is distance 0; bin k holds the distances from 2**(k-1) to 2**k - 1."""
+INFINITE_BIN = FINITE_BINS
+BINS = FINITE_BINS + 1
+
+SHIFTS = {Granularity.ELEMENT: WORD_SHIFT, Granularity.SECTOR: SECTOR_SHIFT, Granularity.LINE: LINE_SHIFT}
+"""Units of ``2**shift`` bytes."""
+
+_FIRST_ARRAY = 2
+_ARRAYS = MOST_ARRAYS + _FIRST_ARRAY
+
+
+class Scope(StrEnum):
+    """Whose references are one sequence."""
+
+    WARP = "warp"
+    BLOCK = "block"
+    SM = "SM"
+    """The blocks one SM holds together, loads through L1 only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReuseHistogram:
+    """Reuse distances of a set of references.
+
+    Attributes:
+        bins: int64[34], references by distance; see :data:`FINITE_BINS`, the last one is ∞.
+        streaming: references whose unit is used once only: not before, and not again in its sequence, or not before it is stored to.
+        distance_sum: of all finite distances.
+    """
+
+    bins: Integers = field(repr=False)
+    streaming: int
+    distance_sum: int
+
+    @property
+    def references(self) -> int:
+        """All of them."""
+        return int(self.bins.sum())
+
+    @property
+    def infinite(self) -> int:
+        """First references."""
+        return int(self.bins[INFINITE_BIN])
+
+    @property
+    def streaming_ratio(self) -> float:
+        """Of all references, 0..1; 0 without any."""
+        return self.streaming / self.references if self.references else 0.0
+
+    @property
+    def mean_distance(self) -> float | None:
+        """Of the finite ones; None when nothing is used again."""
+        finite = self.references - self.infinite
+        return self.distance_sum / finite if finite else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReuseGroup:
+    """The references of one instruction to one array.
+
+    Attributes:
+        instruction: index of the static instruction.
+        array: index of the buffer, or outside of all.
+        histogram: of its references: each distance belongs to the later of two uses.
+    """
+
+    instruction: int
+    array: int
+    histogram: ReuseHistogram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReuseDistances:
+    """The reuse in one kind of sequence.
+
+    Attributes:
+        scope: whose sequences.
+        granularity: of what.
+        stores: what stores did to it.
+        total: all references.
+        groups: by instruction and array; they add up to the total.
+        sequences: how many were looked at.
+        is_whole: False where the trace had more than the settings allowed to look at.
+    """
+
+    scope: Scope
+    granularity: Granularity
+    stores: StoreEffect
+    total: ReuseHistogram
+    groups: tuple[ReuseGroup, ...]
+    sequences: int
+    is_whole: bool
+
+
+def bin_distances(distance: Integers) -> Integers:
+    """int64[n], the bin of each distance.
+
+    >>> bin_distances(np.array([-1, 0, 1, 2, 3, 4])).tolist()
+    [33, 0, 1, 2, 2, 3]
+    """
+    bins: Integers = np.minimum(np.frexp(distance.astype(np.float64))[1], FINITE_BINS - 1).astype(np.int64)
+    return np.where(distance < 0, INFINITE_BIN, bins)
+
+
+def add_histograms(histograms: list[ReuseHistogram]) -> ReuseHistogram:
+    """All references of several histograms."""
+    bins = np.sum([np.zeros(BINS, dtype=np.int64), *(one.bins for one in histograms)], axis=0)
+    return ReuseHistogram(
+        bins=bins,
+        streaming=sum(one.streaming for one in histograms),
+        distance_sum=sum(one.distance_sum for one in histograms),
+    )
+
+
+class ReuseSums:
+    """Histograms by instruction and array.
+
+    Args:
+        buffers: of the trace.
+    """
+
+    def __init__(self, buffers: tuple[Buffer, ...]) -> None:
+        self._index = ArrayIndex(buffers)
+        self._bins = KeyedSums(1)
+        self._sums = KeyedSums(2)
+
+    def add(self, instruction: Integers, address: Integers, found: Distances) -> None:
+        """Add references.
+
+        Args:
+            instruction: int64[n].
+            address: int64[n], first byte of the unit.
+            found: their distances; what has none is passed over.
+        """
+        counted = found.distance != NOT_COUNTED
+        array = self._index.find(address[counted].astype(np.uint64)) + _FIRST_ARRAY
+        keys = instruction[counted] * _ARRAYS + array
+        if len(keys) == 0:
+            return
+        groups, place = compress_keys(keys)
+        distance = found.distance[counted]
+        count_pairs(self._bins, groups, place, bin_distances(distance), BINS)
+        columns = np.stack([found.is_streaming[counted], np.where(distance == INFINITE, 0, distance)], axis=1)
+        self._sums.add(groups, sum_columns(place, columns.astype(np.int64), len(groups)))
+
+    def finish(self) -> tuple[ReuseGroup, ...]:
+        """All groups, by instruction and array."""
+        bins: dict[int, Integers] = {}
+        for key, (count,) in zip(self._bins.keys.tolist(), self._bins.sums.tolist(), strict=True):
+            group, place = divmod(key, BINS)
+            bins.setdefault(group, np.zeros(BINS, dtype=np.int64))[place] = count
+        groups = []
+        for key, (streaming, distance_sum) in zip(self._sums.keys.tolist(), self._sums.sums.tolist(), strict=True):
+            instruction, array = divmod(key, _ARRAYS)
+            histogram = ReuseHistogram(bins=bins[key], streaming=streaming, distance_sum=distance_sum)
+            groups.append(ReuseGroup(instruction=instruction, array=array - _FIRST_ARRAY, histogram=histogram))
+        return tuple(groups)
+
+
+class ReuseAccumulator:
+    """Reuse within blocks or warps, over pieces of a trace: global memory and textures.
+
+    Args:
+        buffers: of the trace.
+        scope: WARP or BLOCK.
+        granularity: of what.
+        stores: what stores and atomics do.
+        most_references: after which further blocks are left out.
+        is_l1_only: only loads whose lines L1 keeps are references.
+    """
+
+    def __init__(
+        self,
+        buffers: tuple[Buffer, ...],
+        *,
+        scope: Scope,
+        granularity: Granularity,
+        stores: StoreEffect,
+        most_references: int,
+        is_l1_only: bool = False,
+    ) -> None:
+        self._is_l1_only = is_l1_only
+        self._scope, self._granularity, self._stores = scope, granularity, stores
+        self._room = most_references
+        self._sums = ReuseSums(buffers)
+        self._sequences = 0
+        self._is_whole = True
+
+    def add(self, piece: Trace) -> None:
+        """Take the blocks of a piece, while there is room."""
+        accesses = piece.accesses
+        kind = _read_kinds(piece)
+        is_used = (accesses.space == Space.GLOBAL) | (accesses.space == Space.TEXTURE)
+        if self._stores is StoreEffect.IGNORED:
+            is_used &= kind == AccessKind.LOAD
+        if self._is_l1_only:
+            kept = np.array([is_kept_by_l1(one) for one in piece.instructions], dtype=np.bool_)
+            is_used &= kept[accesses.instruction]
+        rows = np.flatnonzero(is_used)
+        if self._room <= 0 or len(rows) == 0:
+            self._is_whole &= len(rows) == 0
+            return
+        rows = self._order(accesses, rows)
+        shift = SHIFTS[self._granularity]
+        found = list_references(accesses, rows, shift, self._room)
+        position, unit = found.position, found.unit
+        if found.row_count < len(rows):
+            position, unit = self._cut(accesses, rows, found.row_count, position, unit)
+        self._room -= len(unit)
+        if len(unit) == 0:
+            return
+        of_row = rows[position]
+        groups = name_warps(accesses)[of_row] if self._scope is Scope.WARP else accesses.block[of_row].astype(np.int64)
+        erases = (kind != AccessKind.LOAD)[of_row] if self._stores is StoreEffect.RESTART else None
+        distances = measure_distances(unit, groups, erases)
+        self._sums.add(accesses.instruction[of_row].astype(np.int64), unit << shift, distances)
+        self._sequences += int(np.count_nonzero(np.diff(groups, prepend=-1)))
+
+    def finish(self) -> ReuseDistances:
+        """The histograms of all blocks that were looked at."""
+        groups = self._sums.finish()
+        return ReuseDistances(
+            scope=self._scope,
+            granularity=self._granularity,
+            stores=self._stores,
+            total=add_histograms([group.histogram for group in groups]),
+            groups=groups,
+            sequences=self._sequences,
+            is_whole=self._is_whole,
+        )
+
+    def _order(self, accesses: Accesses, rows: Integers) -> Integers:
+        """Rows by sequence, and round robin within one."""
+        turns = number_turns(accesses)[rows]
+        block, warp = accesses.block[rows].astype(np.int64), accesses.warp[rows].astype(np.int64)
+        if self._scope is Scope.WARP:
+            return rows[np.lexsort((turns, warp, block))]
+        return rows[np.lexsort((warp, turns, block))]
+
+    def _cut(
+        self, accesses: Accesses, rows: Integers, row_count: int, position: Integers, unit: Integers
+    ) -> tuple[Integers, Integers]:
+        """Leave out the block that is not whole, unless it is the only one."""
+        self._is_whole = False
+        self._room = 0
+        last = accesses.block[rows[row_count - 1]]
+        begin = int(np.flatnonzero(accesses.block[rows[:row_count]] == last)[0])
+        is_kept = position < (begin if begin or self._sequences else row_count)
+        return position[is_kept], unit[is_kept]
+
+
+def _read_kinds(piece: Trace) -> Integers:
+    """int64[n], the kind of each access; what states none is a load."""
+    kinds = np.array([AccessKind.LOAD if one.kind is None else one.kind for one in piece.instructions], dtype=np.int64)
+    found: Integers = kinds[piece.accesses.instruction]
+    return found

@@ -1,0 +1,176 @@
+"""What a trace shows of values without looking at them: branches that never change, loads of one address, loads and stores that repeat.
+
+All are facts of the traced launch, not of the program.
+
+* *One-way branch*: every lane of every execution went the same way.
+* *Uniform load*: all lanes of a request read one address.
+* *Repeated load*: a warp loads the very same addresses with the same lanes as it did before, and no thread of its block stored to the array in
+  between. What other blocks do is not looked at.
+* *Overwritten store*: a warp stores to the very same addresses with the same lanes again, and no thread of its block read the array in between.
+
+Loads that are there to see what others wrote (volatile, relaxed, acquire, ``.cv``, ``.cg``: a thread that waits polls so) repeat nothing, and strong
+stores, which others may wait for, are not overwritten.
+
+Requests are compared by a 64-bit hash of their addresses, lanes and width: two different ones look the same with a chance below one in
+10**9 for a billion pairs. A store anywhere in the array counts as one to every address of it, so the last two are lower bounds.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.trace import Accesses, AccessKind, Buffer, Trace
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.arrays import ArrayIndex
+from gpa_lsp.traces.cache_operators import is_read_anew, is_strong
+from gpa_lsp.traces.keyed_sums import KeyedSums
+from gpa_lsp.traces.lane_addresses import WARP_LANES, Integers, gather_lanes, split_rows
+from gpa_lsp.traces.model import OUTSIDE
+from gpa_lsp.traces.references import name_warps
+
+_MULTIPLIERS = np.random.default_rng(0x9E3779B97F4A7C15).integers(
+    1, 1 << 63, size=WARP_LANES + 2, dtype=np.uint64
+) | np.uint64(1)
+_SHARED_ARRAY = 1 << 20
+"""In place of an array: the block's shared memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedAccesses:
+    """Requests of one instruction that repeat.
+
+    Attributes:
+        instruction: index of the static instruction.
+        requests: of it that were looked at.
+        repeated: loads that repeat a load before, or stores that are overwritten by a later one.
+    """
+
+    instruction: int
+    requests: int
+    repeated: int
+
+    @property
+    def ratio(self) -> float:
+        """Of the requests, 0..1."""
+        return self.repeated / self.requests if self.requests else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedValues:
+    """What repeats in a trace.
+
+    Attributes:
+        loads: repeated loads, by instruction; those without any are left out.
+        stores: overwritten stores, likewise.
+        is_whole: False where more was traced than was looked at.
+    """
+
+    loads: tuple[RepeatedAccesses, ...]
+    stores: tuple[RepeatedAccesses, ...]
+    is_whole: bool
+
+
+class RepeatAccumulator:
+    """Finds repeated loads and overwritten stores of global and shared memory, over pieces of a trace.
+
+    Args:
+        buffers: of the trace.
+        most_rows: requests of one piece that are looked at; the first ones.
+    """
+
+    def __init__(self, buffers: tuple[Buffer, ...], *, most_rows: int) -> None:
+        self._index = ArrayIndex(buffers)
+        self._most_rows = most_rows
+        self._loads = KeyedSums(2)
+        self._stores = KeyedSums(2)
+        self._is_whole = True
+
+    def add(self, piece: Trace) -> None:
+        """Take the accesses of a piece, in the order of the trace."""
+        accesses = piece.accesses
+        rows = np.flatnonzero((accesses.space == Space.GLOBAL) | (accesses.space == Space.SHARED))
+        self._is_whole &= len(rows) <= self._most_rows
+        rows = rows[: self._most_rows]
+        if len(rows) == 0:
+            return
+        kinds = np.array([AccessKind.LOAD if one.kind is None else one.kind for one in piece.instructions])
+        kind = kinds[accesses.instruction[rows]]
+        array, shape = self._describe(accesses, rows)
+        reads, writes = kind != AccessKind.STORE, kind != AccessKind.LOAD
+        owner = accesses.block[rows].astype(np.int64) * (2 * _SHARED_ARRAY) + array
+        instruction = accesses.instruction[rows].astype(np.int64)
+        is_fresh = _find_fresh(piece)[instruction]
+        same, before = _find_same_before(name_warps(accesses)[rows], shape)
+        for sums, wanted, disturbs, is_later in (
+            (self._loads, AccessKind.LOAD, writes, True),
+            (self._stores, AccessKind.STORE, reads, False),
+        ):
+            is_pair = (kind[same] == wanted) & (kind[before] == wanted) & (array[same] != OUTSIDE)
+            is_pair &= ~is_fresh[same] & ~is_fresh[before]
+            later, earlier = same[is_pair], before[is_pair]
+            count = _count_before(owner, disturbs)
+            unknown = _count_before(accesses.block[rows].astype(np.int64), disturbs & (array == OUTSIDE))
+            is_quiet = (count[later] == count[earlier]) & (unknown[later] == unknown[earlier])
+            repeated = np.zeros(len(rows), dtype=np.int64)
+            repeated[(later if is_later else earlier)[is_quiet]] = 1
+            chosen = kind == wanted
+            ones = np.ones(int(chosen.sum()), dtype=np.int64)
+            sums.add(instruction[chosen], np.stack([ones, repeated[chosen]], axis=1))
+
+    def finish(self) -> RepeatedValues:
+        """What repeated in all pieces."""
+        return RepeatedValues(loads=_read(self._loads), stores=_read(self._stores), is_whole=self._is_whole)
+
+    def _describe(self, accesses: Accesses, rows: Integers) -> tuple[Integers, npt.NDArray[np.uint64]]:
+        """The array of each request (OUTSIDE where it is none, or several) and the hash of its shape."""
+        arrays, shapes = [], []
+        for chunk in split_rows(rows):
+            matrix = gather_lanes(accesses, chunk)
+            lowest, highest = matrix.addresses.min(axis=1), matrix.addresses.max(axis=1)
+            array = self._index.find(lowest)
+            array = np.where(array == self._index.find(highest), array, OUTSIDE)
+            arrays.append(np.where(accesses.space[chunk] == Space.SHARED, _SHARED_ARRAY, array))
+            mixed = (matrix.addresses ^ (matrix.addresses >> np.uint64(17))) * _MULTIPLIERS[:WARP_LANES]
+            shape = (mixed ^ (mixed >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
+            shape += accesses.lane_mask[chunk] * _MULTIPLIERS[WARP_LANES]
+            shape ^= (accesses.bytes[chunk].astype(np.uint64) * 8 + accesses.space[chunk]) * _MULTIPLIERS[
+                WARP_LANES + 1
+            ]
+            shapes.append(shape)
+        return np.concatenate(arrays), np.concatenate(shapes)
+
+
+def _find_fresh(piece: Trace) -> npt.NDArray[np.bool_]:
+    """bool[instructions], those that must reach memory each time."""
+    return np.array(
+        [is_strong(one) if one.kind is AccessKind.STORE else is_read_anew(one) for one in piece.instructions],
+        dtype=np.bool_,
+    )
+
+
+def _find_same_before(warps: Integers, shape: npt.NDArray[np.uint64]) -> tuple[Integers, Integers]:
+    """Rows and, for each, the last row of the same warp and shape before it."""
+    order = np.lexsort((shape, warps))
+    is_same = (warps[order][1:] == warps[order][:-1]) & (shape[order][1:] == shape[order][:-1])
+    return order[1:][is_same], order[:-1][is_same]
+
+
+def _count_before(owner: Integers, marks: npt.NDArray[np.bool_]) -> Integers:
+    """int64[n], marked rows of the same owner up to and without each row; rows of an owner keep their order."""
+    order = np.argsort(owner, kind="stable")
+    running = np.cumsum(marks[order])
+    ordered = owner[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+    lengths = np.diff(starts, append=len(ordered))
+    before_owner: Integers = np.repeat((running - marks[order])[starts], lengths)
+    counts = np.empty(len(owner), dtype=np.int64)
+    counts[order] = running - marks[order] - before_owner
+    return counts
+
+
+def _read(sums: KeyedSums) -> tuple[RepeatedAccesses, ...]:
+    return tuple(
+        RepeatedAccesses(instruction=instruction, requests=requests, repeated=repeated)
+        for instruction, (requests, repeated) in zip(sums.keys.tolist(), sums.sums.tolist(), strict=True)
+        if repeated
+    )

@@ -1,0 +1,227 @@
+"""The references of the blocks that are resident together: :class:`WaveCollector` keeps them, bounded, and puts them in order.
+
+Model of residency: the grid runs in waves of ``sm_count · blocks_per_sm`` blocks by ascending number, and block b of a wave is on SM
+``b mod sm_count``. All blocks of a wave start together and end before the next wave starts; their warps go round robin
+(:mod:`gpa_lsp.traces.references`).
+
+Where too many references come together, only every second, fourth … SM is kept, and of several waves the later ones are dropped. Where the
+trace is a sample that has all blocks of no SM, traced blocks stand for an SM ``blocks_per_sm`` at a time, by ascending number.
+"""
+
+from dataclasses import field
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.trace import Accesses, AccessKind, StaticInstruction, Trace
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.cache_operators import bypasses_l1
+from gpa_lsp.traces.lane_addresses import Integers
+from gpa_lsp.traces.model import CACHED_SPACES, TraceContext
+from gpa_lsp.traces.references import list_references, number_turns
+from gpa_lsp.traces.segments import SECTOR_SHIFT
+
+LOAD = 0
+"""Roles of references: a load through L1."""
+BYPASSING_LOAD = 1
+"""A load that L1 does not keep: :func:`~gpa_lsp.traces.cache_operators.bypasses_l1`."""
+STORE = 2
+ATOMIC = 3
+
+_SAMPLE_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveReferences:
+    """n sector references, ordered by wave, then SM, then as the warps of the SM make them.
+
+    Attributes:
+        sector: int64[n], address divided by 32; local memory lies above all others.
+        request: int64[n], number of the warp-level access; the references of one lie together.
+        role: int64[n], one of the four above.
+        instruction: int64[n], index of the static instruction.
+        group: int64[n], a number per wave and SM, ascending.
+        shared_order: int64[n], the same references in the order in which they would reach a cache that all SMs share: by wave, turn, place on
+            the SM, SM and warp.
+        groups: waves times SMs.
+        waves: waves there are references of.
+        kept_ratio: SMs kept of those there were, 0..1.
+        blocks_per_sm: resident blocks of an SM, on average over the groups.
+        has_whole_sms: False where traced blocks only stand for an SM.
+        is_whole: False where blocks were dropped for want of room.
+    """
+
+    sector: Integers = field(repr=False)
+    request: Integers = field(repr=False)
+    role: Integers = field(repr=False)
+    instruction: Integers = field(repr=False)
+    group: Integers = field(repr=False)
+    shared_order: Integers = field(repr=False)
+    groups: int
+    waves: int
+    kept_ratio: float
+    blocks_per_sm: float
+    has_whole_sms: bool
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """Columns of requests with their sectors: block, warp, turn, role, instruction, sectors of each; and the sectors."""
+
+    columns: npt.NDArray[np.int64] = field(repr=False)
+    sectors: Integers = field(repr=False)
+
+
+_BLOCK, _WARP, _TURN, _ROLE, _INSTRUCTION, _COUNT = range(6)
+
+
+class WaveCollector:
+    """Keeps sector references of pieces, as many as allowed.
+
+    Args:
+        context: where the blocks run.
+        most_references: kept at once.
+    """
+
+    def __init__(self, context: TraceContext, *, most_references: int) -> None:
+        self._context = context
+        self._most = most_references
+        self._held: list[_Rows] = []
+        self._step = 1
+        self._last_block: int | None = None
+        self._is_whole = True
+        self._grid_blocks = 0
+
+    def add(self, piece: Trace) -> None:
+        """Take the accesses of a piece."""
+        accesses = piece.accesses
+        self._grid_blocks = piece.grid[0] * piece.grid[1] * piece.grid[2]
+        is_cached = np.isin(accesses.space, CACHED_SPACES)
+        kept = is_cached & self._is_kept(accesses.block.astype(np.int64))
+        rows = np.flatnonzero(kept)
+        if len(rows) == 0:
+            return
+        rows = self._make_room(accesses, rows)
+        found = list_references(accesses, rows, SECTOR_SHIFT, 2 * self._most)
+        roles = np.array([_find_role(one) for one in piece.instructions], dtype=np.int64)
+        instruction = accesses.instruction[rows].astype(np.int64)
+        role = np.where(
+            (accesses.space[rows] == Space.LOCAL) & (roles[instruction] == BYPASSING_LOAD), LOAD, roles[instruction]
+        )
+        columns = np.stack(
+            [
+                accesses.block[rows].astype(np.int64),
+                accesses.warp[rows].astype(np.int64),
+                number_turns(accesses)[rows],
+                role,
+                instruction,
+                np.bincount(found.position, minlength=len(rows)),
+            ]
+        )
+        self._is_whole &= found.row_count == len(rows)
+        self._held.append(_Rows(columns=columns[:, : found.row_count], sectors=found.unit))
+        while self._count_held() > self._most and self._shrink():
+            pass
+
+    def finish(self) -> WaveReferences:
+        """All that was kept, in order."""
+        columns = np.concatenate([np.empty((6, 0), dtype=np.int64), *(one.columns for one in self._held)], axis=1)
+        sectors = np.concatenate([np.empty(0, dtype=np.int64), *(one.sectors for one in self._held)])
+        self._held = []
+        wave, sm, place, has_whole_sms, per_sm = self._place_blocks(columns[_BLOCK])
+        order = np.lexsort((columns[_WARP], place, columns[_TURN], sm, wave))
+        keys = wave[order] * self._context.sm_count + sm[order]
+        number = np.cumsum(np.diff(keys, prepend=keys[:1]) != 0)
+        count = columns[_COUNT][order]
+        starts = (np.cumsum(columns[_COUNT]) - columns[_COUNT])[order]
+        request = np.repeat(np.arange(len(order)), count)
+        within = np.arange(len(request)) - np.repeat(np.cumsum(count) - count, count)
+        # a request's rank in the shared order, spread over its references; the sort is stable and so keeps them together
+        shared = np.lexsort((columns[_WARP][order], sm[order], place[order], columns[_TURN][order], wave[order]))
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[shared] = np.arange(len(order))
+        return WaveReferences(
+            sector=sectors[starts[request] + within] if len(request) else sectors,
+            request=request,
+            role=columns[_ROLE][order][request],
+            instruction=columns[_INSTRUCTION][order][request],
+            group=number[request],
+            shared_order=np.argsort(rank[request], kind="stable"),
+            groups=int(number[-1]) + 1 if len(number) else 0,
+            waves=len(np.unique(wave)),
+            kept_ratio=1.0 / self._step,
+            blocks_per_sm=per_sm,
+            has_whole_sms=has_whole_sms,
+            is_whole=self._is_whole,
+        )
+
+    def _is_kept(self, block: Integers) -> npt.NDArray[np.bool_]:
+        kept: npt.NDArray[np.bool_] = block % self._context.sm_count % self._step == 0
+        if self._last_block is not None:
+            kept &= block <= self._last_block
+        return kept
+
+    def _count_held(self) -> int:
+        return sum(len(one.sectors) for one in self._held)
+
+    def _make_room(self, accesses: Accesses, rows: Integers) -> Integers:
+        """Drop blocks before the references of a piece are listed, by what some of its rows have; the rows that are left."""
+        sample = rows[:: max(1, len(rows) // _SAMPLE_ROWS)]
+        per_row = len(list_references(accesses, sample, SECTOR_SHIFT, self._most).unit) / len(sample)
+        while self._count_held() + per_row * len(rows) > self._most:
+            if not self._shrink(accesses.block[rows].astype(np.int64)):
+                break
+            rows = rows[self._is_kept(accesses.block[rows].astype(np.int64))]
+        return rows
+
+    def _shrink(self, others: Integers | None = None) -> bool:
+        """Drop the last wave, half of the SMs, or half of the only SM's blocks; False when nothing is left to drop."""
+        self._is_whole = False
+        more = [] if others is None else [others]
+        blocks = np.unique(np.concatenate([*(one.columns[_BLOCK] for one in self._held), *more]))
+        if len(blocks) == 0:
+            return False
+        wave_blocks = self._context.sm_count * self._context.blocks_per_sm
+        waves = blocks // wave_blocks
+        if waves[0] != waves[-1]:
+            self._last_block = int(waves[-1]) * wave_blocks - 1
+        elif self._step * 2 <= self._context.sm_count and len(np.unique(blocks % self._context.sm_count)) > 1:
+            self._step *= 2
+        elif len(blocks) > 1:
+            self._last_block = int(blocks[len(blocks) // 2 - 1])
+        else:
+            return False
+        self._held = [self._filter(one) for one in self._held]
+        return True
+
+    def _filter(self, rows: _Rows) -> _Rows:
+        kept = self._is_kept(rows.columns[_BLOCK])
+        return _Rows(columns=rows.columns[:, kept], sectors=rows.sectors[np.repeat(kept, rows.columns[_COUNT])])
+
+    def _place_blocks(self, block: Integers) -> tuple[Integers, Integers, Integers, bool, float]:
+        """Wave, SM and place on it of each row's block; whether these SMs are whole; blocks per SM."""
+        sms, per_sm = self._context.sm_count, self._context.blocks_per_sm
+        blocks, row_block = np.unique(block, return_inverse=True)
+        if len(blocks) == 0:
+            return block, block, block, True, 0.0
+        wave, slot = blocks // (sms * per_sm), blocks % (sms * per_sm)
+        sm, place = slot % sms, slot // sms
+        groups, sizes = np.unique(wave * sms + sm, return_counts=True)
+        first = groups // sms * (sms * per_sm) + groups % sms
+        expected = np.clip((self._grid_blocks - 1 - first) // sms + 1, 1, per_sm)
+        has_whole_sms = bool((sizes == expected).any())
+        if not has_whole_sms:
+            number = np.arange(len(blocks))
+            wave, sm, place = number // (sms * per_sm), number // per_sm % sms, number % per_sm
+            sizes = np.bincount(number // per_sm)
+        return wave[row_block], sm[row_block], place[row_block], has_whole_sms, float(sizes.mean())
+
+
+def _find_role(instruction: StaticInstruction) -> int:
+    if instruction.kind in (AccessKind.ATOMIC, AccessKind.REDUCTION):
+        return ATOMIC
+    if instruction.kind is AccessKind.STORE:
+        return STORE
+    return BYPASSING_LOAD if bypasses_l1(instruction) else LOAD

@@ -1,0 +1,65 @@
+"""How numbers of a trace are said: spaces by name, reuse histograms as bars."""
+
+from collections.abc import Iterator
+
+from gpa_lsp.analyses.answers import Bar
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
+
+SPACE_WORDS = {
+    Space.GENERIC: "generic",
+    Space.GLOBAL: "global",
+    Space.SHARED: "shared",
+    Space.LOCAL: "local",
+    Space.CONST: "constant",
+    Space.PARAM: "parameter",
+    Space.TEXTURE: "texture",
+}
+
+_DISTANCES = (
+    ("at once", 0, 0),
+    ("within 7 lines", 1, 3),
+    ("8 to 63 lines", 4, 6),
+    ("64 to 511 lines", 7, 9),
+    ("512 lines or more", 10, INFINITE_BIN - 1),
+    ("first use", INFINITE_BIN, INFINITE_BIN),
+)
+"""(words, first and last bin of :class:`ReuseHistogram`)."""
+
+
+def name_bin(number: int) -> str:
+    """The distances of a bin.
+
+    >>> [name_bin(number) for number in (0, 1, 2, 11, 33)]
+    ['0', '1', '2–3', '1024–2047', '∞']
+    """
+    if number == INFINITE_BIN:
+        return "∞"
+    if number < 2:
+        return str(number)
+    return f"{1 << (number - 1)}–{(1 << number) - 1}"
+
+
+def list_reuse_bars(histogram: ReuseHistogram, noun: str = "uses") -> tuple[Bar, ...]:
+    """One bar for each bin up to the largest distance, and one for ∞; none without references."""
+    whole = histogram.references
+    if not whole:
+        return ()
+    finite = [number for number, count in enumerate(histogram.bins.tolist()) if count and number != INFINITE_BIN]
+    shown = [*range(max(finite, default=-1) + 1), INFINITE_BIN]
+    return tuple(
+        Bar(
+            label=name_bin(number),
+            ratio=int(histogram.bins[number]) / whole,
+            words=f"{int(histogram.bins[number]):,} {noun}",
+        )
+        for number in shown
+    )
+
+
+def summarise_reuse(histogram: ReuseHistogram) -> Iterator[tuple[str, float]]:
+    """Distances in lines, a few bins in one, with their share of the references; those without any left out."""
+    for words, first, last in _DISTANCES:
+        count = int(histogram.bins[first : last + 1].sum())
+        if count:
+            yield words, count / histogram.references

@@ -1,0 +1,204 @@
+"""A prediction in the words every answer is made of: :func:`answer_volumes`. All numbers are predicted, and the title says so."""
+
+from collections.abc import Iterator
+
+from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Missing, Quantity, Table, Weight
+from gpa_lsp.basis.figures import format_amount, format_rate, format_time_ns, format_update_bytes
+from gpa_lsp.volumes.expressions import KernelAccesses
+from gpa_lsp.volumes.model import Bound, LayerReuse, Limiter, VolumeMode, VolumePrediction
+
+_LITTLE_RATIO = 0.05
+"""Parts of a volume below this are in the table, and are no finding."""
+_DUST_BYTES = 5e-4
+"""Less per update is written as nothing."""
+_MOST_NAMED = 8
+"""Accesses without an expression that are named one by one."""
+
+
+def answer_volumes(prediction: VolumePrediction, kernel: KernelAccesses) -> Answer:
+    """What a prediction says: limiters, volumes by level and cause, layer conditions.
+
+    Args:
+        prediction: of a launch.
+        kernel: what it was made from, for what is missing.
+    """
+    if not prediction.bounds:
+        summary = "Predicted: the kernel touches no global memory, so there are no volumes."
+        return Answer(analysis="volumes", title="Data volumes, predicted", summary=summary, is_known=False)
+    return Answer(
+        analysis="volumes",
+        title="Data volumes, predicted",
+        summary=_summarise(prediction),
+        findings=(*_list_findings(prediction), *(Finding(text=note) for note in prediction.notes)),
+        bars=tuple(_list_bars(prediction)),
+        tables=(_build_volume_table(prediction), _build_bound_table(prediction), *_build_reuse_table(prediction)),
+        missing=tuple(_list_missing(kernel)),
+    )
+
+
+def _summarise(prediction: VolumePrediction) -> str:
+    volumes, lowest = prediction.volumes, prediction.bounds[0]
+    model = " by the published model" if prediction.mode is VolumeMode.PAPER else ""
+    loaded, stored, from_l2 = map(format_update_bytes, (volumes.dram_load, volumes.dram_store, volumes.l2_load))
+    return (
+        f"Predicted{model} for the {prediction.device.name}: {lowest.limiter.value} limits; an update loads "
+        f"{loaded} and stores {stored} bytes of DRAM, and loads {from_l2} from L2; "
+        f"{format_rate(prediction.updates_per_s, 'updates')} per second, at least {format_time_ns(prediction.duration_ns or 0.0)} for the launch."
+    )
+
+
+def _list_findings(prediction: VolumePrediction) -> Iterator[Finding]:
+    volumes = prediction.volumes
+    for reuse in prediction.reuse:
+        yield from _judge_reuse(reuse, volumes.dram_load)
+    if volumes.l2_load_capacity > _LITTLE_RATIO * volumes.l2_load:
+        again, whole = format_update_bytes(volumes.l2_load_capacity), format_update_bytes(volumes.l2_load)
+        text = (
+            f"{again} of {whole} bytes per update are loaded from L2 again: what shares an L1 asks "
+            f"{prediction.l1_oversubscription:.2f} times its size."
+        )
+        remedy = "a block that is less long along y and z, or wider along x, allocates fewer lines"
+        yield Finding(text=text, weight=Weight.PLAIN, remedy=remedy, share_ratio=None)
+    if volumes.dram_store_partial > _LITTLE_RATIO * volumes.dram_store:
+        text = (
+            f"Sectors are written in part: {format_update_bytes(volumes.dram_store_partial)} bytes per update are stored "
+            "again, and as many read to complete them."
+        )
+        yield Finding(
+            text=text, weight=Weight.HIGH, remedy="let neighbouring threads of one warp write whole sectors of 32 bytes"
+        )
+
+
+def _judge_reuse(reuse: LayerReuse, dram_load: float) -> Iterator[Finding]:
+    if reuse.overlap < max(_DUST_BYTES, _LITTLE_RATIO * dram_load):
+        return
+    what = "rows" if reuse.axis == "y" else "layers"
+    needed = f"{format_amount(reuse.needed_bytes / (1 << 20))} MiB, {format_amount(reuse.oversubscription)} times L2"
+    spanned = "" if reuse.layers_needed is None else f" ({reuse.layers_needed} {what} are spanned)"
+    if reuse.holds:
+        loaded, kept = format_update_bytes(reuse.overlap), format_update_bytes(reuse.hit)
+        text = f"Layer condition along {reuse.axis} holds: of {loaded} bytes per update that earlier {what} loaded, "
+        text += f"L2 still has {kept}; it takes {needed}{spanned}."
+        yield Finding(text=text, weight=Weight.GOOD)
+        return
+    lost = format_update_bytes(reuse.overlap - reuse.hit)
+    text = f"Layer condition along {reuse.axis} fails: {lost} bytes per update that earlier {what} loaded "
+    text += f"come from DRAM again; keeping them takes {needed}{spanned}."
+    remedy = f"blocks that are longer along {reuse.axis} share more within a wave"
+    if reuse.transition_updates is not None:
+        size = (
+            f"rows of {reuse.transition_updates:.0f}"
+            if reuse.axis == "y"
+            else f"layers of {reuse.transition_updates:.0f}²"
+        )
+        remedy += f"; {size} updates would fit"
+    yield Finding(text=text, weight=Weight.HIGH, remedy=remedy)
+
+
+def _list_bars(prediction: VolumePrediction) -> Iterator[Bar]:
+    """How long each limiter takes, of the longest."""
+    slowest = prediction.bounds[0].updates_per_s
+    for bound in prediction.bounds:
+        words = f"at most {format_rate(bound.updates_per_s, 'updates')}/s"
+        yield Bar(label=bound.limiter.value, ratio=slowest / bound.updates_per_s, words=words)
+
+
+def _build_volume_table(prediction: VolumePrediction) -> Table:
+    volumes = prediction.volumes
+    passing = (("L2 → L1", "loads that L1 does not keep", volumes.l2_load_bypassing),)
+    rows = (
+        ("L1 → registers", "loads: sectors of each warp", volumes.l1_load),
+        ("L2 → L1", "loads: compulsory", volumes.l2_load_compulsory),
+        ("L2 → L1", "loads: capacity", volumes.l2_load_capacity),
+        *(passing if volumes.l2_load_bypassing else ()),
+        ("L1 → L2", "stores", volumes.l2_store),
+        ("DRAM → L2", "loads: a wave's footprint", volumes.dram_load_footprint),
+        ("DRAM → L2", "of it still in L2 from earlier blocks", 0.0 - volumes.dram_load_reused),
+        ("DRAM → L2", "loads: to complete sectors", volumes.dram_load_partial),
+        ("L2 → DRAM", "stores: compulsory", volumes.dram_store_compulsory),
+        ("L2 → DRAM", "stores: sectors written in part", volumes.dram_store_partial),
+    )
+    return Table(
+        title="Predicted volumes",
+        columns=(
+            Column(name="between"),
+            Column(name="what"),
+            Column(name="bytes per update", quantity=Quantity.NUMBER),
+            Column(name="bytes per thread", quantity=Quantity.NUMBER),
+            Column(name="whole launch", quantity=Quantity.BYTES),
+        ),
+        rows=tuple(
+            (between, what, value, prediction.scale_to_thread(value), prediction.scale_to_launch(value))
+            for between, what, value in ((between, what, _drop_dust(number)) for between, what, number in rows)
+        ),
+        note=f"An update is one of {prediction.update_count:,}; a thread makes {prediction.launch.updates_per_thread}.",
+    )
+
+
+def _drop_dust(bytes_per_update: float) -> float:
+    """What is left of a sum by rounding, or hardly ever happens, is nothing."""
+    return bytes_per_update if abs(bytes_per_update) >= _DUST_BYTES else 0.0
+
+
+def _build_bound_table(prediction: VolumePrediction) -> Table:
+    return Table(
+        title="Predicted limits",
+        columns=(
+            Column(name="limiter"),
+            Column(name="asked per update", quantity=Quantity.NUMBER),
+            Column(name="of"),
+            Column(name="billion updates per second at most", quantity=Quantity.NUMBER),
+        ),
+        rows=tuple(
+            (bound.limiter.value, bound.load, _name_unit(bound), bound.updates_per_s / 1e9)
+            for bound in prediction.bounds
+        ),
+        current_row=0,
+        note=f"{prediction.blocks_per_sm:,} blocks per SM, {prediction.wave.blocks:,} at once.",
+    )
+
+
+def _name_unit(bound: Bound) -> str:
+    if bound.limiter is Limiter.FLOPS:
+        return "operations"
+    return "cycles of an SM's L1" if bound.limiter is Limiter.L1 else "bytes"
+
+
+def _build_reuse_table(prediction: VolumePrediction) -> tuple[Table, ...]:
+    rows = tuple(
+        (
+            "rows (y)" if reuse.axis == "y" else "layers (z)",
+            "holds" if reuse.holds else "fails",
+            reuse.overlap,
+            reuse.hit,
+            reuse.needed_bytes,
+            reuse.oversubscription,
+            reuse.layers_needed,
+            None if reuse.transition_updates is None else round(reuse.transition_updates),
+        )
+        for reuse in prediction.reuse
+        if reuse.overlap > 0
+    )
+    if not rows:
+        return ()
+    columns = (
+        Column(name="reuse of"),
+        Column(name="condition"),
+        Column(name="bytes per update", quantity=Quantity.NUMBER),
+        Column(name="of them hit", quantity=Quantity.NUMBER),
+        Column(name="L2 needed", quantity=Quantity.BYTES),
+        Column(name="times L2", quantity=Quantity.NUMBER),
+        Column(name="spanned", quantity=Quantity.COUNT),
+        Column(name="extent that fits", quantity=Quantity.COUNT),
+    )
+    return (Table(title="Predicted layer conditions", columns=columns, rows=rows),)
+
+
+def _list_missing(kernel: KernelAccesses) -> Iterator[Missing]:
+    for access in kernel.sampled[:_MOST_NAMED]:
+        array = "an array" if access.array is None else kernel.arrays[access.array].name
+        kind = access.kind.name.lower()
+        yield Missing(
+            what=f"the volumes of {'an' if kind[0] == 'a' else 'a'} {kind} of {array} in blocks that were not traced",
+            why=access.why,
+        )

@@ -1,0 +1,285 @@
+"""Expressions from a few traced blocks: :func:`recover_expressions`, :func:`list_probe_blocks`.
+
+Every lane's address is known together with its thread, its block and how often its warp had executed the instruction. Integer coefficients are
+solved from some of these rows and verified on all; only what gives every address exactly is extrapolated to other blocks. The rest (gathers,
+lists, data-dependent strides) stands for itself by what was counted: :class:`~gpa_lsp.volumes.expressions.SampledAccess`.
+
+Source: Ernst et al. (2022), section 1.2, take expressions from a code generator; this finds them for compiled code.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.sampling import MOST_BLOCKS
+from gpa_lsp.emulator.trace import StaticInstruction, Trace
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.cache_operators import bypasses_l1
+from gpa_lsp.volumes.affine import find_independent, find_trips, pick_examples, solve_affine, split_executions
+from gpa_lsp.volumes.expressions import (
+    AccessedArray,
+    AccessExpression,
+    KernelAccesses,
+    LaunchShape,
+    LoopTerm,
+    SampledAccess,
+    Triple,
+)
+from gpa_lsp.volumes.groups import Integers
+from gpa_lsp.volumes.lane_rows import VARIABLE_NAMES, LaneRows, expand_lanes, read_addresses
+from gpa_lsp.volumes.regions import Activity, find_region
+from gpa_lsp.volumes.trace_sampling import count_shared_cycles, sample_instruction
+
+_WHO = 6
+
+
+def list_probe_blocks(grid: Triple) -> tuple[int, ...]:
+    """Blocks whose traces tell every coefficient: the first and its neighbours along each axis, one in the middle, and those at the ends.
+
+    Of a grid with more blocks than have a number in a trace, only those that have one are among them.
+
+    >>> list_probe_blocks((4, 1, 1)), len(list_probe_blocks((79, 63, 124)))
+    ((0, 1, 2, 3), 9)
+    """
+    whole_x, whole_y = grid[0], grid[1]
+    grid = _cut_grid(grid)
+    middle = tuple(count // 2 for count in grid)
+    last = tuple(count - 1 for count in grid)
+    places = {(0, 0, 0), middle, last}
+    for axis in range(3):
+        if grid[axis] > 1:
+            places.add(tuple(1 if other == axis else 0 for other in range(3)))
+            places.add(tuple(last[other] if other == axis else middle[other] for other in range(3)))
+    corner = {(last[0], 0, 0)} if grid[1] == grid[2] == 1 else set()
+    return tuple(sorted((z * whole_y + y) * whole_x + x for x, y, z in places | corner))
+
+
+def _cut_grid(grid: Triple) -> Triple:
+    """The part of a grid whose blocks all have a number in a trace: whole layers, or whole rows where not one layer is left.
+
+    >>> _cut_grid((2147483647, 65535, 65535)), _cut_grid((65536, 32768, 5)), _cut_grid((79, 63, 124))
+    ((2147483647, 2, 1), (65536, 32768, 2), (79, 63, 124))
+    """
+    x, y, z = grid
+    return x, min(y, max(1, MOST_BLOCKS // x)), min(z, max(1, MOST_BLOCKS // (x * y)))
+
+
+def recover_expressions(
+    trace: Trace, *, flops_per_thread: float | None = None, flops_are_double: bool = True
+) -> KernelAccesses:
+    """What a kernel does to global memory, from some of its blocks.
+
+    Args:
+        trace: of whole blocks, with all their accesses; :func:`list_probe_blocks` says of which.
+        flops_per_thread: for the result; a trace does not tell.
+        flops_are_double: likewise.
+
+    Raises:
+        InputError: no block was traced.
+    """
+    if not len(trace.traced_blocks):
+        raise InputError("the trace holds no block", remedy="trace a few blocks of the launch")
+    found = trace.accesses
+    rows = np.flatnonzero((found.space == int(Space.GLOBAL)) | (found.space == int(Space.TEXTURE)))
+    order = rows[np.argsort(found.instruction[rows], kind="stable")]
+    instructions, starts = np.unique(found.instruction[order], return_index=True)
+    context = _Context(trace=trace, patterns={})
+    accesses: list[AccessExpression] = []
+    sampled: list[SampledAccess] = []
+    notes: dict[str, None] = {}
+    parts = np.split(order, starts[1:])  # of no rows, one part without rows, and no instruction
+    for index, part in zip(instructions.tolist(), parts, strict=False):
+        result = _recover(context, trace.instructions[index], part)
+        notes.update(dict.fromkeys(result.notes))
+        accesses.extend(result.accesses)
+        sampled.extend(result.sampled)
+    if np.any(found.space == int(Space.LOCAL)):
+        notes["Accesses of local memory are not counted."] = None
+    if not trace.is_complete:
+        notes["The trace is not whole: what it lacks is not counted."] = None
+    return KernelAccesses(
+        name=trace.kernel,
+        arrays=tuple(
+            AccessedArray(name=buffer.name, size_bytes=buffer.size_bytes, base_bytes=buffer.base)
+            for buffer in trace.buffers
+        ),
+        accesses=tuple(accesses),
+        sampled=tuple(sampled),
+        flops_per_thread=flops_per_thread,
+        flops_are_double=flops_are_double,
+        shared_cycles_per_warp=count_shared_cycles(trace),
+        notes=tuple(notes),
+    )
+
+
+def find_launch_shape(kernel: KernelAccesses, block: Triple, grid: Triple, fold: Triple = (1, 1, 1)) -> LaunchShape:
+    """The launch, with as many updates as there are threads that make the last access (mostly the store of the result)."""
+    high = tuple(count * size for count, size in zip(grid, block, strict=True))
+    stores = [access for access in kernel.accesses if access.is_store] or list(kernel.accesses)
+    regions = [access.region for access in stores]
+    if regions and all(region is not None for region in regions):
+        high = tuple(max(region.high[axis] for region in regions if region is not None) for axis in range(3))
+    x, y, z = (extent * count for extent, count in zip(high, fold, strict=True))
+    return LaunchShape(block=block, grid=grid, updates=(x, y, z), fold=fold)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pattern:
+    """What instructions that the same lanes execute in the same order have in common.
+
+    Attributes:
+        lanes: of one of them.
+        kept: columns that tell something.
+        activity: which threads execute them.
+        trips: executions per thread, mean.
+        has_equal_trips: every thread executes them equally often.
+    """
+
+    lanes: LaneRows
+    kept: list[int]
+    activity: Activity
+    trips: float
+    has_equal_trips: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Context:
+    trace: Trace
+    patterns: dict[bytes, _Pattern]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recovered:
+    accesses: tuple[AccessExpression, ...] = ()
+    sampled: tuple[SampledAccess, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArray[np.intp]) -> _Recovered:
+    trace = context.trace
+    pattern = _find_pattern(context, rows)
+    addresses = read_addresses(trace, rows, pattern.lanes.request, pattern.lanes.rank)
+    lanes = replace(pattern.lanes, rows=rows, addresses=addresses)
+    array = _find_array(trace, lanes.addresses)
+    if array is None or instruction.kind is None:
+        return _sample(context, instruction, lanes, None, "its addresses lie in several arrays")
+    unseen = _list_unseen(trace, pattern.kept)
+    relative = lanes.addresses - trace.buffers[array].base
+    solved = _solve(lanes, relative, pattern)
+    if solved is None:
+        return _sample(
+            context, instruction, lanes, array, "its address is no affine function of thread, block and loop"
+        )
+    if unseen:
+        return _sample(
+            context, instruction, lanes, array, f"the traced blocks do not tell its step along {', '.join(unseen)}"
+        )
+    constant, steps, trips = solved
+    executions = pattern.activity.ratio
+    notes: tuple[str, ...] = ()
+    if not pattern.has_equal_trips:
+        executions *= pattern.trips / prod(trips)
+        notes = ("Some loops run differently often in different threads: their mean stands for all.",)
+    loops = tuple(
+        LoopTerm(step_bytes=step, trips=count) for step, count in zip(steps[_WHO:], trips, strict=True) if count > 1
+    )
+    bytes_per_lane = instruction.bytes_per_lane or int(trace.accesses.bytes[rows[0]])
+    access = AccessExpression(
+        array=array,
+        kind=instruction.kind,
+        element_bytes=max(1, bytes_per_lane),
+        constant_bytes=constant,
+        loops=loops,
+        region=pattern.activity.region,
+        executions=executions,
+        instruction=instruction.index,
+        bypasses_l1=bypasses_l1(instruction),
+        **_name_steps(steps, trace.block_threads),
+    )
+    return _Recovered(accesses=(access,), notes=notes)
+
+
+def _name_steps(steps: Sequence[int], block: Triple) -> dict[str, Triple]:
+    """Coefficients of the global index where a block's step is its size times a thread's, and of each alone elsewhere."""
+    of_all, own, of_block = [0, 0, 0], [0, 0, 0], [0, 0, 0]
+    for axis in range(3):
+        thread, whole = steps[axis], steps[axis + 3]
+        if block[axis] == 1:
+            of_all[axis] = whole
+        elif whole == thread * block[axis]:
+            of_all[axis] = thread
+        else:
+            own[axis], of_block[axis] = thread, whole
+    return {"global_bytes": _triple(of_all), "thread_bytes": _triple(own), "block_bytes": _triple(of_block)}
+
+
+def _solve(lanes: LaneRows, relative: Integers, pattern: _Pattern) -> tuple[int, list[int], tuple[int, ...]] | None:
+    """Constant, steps and trips; loops within each other are tried where one counter does not explain the addresses."""
+    whole = round(pattern.trips) or 1
+    solved = solve_affine(lanes.columns, relative, pattern.kept)
+    if solved is not None:
+        return solved[0], solved[1].tolist(), (max(1, whole),)
+    if whole == 1 and int(lanes.execution.max()) == 0:
+        return None
+    longest = np.bincount(lanes.thread).argmax()
+    trips = find_trips(relative[lanes.thread == longest])
+    if trips is None or len(trips) < 2:
+        return None
+    columns = np.concatenate([lanes.who, split_executions(lanes.execution, trips)], axis=1)
+    kept = find_independent(columns[pick_examples(columns)])
+    solved = solve_affine(columns, relative, kept)
+    return None if solved is None else (solved[0], solved[1].tolist(), trips)
+
+
+def _find_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
+    found = context.trace.accesses
+    parts = (found.block[rows], found.warp[rows], found.execution[rows], found.lane_mask[rows])
+    key = b"".join(part.tobytes() for part in parts)
+    if key not in context.patterns:
+        context.patterns[key] = _build_pattern(context, rows)
+    return context.patterns[key]
+
+
+def _build_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
+    lanes = expand_lanes(context.trace, rows)
+    columns = lanes.columns
+    counts = np.bincount(lanes.thread)
+    counts = counts[counts > 0]
+    return _Pattern(
+        lanes=lanes,
+        kept=find_independent(columns[pick_examples(columns)]),
+        activity=find_region(lanes, context.trace),
+        trips=float(counts.mean()),
+        has_equal_trips=int(counts.min()) == int(counts.max()),
+    )
+
+
+def _find_array(trace: Trace, addresses: Integers) -> int | None:
+    """The array all addresses are in; None when there are several, or none."""
+    low, high = int(addresses.min()), int(addresses.max())
+    for index, buffer in enumerate(trace.buffers):
+        if buffer.base <= low and high < buffer.base + buffer.size_bytes:
+            return index
+    return None
+
+
+def _list_unseen(trace: Trace, kept: Sequence[int]) -> list[str]:
+    """Variables that vary in the launch, but not (or not by themselves) in the traced blocks."""
+    extents = (*trace.block_threads, *trace.grid)
+    return [VARIABLE_NAMES[index] for index in range(_WHO) if extents[index] > 1 and index not in kept]
+
+
+def _sample(
+    context: _Context, instruction: StaticInstruction, lanes: LaneRows, array: int | None, why: str
+) -> _Recovered:
+    return _Recovered(sampled=(sample_instruction(context.trace, instruction, lanes, array, why),))
+
+
+def _triple(values: Sequence[int]) -> Triple:
+    x, y, z = values
+    return (x, y, z)

@@ -1,0 +1,226 @@
+"""What is predicted: :class:`VolumePrediction`. Volumes are in bytes per update unless a name says otherwise."""
+
+from dataclasses import field
+from enum import StrEnum
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.volumes.devices import VolumeDevice
+from gpa_lsp.volumes.expressions import LaunchShape
+from gpa_lsp.volumes.waves import Wave
+
+
+class VolumeMode(StrEnum):
+    """Which model."""
+
+    PAPER = "paper"
+    """As published: what its authors' program of 2022 computes, slips included."""
+    CORRECTED = "corrected"
+    """Its slips mended, its rules replaced by later ones where measurements ask for it."""
+
+
+class Limiter(StrEnum):
+    """What can hold a kernel up; the values are words for people."""
+
+    FLOPS = "floating-point operations"
+    L1 = "L1"
+    L2 = "L2"
+    DRAM = "DRAM"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What was counted, before any fit. Bytes are sectors (lines for ``block_line_bytes``) times their size.
+
+    Attributes:
+        l1_cycles_per_warp: for one thread of each lane, all its updates.
+        block_line_bytes: distinct lines one block loads through L1 in one iteration of its loops: what it allocates there.
+        block_request_bytes: distinct sectors of each warp's load, summed over a block: what L1 hands out.
+        block_bypassing_bytes: of ``block_request_bytes`` what loads that L1 does not keep ask for, all of it of L2; 0 in the published model.
+        warp_load_bytes: distinct sectors of all loads of one warp through L1 together, summed over a block.
+        block_load_bytes: distinct sectors one block loads through L1.
+        block_store_bytes: distinct sectors of each warp's store, summed over a block: L1 writes through.
+        wave_load_bytes: distinct sectors a wave loads.
+        wave_store_bytes: distinct sectors a wave stores.
+        before_bytes: distinct sectors that the sets before the wave touched: along x, y and z.
+        shared_load_bytes: of ``wave_load_bytes`` what these sets touched, each counted once, along x, y and z.
+        shared_store_bytes: of ``wave_store_bytes`` likewise.
+        wave_threads: threads of the wave with work.
+        wave_pages: distinct pages of 2 MiB of a wave, by array.
+        working_ratio: threads with work of all that are launched; 1 in the published model, which does not look at the grid's ends.
+        row_span: rows that one thread's loads of an array span, at most over the arrays; None where rows share nothing.
+        layer_span: layers likewise.
+    """
+
+    l1_cycles_per_warp: float
+    block_line_bytes: float
+    block_request_bytes: float
+    block_bypassing_bytes: float
+    warp_load_bytes: float
+    block_load_bytes: float
+    block_store_bytes: float
+    wave_load_bytes: float
+    wave_store_bytes: float
+    before_bytes: tuple[float, float, float]
+    shared_load_bytes: tuple[float, float, float]
+    shared_store_bytes: tuple[float, float, float]
+    wave_threads: int
+    wave_pages: int
+    working_ratio: float
+    row_span: int | None
+    layer_span: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerReuse:
+    """Reuse of what earlier blocks loaded along one axis: the layer condition.
+
+    Attributes:
+        axis: ``y`` for rows (blocks of the same row included), ``z`` for layers.
+        overlap: bytes per update that those blocks had loaded already.
+        hit: of it, bytes per update that L2 still holds.
+        needed_bytes: what L2 must hold for all of it: what those blocks touched.
+        oversubscription: ``needed_bytes`` over the size of L2.
+        hit_ratio: of the overlap; 1 when the condition holds well.
+        layers_needed: rows (or layers) that one thread's loads span, all of which must stay in L2; None where neighbours share nothing.
+        transition_updates: length of a row (side of a square layer) of updates at which what is needed fills L2; None likewise.
+    """
+
+    axis: str
+    overlap: float
+    hit: float
+    needed_bytes: float
+    oversubscription: float
+    hit_ratio: float
+    layers_needed: int | None
+    transition_updates: float | None
+
+    @property
+    def holds(self) -> bool:
+        """At least half of the overlap hits."""
+        return self.hit_ratio >= 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volumes:
+    """Volumes by level and cause, in bytes per update.
+
+    Attributes:
+        l1_load: L1 to registers: distinct sectors of each warp's loads.
+        l2_load_compulsory: L2 to L1: what a block loads, once.
+        l2_load_capacity: loaded again since L1 had dropped it.
+        l2_load_bypassing: loads that L1 does not keep: distinct sectors of each warp's.
+        l2_store: L1 to L2.
+        dram_load_footprint: what a wave loads, once.
+        dram_load_reused: of it what L2 still holds from earlier blocks.
+        dram_load_partial: read to complete sectors that were written in part.
+        dram_store_compulsory: what a wave stores, once.
+        dram_store_partial: stored again since L2 had dropped a sector that was written in part.
+    """
+
+    l1_load: float
+    l2_load_compulsory: float
+    l2_load_capacity: float
+    l2_load_bypassing: float
+    l2_store: float
+    dram_load_footprint: float
+    dram_load_reused: float
+    dram_load_partial: float
+    dram_store_compulsory: float
+    dram_store_partial: float
+
+    @property
+    def l2_load(self) -> float:
+        """All loads of L1 from L2."""
+        return self.l2_load_compulsory + self.l2_load_capacity + self.l2_load_bypassing
+
+    @property
+    def dram_load(self) -> float:
+        """All loads of L2 from DRAM."""
+        return self.dram_load_footprint - self.dram_load_reused + self.dram_load_partial
+
+    @property
+    def dram_store(self) -> float:
+        """All stores of L2 to DRAM."""
+        return self.dram_store_compulsory + self.dram_store_partial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What one limiter alone would allow.
+
+    Attributes:
+        limiter: which.
+        updates_per_s: at most.
+        load: what an update asks of it: flops, cycles of an SM's L1 for a warp's worth of updates, or bytes.
+        capacity_per_s: what the device gives: flops, L1 cycles of all SMs, or bytes per second.
+    """
+
+    limiter: Limiter
+    updates_per_s: float
+    load: float
+    capacity_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumePrediction:
+    """A launch, predicted.
+
+    Attributes:
+        kernel: its name.
+        device: for which.
+        mode: the model.
+        launch: how the threads are laid out.
+        blocks_per_sm: resident at once.
+        wave: blocks that run at once.
+        counts: before fits.
+        volumes: bytes per update by level and cause.
+        l1_oversubscription: lines that share an L1, over its size.
+        l2_oversubscription: what a wave touches, over the size of L2.
+        l2_capacity_estimate: bytes per update that SMs load again within a wave and L2 has dropped, by the published model's fourth version; it
+            is in no volume, since the third version without it is nearer to measurements.
+        reuse: of rows and of layers.
+        bounds: what each limiter would allow, lowest first; limiters without load are left out.
+        updates_per_s: expected; in the published model the lowest bound, in the corrected one less, since limiters do not overlap perfectly.
+            0 when nothing limits it.
+        notes: approximations that matter here, one sentence each.
+    """
+
+    kernel: str
+    device: VolumeDevice
+    mode: VolumeMode
+    launch: LaunchShape
+    blocks_per_sm: int
+    wave: Wave
+    counts: Counts
+    volumes: Volumes
+    l1_oversubscription: float
+    l2_oversubscription: float
+    l2_capacity_estimate: float
+    reuse: tuple[LayerReuse, ...]
+    bounds: tuple[Bound, ...]
+    updates_per_s: float
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def limiter(self) -> Limiter | None:
+        """The lowest; None when there is none."""
+        return self.bounds[0].limiter if self.bounds else None
+
+    @property
+    def update_count(self) -> int:
+        """Updates of the whole launch."""
+        x, y, z = self.launch.updates
+        return x * y * z
+
+    @property
+    def duration_ns(self) -> float | None:
+        """Of the whole launch, without what launching costs; None when nothing limits it."""
+        return self.update_count / self.updates_per_s * 1e9 if self.updates_per_s else None
+
+    def scale_to_thread(self, bytes_per_update: float) -> float:
+        """Bytes per update as bytes per thread."""
+        return bytes_per_update * self.launch.updates_per_thread
+
+    def scale_to_launch(self, bytes_per_update: float) -> float:
+        """Bytes per update as bytes of the whole launch."""
+        return bytes_per_update * self.update_count

@@ -1,0 +1,31 @@
+"""Facts are found once, when they are first asked for."""
+
+from dataclasses import replace
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.shared_facts import SharedFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thing(SharedFacts):
+    """Something with a name."""
+
+    name: str
+
+
+def shout(thing: Thing) -> list[str]:
+    return [thing.name.upper()]
+
+
+def test_a_function_is_asked_once_even_where_it_finds_nothing() -> None:
+    thing, asked = Thing(name="a"), []
+    assert thing.once(asked.append) is thing.once(asked.append) is None
+    assert asked == [thing]
+    assert thing.once(shout) is thing.once(shout) == ["A"]
+
+
+def test_what_was_found_makes_no_thing_different_and_goes_with_no_copy() -> None:
+    thing, other = Thing(name="a"), Thing(name="a")
+    assert thing.once(shout) is not other.once(shout)
+    assert thing == other and hash(thing) == hash(other) and repr(thing) == "Thing(name='a')"
+    assert replace(thing, name="b").once(shout) == ["B"]

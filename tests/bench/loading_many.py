@@ -1,0 +1,251 @@
+"""A workspace full of reports in the server: ``python -m tests.bench.loading_many [--reports N] [--beside CHECKOUT]``.
+
+Needs the corpus (GPA_LSP_CORPUS). The reports are those of the corpus, measured again: the same content at other times, so that no two files are
+equal; the oldest one is of the source that is opened. Three sets: one report of middling size, N different reports, and N copies of one report. Each
+is loaded with an empty cache and once more with a full one. With another checkout the same is done with its server, turn about. Linux only: CPU time
+and memory (PSS) are those of the server with all its children.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpa_lsp.pipeline import analyse
+from tests.bench.process_tree import list_tree, read_cpu_s, read_pss_bytes
+from tests.conftest import ROOT, find_corpus
+from tests.lsp.raw_client import RawClient
+
+_OPENED = "v100_miniweather_baseline_2022.2.ncu-rep"
+"""Carries its source, so that it can be opened."""
+
+_COPIED = "rtx4090_sgemm_2d_sharedmem_blocking.ncu-rep"
+_SINGLE = "rtx4090_sgemm_naive.ncu-rep"
+"""Its size is the median of the corpus."""
+
+_HOUR_S = 3600
+
+
+@dataclass(slots=True)
+class Loading:
+    """What loading a workspace took.
+
+    Attributes:
+        first_s: from ``initialized`` until the first profile was shown.
+        opened_s: until the opened source had diagnostics; None where none was opened.
+        all_s: until all were shown.
+        cpu_s: of server and workers until then.
+        peak_bytes: most PSS of the tree while loading.
+        settled_bytes: after it.
+    """
+
+    first_s: float = 0.0
+    opened_s: float | None = None
+    all_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+    settled_bytes: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Workspace:
+    name: str
+    folder: Path
+    count: int
+    source: Path | None = None
+    times: dict[tuple[str, str], list[Loading]] = field(default_factory=dict)
+
+
+def measure_again(report: bytes, times: dict[int, int]) -> bytes:
+    """The report as it would be had its launches been recorded at other times (field 14 of a result, a varint as long as before)."""
+    for known_s, new_s in times.items():
+        report = report.replace(b"\x70" + _encode_varint(known_s), b"\x70" + _encode_varint(new_s))
+    return report
+
+
+def _encode_varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*encoded, number))
+
+
+def write_different(folder: Path, corpus: Path, count: int) -> Path:
+    """So many different reports, and the source the oldest of them is of."""
+    files = sorted((*(corpus / "ncu").glob("*.ncu-rep"), *(corpus / "pairs").glob("*.ncu-rep")))
+    files.sort(key=lambda file: file.name != _OPENED)
+    now = time.time()
+    source = None
+    for number in range(count):
+        file = files[number % len(files)]
+        content = file.read_bytes()
+        if number >= len(files):
+            launches = {kernel.measured_unix_s for kernel in analyse([file], blamer=None, disassemble=False).kernels}
+            content = measure_again(content, {one: one + number for one in launches if one is not None})
+            assert content != file.read_bytes()
+        target = folder / f"{number:03}_{file.name}"
+        target.write_bytes(content)
+        os.utime(target, (now - _HOUR_S + number, now - _HOUR_S + number))
+        if number == 0:
+            source = _write_source(folder, file)
+    assert source is not None
+    return source
+
+
+def _write_source(folder: Path, report: Path) -> Path:
+    kernels = analyse([report], blamer=None, disassemble=False).kernels
+    compiled, text = next(item for kernel in kernels for item in kernel.embedded_sources.items())
+    source = folder / Path(compiled).name
+    source.write_text(text)
+    os.utime(source, (1, 1))
+    return source
+
+
+@contextmanager
+def make_workspaces(count: int) -> Iterator[list[_Workspace]]:
+    """The three sets."""
+    corpus = find_corpus()
+    if corpus is None:
+        raise SystemExit("the corpus of real reports is not at hand (set GPA_LSP_CORPUS)")
+    with tempfile.TemporaryDirectory() as place:
+        workspaces = [
+            _Workspace(name="one report", folder=Path(place, "one"), count=1),
+            _Workspace(name=f"{count} different", folder=Path(place, "different"), count=count),
+            _Workspace(name=f"{count} copies", folder=Path(place, "copies"), count=count),
+        ]
+        single, different, copies = workspaces
+        for workspace in workspaces:
+            workspace.folder.mkdir()
+        shutil.copy(corpus / "pairs" / _SINGLE, single.folder)
+        different.source = write_different(different.folder, corpus, count)
+        for number in range(count):
+            shutil.copyfile(corpus / "pairs" / _COPIED, copies.folder / f"{number:03}.ncu-rep")
+        for file in (*single.folder.iterdir(), *copies.folder.iterdir()):
+            os.utime(file, (time.time() - _HOUR_S,) * 2)
+        yield workspaces
+
+
+def load(python: Path, workspace: _Workspace, kept: Path) -> Loading:
+    """Start a server in the workspace and wait until everything is shown.
+
+    Args:
+        python: the interpreter of a checkout's environment.
+        workspace: what to load.
+        kept: folder of the cache and of the history.
+    """
+    environment = {"GPA_LSP_CACHE_DIR": str(kept / "cache"), "GPA_LSP_DATA_DIR": str(kept / "data")}
+    client = RawClient(environment=environment, python=python, cwd=workspace.folder)
+    found = Loading()
+    peak = _Peak(client.process.pid)
+    try:
+        peak.start()
+        started = time.perf_counter()
+        client.initialize(workspace.folder, initializationOptions={"client": {"status": True}})
+        uri = None if workspace.source is None else client.open(workspace.source, language="fortran")
+        client.wait_for("gpaLsp/status", lambda params: params["profiles"] > 0)
+        found.first_s = time.perf_counter() - started
+        watch = threading.Thread(target=_note_opened, args=(client, uri, started, found))
+        watch.start()
+        client.wait_for(
+            "gpaLsp/status",
+            lambda params: params["profiles"] == workspace.count and params["state"] == "idle",
+        )
+        found.all_s = time.perf_counter() - started
+        watch.join(60)
+        found.cpu_s = read_cpu_s(client.process.pid)
+        found.peak_bytes = peak.stop()
+        time.sleep(2.0)
+        found.settled_bytes = read_pss_bytes(list_tree(client.process.pid))
+        client.shut_down()
+    except (AssertionError, TimeoutError):
+        print(client.messages(), [n["params"] for n in client.notifications if n["method"] == "gpaLsp/status"][-3:])
+        raise
+    finally:
+        peak.stop()
+        client.kill()
+    return found
+
+
+def _note_opened(client: RawClient, uri: str | None, started: float, found: Loading) -> None:
+    if uri is not None:
+        client.wait_for_diagnostics(uri)
+        found.opened_s = time.perf_counter() - started
+
+
+class _Peak:
+    """Looks at the memory of a process and its children again and again."""
+
+    def __init__(self, process_id: int) -> None:
+        self._process_id = process_id
+        self._most = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> int:
+        self._ended.set()
+        return self._most
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.25):
+            self._most = max(self._most, read_pss_bytes(list_tree(self._process_id)))
+
+
+def print_row(title: str, times: list[Loading], single_s: float | None) -> float:
+    """Medians; the time until all were shown."""
+
+    def middle(name: str) -> float:
+        values = [getattr(one, name) for one in times]
+        return float("nan") if None in values else statistics.median(values)
+
+    ratio = f"{middle('all_s') / single_s:8.1f}" if single_s else " " * 8
+    print(
+        f"{title:34} {middle('first_s'):8.2f} {middle('opened_s'):8.2f} {middle('all_s'):8.2f} {ratio} {middle('cpu_s'):8.2f} "
+        f"{middle('peak_bytes') / 2**20:8.0f} {middle('settled_bytes') / 2**20:8.0f}",
+        flush=True,
+    )
+    return middle("all_s")
+
+
+def main() -> None:
+    """Print a row per set, cache and checkout."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--reports", type=int, default=99)
+    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--beside", type=Path, help="another checkout, with its environment in .venv")
+    parser.add_argument("--only", help="of the sets, those with this word")
+    options = parser.parse_args()
+    checkouts = [one for one in (options.beside, ROOT) if one is not None]
+    print(
+        f"{'':34} {'first s':>8} {'opened s':>8} {'all s':>8} {'of one':>8} {'CPU s':>8} {'peak MiB':>8} {'then MiB':>8}"
+    )
+    single_s: dict[Path, float] = {}
+    with make_workspaces(options.reports) as workspaces:
+        for workspace in workspaces:
+            if options.only and workspace.count > 1 and options.only not in workspace.name:
+                continue
+            found: dict[tuple[Path, str], list[Loading]] = {}
+            for _ in range(options.times):
+                for checkout in checkouts:
+                    with tempfile.TemporaryDirectory() as kept:
+                        for state in ("cold", "warm"):
+                            one = load(checkout / ".venv" / "bin" / "python", workspace, Path(kept))
+                            found.setdefault((checkout, state), []).append(one)
+            for (checkout, state), times in found.items():
+                all_s = print_row(f"{workspace.name}, {state}, {checkout.name}", times, single_s.get(checkout))
+                if workspace.count == 1 and state == "cold":
+                    single_s[checkout] = all_s
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""The README's pictures of Visual Studio Code, taken when GPA_LSP_SCREENSHOTS names a folder for them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.editors.test_vscode import choose_settings, find_names, tell_facts
+from tests.editors.vscode.code import find_tools, run_npm, run_suite
+from tests.editors.workspace import make_workspace, write_profile
+
+NOT_FOR_PICTURES = " /* größe, 測定 */"
+"""Tries columns in the tests; a reader of the page would wonder."""
+
+
+@pytest.mark.skipif(
+    "GPA_LSP_SCREENSHOTS" not in os.environ, reason="pictures for the README: GPA_LSP_SCREENSHOTS says where"
+)
+def test_pictures_of_the_readme(tmp_path: Path) -> None:
+    tools = find_tools(tmp_path)
+    built = run_npm("run", "build")
+    assert built.returncode == 0, built.stdout + built.stderr
+    workspace = make_workspace(tmp_path / "relax")
+    text = workspace.source.read_text(encoding="utf-8")
+    assert NOT_FOR_PICTURES in text
+    workspace.source.write_text(text.replace(NOT_FOR_PICTURES, ""), encoding="utf-8")
+    write_profile(workspace, "original", workspace.profile)
+    results = run_suite(
+        tools,
+        "pictures",
+        tmp_path,
+        workspace=workspace.folder,
+        settings={
+            **choose_settings(workspace),
+            "editor.occurrencesHighlight": "off",
+            "editor.matchBrackets": "never",
+        },
+        facts=tell_facts(workspace),
+        window={"viewport": {"width": 1130, "height": 720}, "scale": 2},
+    )
+    assert [(result.name, result.error) for result in results] == [(name, None) for name in find_names("pictures")]
+    assert {path.stem for path in tools.screenshots.glob("*.png")} >= {
+        f"{subject}-{ground}" for subject in ("cause", "sass") for ground in ("dark", "light")
+    }

@@ -1,0 +1,253 @@
+"""Nothing of the folder somebody is in is imported or run: by no command, by no child process, by no server."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.cli import commands
+from gpa_lsp.cli.commands import Command
+from tests.conftest import ROOT
+from tests.house.hostile_folder import HostileFolder, name_modules
+from tests.lsp.raw_client import RawClient
+from tests.lsp.test_robustness import make_project
+
+RUNNER = Path(__file__).with_name("run_in_folder.py")
+EXAMPLE = "example.gpa-profile.json"
+CUBIN = "cubins/sm_80/short_def_use_original.cubin"
+LIMIT_S = 120.0
+
+SOURCE = """\
+__global__ void gather(const float* x, float* y)
+{
+    y[threadIdx.x] = x[threadIdx.x * 8];
+}
+"""
+DESCRIPTION = """\
+[[launch]]
+kernel = "gather"
+block = 64
+threads = 64
+arguments = [{ name = "x", type = "float", count = 8192 }, { name = "y", type = "float", count = 1024 }]
+"""
+
+CASES: dict[str, tuple[list[str], int]] = {
+    "advise": ([EXAMPLE], 0),
+    "allow": (["--list"], 0),
+    "cache": ([], 0),
+    "calibrate": (["--plan", "8.6"], 0),
+    "check": (["k.cu"], 0),
+    "compare": ([EXAMPLE, EXAMPLE], 0),
+    "doctor": ([], 0),
+    "explore": (["k.cu", "--block", "32,64x1..8", "--jobs", "2", "-o", "explored.html"], 0),
+    "history": (["--record", EXAMPLE], 0),
+    "memory": (["k.cu", "--paper"], 0),
+    "profile": (["--ncu", "/bin/true", "--sampling-interval", "1", "--", "/bin/true"], 1),
+    "report": ([EXAMPLE, "--html", "-o", "report.html"], 0),
+    "roofline": ([EXAMPLE, "-o", "roofline.png"], 0),
+    "sass": ([CUBIN], 0),
+    "trace": (["k.cu"], 0),
+}
+"""Of each command the arguments that make it start and import what it can, and its exit code."""
+
+SERVED = {"serve"}
+"""Commands with a test of their own below."""
+
+WORKER = "gpa_lsp.processes.worker"
+OF_COMMANDS = {"gpa_lsp.compiler.nvrtc_worker", "gpa_lsp.processes.worker_pool"}
+OF_THE_SERVER = {f"gpa_lsp.lsp.{name}" for name in ("profile_reader", "static_work", "predicted_work")}
+"""What workers work by."""
+
+NOT_STARTED_BY_US = {
+    *("gpa_lsp.__main__", "gpa_lsp.cli.main", "gpa_lsp.lsp.__main__"),  # by the person, or by an editor; see below
+    "gpa_lsp.processes.watchdog_windows" if os.name != "nt" else "gpa_lsp.processes.watchdog",
+}
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> HostileFolder:
+    return fill(HostileFolder(tmp_path / "hostile", tmp_path / "mark", name_modules()))
+
+
+def fill(hostile: HostileFolder) -> HostileFolder:
+    """With something to work on."""
+    (hostile.path / "k.cu").write_text(SOURCE)
+    (hostile.path / "k.launch.toml").write_text(DESCRIPTION)
+    make_project(hostile.path)
+    return hostile
+
+
+def prepare_runner(tmp_path: Path) -> tuple[Path, dict[str, str]]:
+    """The runner in a folder of its own, and the environment to run it in."""
+    folder = tmp_path / "program"
+    folder.mkdir()
+    kept = {f"GPA_LSP_{name}_DIR": str(tmp_path / name.lower()) for name in ("CACHE", "DATA")}
+    return Path(shutil.copy(RUNNER, folder)), {**os.environ, **kept, "TMPDIR": str(tmp_path)}
+
+
+def read_log(path: Path) -> dict[str, list[list[str]]]:
+    """What the runner noted, by kind."""
+    found: dict[str, list[list[str]]] = {"ran": [], "started": []}
+    for line in path.read_text().splitlines():
+        kind, *words = json.loads(line)
+        found[kind].append(words)
+    return found
+
+
+def name_started(log: dict[str, list[list[str]]]) -> set[str]:
+    """Of the Python processes of ours that were started, which modules they ran; of workers, which hold their work."""
+    found = set()
+    for words in log["started"]:
+        if words[0] == sys.executable:
+            script = next((Path(one) for one in words if one.endswith(".py")), None)
+            module = words[words.index("-m") + 1] if "-m" in words else name_module(script) if script else "-c"
+            found.add(words[words.index(WORKER) + 1] if module == WORKER else module)
+    return found
+
+
+def name_module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+STARTING = re.compile(
+    r"__main__|WORK = |executable|multiprocessing|concurrent|which\(|import which|os\.system|venv|ensurepip|runpy"
+)
+
+
+@cache
+def parse_package() -> dict[Path, ast.Module]:
+    """The modules with words in them that starting a process takes."""
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "gpa_lsp").rglob("*.py")}
+    return {path: ast.parse(text) for path, text in texts.items() if STARTING.search(text)}
+
+
+def test_every_command_has_its_arguments() -> None:
+    assert set(load_catalogue(commands, "COMMAND", Command)) == {*CASES, *SERVED}
+
+
+@pytest.mark.parametrize(
+    ("variables", "names"),
+    [(["PATH"], list(CASES)), (["PATH", "PYTHONPATH", "LD_LIBRARY_PATH"], ["doctor", "explore"])],
+    ids=["all", "empty-entries"],
+)
+def test_no_command_and_no_child_runs_what_lies_in_the_folder(
+    hostile: HostileFolder, tmp_path: Path, variables: list[str], names: list[str]
+) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    pytest.importorskip("pyarrow", reason="needs pyarrow (the extra [traces])")
+    runner, environment = prepare_runner(tmp_path)
+    log_path = tmp_path / "log"
+    words = json.dumps([[name, *CASES[name][0]] for name in names])
+    done = subprocess.run(
+        [sys.executable, runner, log_path, json.dumps(variables), words],
+        cwd=hostile.path, env=environment, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert hostile.list_run() == []
+    assert done.returncode == 0, done.stdout + done.stderr
+    log = read_log(log_path)
+    codes = {name: int(code) for name, code in log["ran"]}
+    assert codes == {name: CASES[name][1] for name in names}, done.stdout + done.stderr
+    assert sum("gpa_lsp.processes.worker_pool" in started for started in log["started"]) == 2  # of the exploration
+    assert {*OF_COMMANDS, "gpa_lsp.processes.watchdog", "-c"} <= name_started(log)
+
+
+def test_no_server_and_no_worker_runs_what_lies_in_the_workspace(hostile: HostileFolder, tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    runner, environment = prepare_runner(tmp_path)
+    log_path = tmp_path / "log"
+    client = RawClient(
+        module=f'run_in_folder {log_path} ["PATH","PYTHONPATH","LD_LIBRARY_PATH"] []',
+        environment={**environment, "PYTHONPATH": str(runner.parent)},
+        cwd=hostile.path,
+        settings={"pollSeconds": 0.1},
+    )
+    try:
+        options = {
+            "static": {"enable": True},
+            "emulation": {"enable": True},
+            "client": {"status": True, "trusted": True},
+        }
+        client.initialize(hostile.path, initializationOptions=options)
+        uri = client.open(hostile.path / "k.cu")
+        client.wait_for_diagnostics(uri, lambda found: any(is_emulated(one) for one in found))
+        client.wait_for("gpaLsp/status", lambda status: status["kernels"] >= 1)
+        assert client.shut_down() == 0
+    finally:
+        client.kill()
+    assert hostile.list_run() == []
+    assert name_started(read_log(log_path)) >= OF_THE_SERVER
+
+
+def is_emulated(diagnostic: Any) -> bool:
+    return str(diagnostic["code"]).startswith("emulated")
+
+
+@pytest.mark.parametrize("module", ["gpa_lsp", "gpa_lsp.lsp"])
+def test_typed_with_m_it_imports_nothing_of_the_folder_once_it_runs(module: str, tmp_path: Path) -> None:
+    """What Python itself imports before our first line it takes from the folder; from then on nothing is."""
+    program = "import runpy, sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    before = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True).stdout
+    hostile = fill(
+        HostileFolder(tmp_path / "hostile", tmp_path / "mark", name_modules() - {*before.split(), "gpa_lsp"})
+    )
+    words = ["doctor"] if module == "gpa_lsp" else []
+    done = subprocess.run(
+        [sys.executable, "-m", module, *words],
+        cwd=hostile.path, input="", capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    assert hostile.list_run() == []
+    assert done.returncode == (0 if words else 1), done.stderr
+
+
+def test_every_way_to_start_a_process_of_ours_was_tried() -> None:
+    """A module that can be run, and one that a worker works by, is one of those that the tests above saw started."""
+    runnable = {
+        name_module(path)
+        for path, tree in parse_package().items()
+        if any(isinstance(node, ast.If) and "'__main__'" in ast.dump(node.test) for node in tree.body)
+    }
+    assert runnable == {WORKER, "gpa_lsp.processes.watchdog"} | NOT_STARTED_BY_US
+    working = {
+        name_module(path)
+        for path, tree in parse_package().items()
+        if any(isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "WORK" for node in tree.body)
+    }
+    assert working == OF_COMMANDS | OF_THE_SERVER
+
+
+def test_python_is_started_in_one_place() -> None:
+    """Nothing else knows the interpreter, or a library that starts it by itself, or a search that begins in the current folder."""
+    starters = {"multiprocessing", "concurrent.futures.process", "venv", "ensurepip", "runpy"}
+    found = []
+    for path, tree in parse_package().items():
+        shown = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+        for node in ast.walk(tree):
+            names: set[str] = set()
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and id(node) not in shown:
+                names = {f"{node.value.id}.{node.attr}"} & {
+                    "sys.executable",
+                    "sys._base_executable",
+                    "shutil.which",
+                    "os.system",
+                }
+            elif isinstance(node, ast.Import):
+                names = {one.name for one in node.names if one.name.partition(".")[0] in starters}
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                whole = {f"{node.module}.{one.name}" for one in node.names}
+                names = {
+                    one for one in whole if one.rpartition(".")[0] in starters or one.partition(".")[0] in starters
+                }
+                names |= whole & {"concurrent.futures.ProcessPoolExecutor", "sys.executable", "shutil.which"}
+            found += [f"{name_module(path)}: {name}" for name in sorted(names)]
+    assert sorted(set(found)) == [
+        "gpa_lsp.processes.python_children: sys.executable",
+    ]

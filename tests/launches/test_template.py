@@ -1,0 +1,125 @@
+"""Descriptions to begin with."""
+
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.binary.ptx_lines import read_ptx_text
+from gpa_lsp.launches.build import build_inputs
+from gpa_lsp.launches.launch import ArrayArgument, Generator, ScalarArgument, TextureArgument
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.launches.source_parameters import SourceParameter, find_bare_name, read_source_parameters
+from gpa_lsp.launches.template import write_template
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
+from tests.conftest import ROOT
+
+CUBINS = sorted((ROOT / "fixtures" / "cubins" / "sm_90").glob("*.cubin"))
+
+
+def read_module(path: Path) -> PtxModule:
+    return parse_ptx("\n".join(read_ptx_text(read_cubin(path.read_bytes(), path=path))), name=path.name)
+
+
+@pytest.mark.parametrize("path", CUBINS, ids=lambda path: path.stem)
+def test_a_template_can_be_used_as_it_stands(path: Path) -> None:
+    module = read_module(path)
+    folder, _, twin = path.stem.rpartition("_")
+    source = ROOT / "fixtures" / "kernels" / folder / f"{twin}.cu"
+    for kernel in module.entries:
+        for known in (read_source_parameters(source.name, source.read_text(), kernel.name), ()):
+            text = write_template(kernel, [one.name for one in module.entries], source_names=known)
+            (launch,) = read_launches(Path("t.launch.toml"), text=text)
+            inputs = build_inputs(module, kernel, launch, memory_limit_bytes=1 << 28)
+            assert len(launch.arguments) == len(kernel.parameters)
+            assert launch.kernel == find_bare_name(kernel.name)
+            assert all(one.name == name.name for one, name in zip(launch.arguments, known, strict=False) if name.name)
+            marked = [one.offset_bytes for one in kernel.parameters if one.is_pointer]
+            assert set(marked) <= {one.parameter_offset_bytes for one in inputs.pointers}
+
+
+def test_types_and_names_come_from_the_source_where_there_is_one() -> None:
+    module = read_module(next(path for path in CUBINS if path.stem == "narrow_loads_original"))
+    (kernel,) = module.entries
+    known = (
+        SourceParameter(name="in", type="Particle", is_pointer=True),
+        SourceParameter(name="out", type="float4", is_pointer=True),
+        SourceParameter(name="n", type="int", is_pointer=False),
+        SourceParameter(name="step", type="float", is_pointer=False),
+    )
+    launch = read_launches(Path("t.launch.toml"), text=write_template(kernel, [kernel.name], source_names=known))[0]
+    source, out, n, step = launch.arguments
+    assert isinstance(source, ArrayArgument)
+    assert (source.name, source.count, source.generator) == ("in", 4 * 65536, Generator.UNIFORM)
+    assert isinstance(out, ArrayArgument)
+    assert (out.count, out.generator) == (4 * 65536, Generator.ZEROS)
+    assert isinstance(n, ScalarArgument)
+    assert (n.name, n.value) == ("n", 65536)
+    assert isinstance(step, ScalarArgument)
+    assert step.value == 1.0
+    assert write_template(kernel, [kernel.name], source_names=known[:2]).count("argument") == 5
+
+
+def test_textures_and_blocks_the_kernel_asks_for() -> None:
+    text = """.version 8.5 .target sm_90 .address_size 64
+    .extern .shared .align 4 .b8 s[];
+    .entry k(.param .u64 t, .param .align 4 .b8 box[12]) .reqntid 16, 4
+    { .reg .b64 %rd<3>; .reg .f32 %f<5>; .reg .b32 %r<4>; ld.param.u64 %rd1, [t]; mov.u32 %r1, s;
+    tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r2, %r3}]; ret; }"""
+    module = parse_ptx(text, name="t.ptx")
+    template = write_template(module.functions["k"], ["k"])
+    (launch,) = read_launches(
+        Path("t.launch.toml"), text=template.replace("members = []", 'members = [ { type = "int", value = 1 } ]')
+    )
+    assert launch.block == (16, 4, 1)
+    assert "shared_bytes = 0" in template
+    texture, box = launch.arguments
+    assert isinstance(texture, TextureArgument)
+    assert (texture.width, texture.height) == (256, 256)
+    assert "size = 12" in template
+    assert box.name == "argument1"
+
+
+def test_parameters_of_a_source() -> None:
+    text = """
+    template <class T> __global__ void k(const T *__restrict__ in, float4 *out, unsigned int n, struct Box box, float (*grid)[4]) {}
+    namespace a { __global__ void twice(int a) {} } namespace b { __global__ void twice(float a) {} }
+    """
+    found = read_source_parameters("k.cu", text, "_Z1kIfEvPKT_P6float4j3BoxPA4_f")
+    assert [(one.name, one.type, one.is_pointer) for one in found] == [
+        ("in", "T", True),
+        ("out", "float4", True),
+        ("n", "unsigned int", False),
+        ("box", "struct Box", False),
+        ("grid", "float", True),
+    ]
+    assert read_source_parameters("k.cu", text, "twice") == ()
+    assert read_source_parameters("k.cu", text, "absent") == ()
+    assert read_source_parameters("k.cu", "garbage )(", "k") == ()
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        ".param .b128 p",
+        ".param .b8 p[0]",
+        ".param .f16x2 p",
+        ".param .align 4 .b8 p[12]",
+        ".param .f16 p",
+        ".param .pred p",
+    ],
+)
+@pytest.mark.parametrize("body", ["ret;", "ld.param.u8 %r1, [p]; ret;"], ids=["unread", "read"])
+def test_parameters_of_any_kind_give_a_description_that_can_be_read(declared: str, body: str) -> None:
+    text = f".version 8.3 .target sm_80 .address_size 64 .visible .entry k({declared}) {{ .reg .b32 %r<2>; {body} }}"
+    try:
+        module = parse_ptx(text, name="k.ptx")
+    except InputError:
+        return  # it is no parameter of a kernel
+    template = write_template(module.functions["k"], ["k"])
+    (launch,) = read_launches(Path("t.launch.toml"), text=template)
+    assert len(launch.arguments) == 1
+    if module.functions["k"].parameters[0].size_bytes:  # nothing can be given for a parameter of no bytes
+        build_inputs(module, module.functions["k"], launch, memory_limit_bytes=1 << 20)

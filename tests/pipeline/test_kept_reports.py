@@ -1,0 +1,280 @@
+"""What was analysed once is loaded: the same report, as long as everything it depends on is the same, and never code."""
+
+import json
+import os
+import pickle
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gpa_lsp.pipeline.judge
+from gpa_lsp import pipeline
+from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.basis.kept_files import FOLDER_VARIABLE
+from gpa_lsp.device.kept_roofs import KeptRoofs
+from gpa_lsp.device.roofs_file import name_roofs_file
+from gpa_lsp.pipeline import analyse
+from gpa_lsp.report.model import Report
+from gpa_lsp.report.source_paths import SourceLocator
+from gpa_lsp.report_file.kept_reports import open_kept_reports
+from gpa_lsp.report_file.store import write_report
+from tests.conftest import ROOT
+
+PROFILE = "example.gpa-profile.json"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fixtures: Path) -> Path:
+    """A cache of its own, but for the disassembled text, which takes time to make."""
+    known = Path(os.environ[FOLDER_VARIABLE]) / "sass"
+    analyse([fixtures / PROFILE])
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache"))
+    shutil.copytree(known, tmp_path / "cache" / "sass")
+    return tmp_path / "cache" / "reports"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, fixtures: Path) -> Path:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    shutil.copy(fixtures / PROFILE, folder)
+    shutil.copytree(fixtures / "cubins" / "sm_80", folder / "cubins" / "sm_80")
+    return folder
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """The files that were analysed, and not loaded."""
+    seen: list[Path] = []
+    judge = gpa_lsp.pipeline.judge.judge_file
+
+    def watch(path: Path, *arguments: Any) -> Any:
+        seen.append(path)
+        return judge(path, *arguments)
+
+    monkeypatch.setattr(gpa_lsp.pipeline.judge, "judge_file", watch)
+    return seen
+
+
+def write(report: Report, tmp_path: Path) -> str:
+    path = tmp_path / "report.json"
+    write_report(report, path)
+    return path.read_text()
+
+
+def test_the_second_answer_is_loaded_and_is_the_same(workspace: Path, judged: list[Path], tmp_path: Path) -> None:
+    profile = workspace / PROFILE
+    first = analyse([profile])
+    second = analyse([profile])
+    assert judged == [profile]
+    assert write(first, tmp_path) == write(second, tmp_path)
+    assert first.kernels[0].code is not None
+    assert second.kernels[0].code is not None
+    assert repr(first.kernels[0].code) == repr(second.kernels[0].code)
+
+
+def test_the_same_content_under_another_name_is_loaded_under_that_name(workspace: Path, judged: list[Path]) -> None:
+    analyse([workspace / PROFILE])
+    copy = workspace / f"copy.{PROFILE}"
+    shutil.copy(workspace / PROFILE, copy)
+    report = analyse([copy])
+    assert judged == [workspace / PROFILE]
+    assert {kernel.profile_path for kernel in report.kernels} == {copy}
+    assert {problem.path for problem in report.problems} <= {copy, None}
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "the profile": lambda folder: (folder / PROFILE).write_text((folder / PROFILE).read_text() + " "),
+    "a cubin beside it": lambda folder: (folder / "cubins/sm_80/inline_chain_original.cubin").write_bytes(
+        (folder / "cubins/sm_80/short_def_use_original.cubin").read_bytes()
+    ),
+    "a cubin that is gone": lambda folder: (folder / "cubins/sm_80/inline_chain_original.cubin").unlink(),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_changed_is_analysed(workspace: Path, judged: list[Path], what: str) -> None:
+    analyse([workspace / PROFILE])
+    CHANGES[what](workspace)
+    analyse([workspace / PROFILE])
+    assert len(judged) == 2
+
+
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {"blamer": "paper"},
+    {"blamer": None},
+    {"disassemble": False},
+    {"kernel_filter": "short"},
+    {"locator": SourceLocator([])},
+    {"roofs": KeptRoofs()},
+)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=",".join)
+def test_every_way_has_an_entry_of_its_own(workspace: Path, judged: list[Path], options: dict[str, Any]) -> None:
+    analyse([workspace / PROFILE])
+    analyse([workspace / PROFILE], **options)
+    analyse([workspace / PROFILE], **options)
+    assert len(judged) == 2
+
+
+def test_another_version_of_the_program_does_not_load_it(
+    workspace: Path, judged: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analyse([workspace / PROFILE])
+    monkeypatch.setattr(pipeline, "identify_program", lambda: "another")
+    analyse([workspace / PROFILE])
+    assert len(judged) == 2
+
+
+def write_old(source: Path, text: str) -> None:
+    """A file that was not saved since the measurement, and so is believed."""
+    source.write_text(text)
+    os.utime(source, (1, 1))
+
+
+@pytest.mark.parametrize("change", ["another text", "gone", "none"])
+def test_a_source_that_hints_quote_counts(workspace: Path, judged: list[Path], tmp_path: Path, change: str) -> None:
+    """The profile carries no sources, so they are read where the locator finds them."""
+    document = json.loads((workspace / PROFILE).read_text())
+    for module in document["modules"]:
+        module.pop("sources")
+    for launch in document["launches"]:
+        launch["created_unix_s"] = 1_700_000_000
+    (workspace / PROFILE).write_text(json.dumps(document))
+    source = tmp_path / "kernels" / "short_def_use" / "original.cu"
+    source.parent.mkdir(parents=True)
+    text = (ROOT / "fixtures" / "kernels" / "short_def_use" / "original.cu").read_text()
+    write_old(source, text)
+
+    def look() -> Report:
+        return analyse([workspace / PROFILE], locator=SourceLocator([tmp_path]))
+
+    first = look()
+    if change == "another text":
+        write_old(source, text.replace("0.5", "0.75").replace("i", "index"))
+    elif change == "gone":
+        source.unlink()
+    again = look()
+    assert len(judged) == (1 if change == "none" else 2)
+    assert (first.kernels[0].advice == again.kernels[0].advice) == (change == "none")
+    look()
+    assert len(judged) == (1 if change == "none" else 2)
+
+
+def test_roofs_that_were_measured_since_count(workspace: Path, judged: list[Path], tmp_path: Path) -> None:
+    document = json.loads((workspace / PROFILE).read_text())
+    names = {launch["device"]["name"] for launch in document["launches"] if "name" in launch.get("device", {})}
+    assert names
+    roofs = tmp_path / "roofs"
+    roofs.mkdir()
+
+    def look() -> Report:
+        return analyse([workspace / PROFILE], roofs=KeptRoofs(roofs))
+
+    look()
+    look()
+    assert len(judged) == 1
+    for name in names:
+        (roofs / name_roofs_file(name)).write_text("no roofs")
+    look()
+    assert len(judged) == 1, "roofs that cannot be read are no roofs"
+    for name in names:
+        (roofs / name_roofs_file(name)).write_text('{"FP_SINGLE_PEAK": 10.0, "GMEM_BW": 100.0}')
+    assert KeptRoofs(roofs).find(next(iter(names))) is not None
+    look()
+    assert len(judged) == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied", "no pickle", "other types"])
+def test_a_damaged_entry_is_analysed_again(
+    workspace: Path, judged: list[Path], cache: Path, tmp_path: Path, damage: str
+) -> None:
+    sound = analyse([workspace / PROFILE])
+    (entry,) = cache.iterdir()
+    content = entry.read_bytes()
+    if damage == "cut":
+        entry.write_bytes(content[: len(content) // 2])
+    elif damage == "flipped":
+        entry.write_bytes(content[:1000] + bytes([content[1000] ^ 1]) + content[1001:])
+    elif damage == "emptied":
+        entry.write_bytes(b"")
+    elif damage == "no pickle":
+        open_kept_reports().store(entry.stem, zlib.compress(b"no pickle"))
+    else:
+        open_kept_reports().store(entry.stem, zlib.compress(pickle.dumps({}) + pickle.dumps((Path("x"), {"a": 1}))))
+    assert write(analyse([workspace / PROFILE]), tmp_path) == write(sound, tmp_path)
+    assert len(judged) == 2
+    analyse([workspace / PROFILE])
+    assert len(judged) == 2
+
+
+class Hostile:
+    """Runs when it is unpickled by anybody careless."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return (os.mkdir, (str(self.mark),))
+
+
+class HostileImport:
+    def __reduce__(self) -> Any:
+        return (getattr, (analyse, "__globals__"))
+
+
+@pytest.mark.parametrize("in_report", [False, True])
+def test_an_entry_runs_no_code(workspace: Path, cache: Path, tmp_path: Path, in_report: bool) -> None:
+    report = analyse([workspace / PROFILE])
+    (entry,) = cache.iterdir()
+    mark = tmp_path / "mark"
+    for hostile in (Hostile(mark), HostileImport()):
+        parts = ({}, (workspace / PROFILE, hostile)) if in_report else ({"a": hostile}, (workspace / PROFILE, report))
+        open_kept_reports().store(entry.stem, zlib.compress(b"".join(pickle.dumps(part) for part in parts)))
+        assert analyse([workspace / PROFILE]).kernels
+        assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "module", ["gpa_lsp.pipeline", "gpa_lsp.cli.main", "gpa_lsp.__main__", "subprocess", "builtins"]
+)
+def test_functions_of_ours_are_no_part_of_an_entry(
+    workspace: Path, cache: Path, judged: list[Path], module: str
+) -> None:
+    analyse([workspace / PROFILE])
+    (entry,) = cache.iterdir()
+    name = {"gpa_lsp.pipeline": "analyse", "subprocess": "call", "builtins": "eval"}.get(module, "main")
+    call = f"c{module}\n{name}\n(tR.".encode()
+    open_kept_reports().store(entry.stem, zlib.compress(call))
+    analyse([workspace / PROFILE])
+    assert len(judged) == 2
+
+
+def test_an_answer_that_lacks_what_a_tool_did_not_give_is_not_kept(
+    workspace: Path, judged: list[Path], monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise ToolError("nvdisasm", "it did not end in time")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gpa_lsp.rows.join.disassemble", fail)
+        report = analyse([workspace / PROFILE])
+    assert [kernel.lacks_sass for kernel in report.kernels] == [True, True]
+    doubted = {problem.kernel for problem in report.problems if "its SASS was not read" in problem.message}
+    assert doubted == {kernel.mangled_name for kernel in report.kernels}
+    assert not cache.exists() or not list(cache.iterdir())
+    assert not any(problem.is_passing for problem in analyse([workspace / PROFILE]).problems)
+    assert len(judged) == 2
+
+
+@pytest.mark.corpus
+def test_real_reports_come_back_as_they_were(corpus: Path, tmp_path: Path) -> None:
+    reports = sorted((corpus / "ncu").glob("*.ncu-rep"), key=lambda path: path.stat().st_size)[:6]
+    for path in reports:
+        assert write(analyse([path]), tmp_path) == write(analyse([path]), tmp_path)
+    assert len(list(open_kept_reports().folder.iterdir())) == len(reports)

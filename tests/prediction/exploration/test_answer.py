@@ -1,0 +1,97 @@
+from dataclasses import replace
+
+import pytest
+
+from gpa_lsp.analyses.answers import Weight
+from gpa_lsp.prediction.exploration.answer import answer_exploration, describe_trial, find_trial
+from gpa_lsp.prediction.exploration.explore import Exploration
+from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration, rank
+
+
+def make(x: int, seconds: float | None, *, loads: float = 100.0, why_not: str = "") -> RankedConfiguration:
+    return RankedConfiguration(
+        configuration=Configuration(block=(x, 1, 1)),
+        seconds=seconds,
+        limiter="DRAM" if seconds else "",
+        dram_load_bytes=None if seconds is None else loads,
+        dram_store_bytes=None if seconds is None else 0.0,
+        why_not=why_not,
+    )
+
+
+SPACE = rank(
+    [make(32, 4e-6), make(64, 2e-6, loads=69.0), make(128, 3e-6), make(2000, None, why_not="too many threads")]
+)
+FOUND = Exploration(kernel="k", device="V100", mode="default", ranked=SPACE, current=Configuration(block=(32, 1, 1)))
+
+
+def test_the_best_is_offered_with_what_it_saves():
+    trial = find_trial(FOUND)
+    assert trial is not None
+    assert trial.speedup == pytest.approx(2.0)
+    assert trial.dram_change_ratio == pytest.approx(-0.31)
+    assert describe_trial(trial) == "try block 64: predicted −31 % DRAM traffic, 2.00× as fast"
+
+
+def test_what_gains_too_little_is_not_offered():
+    close = replace(FOUND, ranked=rank([make(32, 2.05e-6), make(64, 2e-6)]))
+    assert find_trial(close) is None
+    finding, checked = answer_exploration(close).findings
+    assert "check its results" in checked.text
+    assert finding.weight is Weight.GOOD
+    assert "place 2: nothing is predicted to be more than 3 % faster" in finding.text
+
+
+@pytest.mark.parametrize("current", [None, Configuration(block=(7, 1, 1)), Configuration(block=(2000, 1, 1))])
+def test_without_a_prediction_of_the_present_nothing_is_offered(current):
+    assert find_trial(replace(FOUND, current=current)) is None
+
+
+def test_the_table_has_every_prediction_and_marks_the_present():
+    answer = answer_exploration(FOUND)
+    table, failed = answer.tables
+    assert [row[:2] for row in table.rows] == [(1, "64"), (2, "128"), (3, "32")]
+    assert failed.rows == (("2000", "too many threads"),)
+    assert table.current_row == 2
+    assert [row[3] for row in table.rows] == pytest.approx([1.0, 1.5, 2.0])
+    (chart,) = answer.charts
+    assert (chart.series[0].xs, chart.current_x) == ((1.0, 2.0, 3.0), 3.0)
+    assert answer.missing == ()
+
+
+def test_a_short_table_has_the_fastest_and_the_present():
+    table = answer_exploration(FOUND, most_rows=1).tables[0]
+    assert [row[:2] for row in table.rows] == [(1, "64"), (3, "32")]
+    assert table.current_row == 1
+    assert "1 more configurations are not shown" in table.note
+
+
+def test_a_space_of_failures_says_so():
+    answer = answer_exploration(replace(FOUND, ranked=(make(9, None, why_not="no"),)))
+    assert not answer.is_known
+    assert answer.missing[0].why == "no"
+
+
+def test_more_failures_than_rows_are_summed_up_by_their_reason():
+    failed = [make(64 + x, None, why_not="too many threads") for x in range(3)]
+    answer = answer_exploration(replace(FOUND, ranked=rank([*SPACE, *failed])), most_rows=2)
+    assert len(answer.tables[1].rows) == 2
+    assert answer.tables[1].note == "2 more are not shown."
+    assert [(one.what, one.why) for one in answer.missing] == [("4 configurations", "too many threads")]
+
+
+def test_a_flat_space_is_not_said_to_have_a_winner():
+    flat = replace(FOUND, ranked=rank([make(32, 2.01e-6), make(64, 2e-6)]))
+    assert answer_exploration(flat).summary == (
+        "Of 2 configurations none is predicted to be much faster than another on V100; limited by DRAM."
+    )
+
+
+def test_a_fold_the_kernel_has_not_is_said_to_need_rewriting():
+    folded = RankedConfiguration(configuration=Configuration(block=(64, 1, 1), fold=(1, 2, 1)), seconds=1e-6)
+    trial = find_trial(replace(FOUND, ranked=rank([*SPACE, folded])))
+    assert trial is not None
+    assert trial.needs_rewriting
+    assert describe_trial(trial).startswith("try block 64 fold 2y: predicted ")
+    assert describe_trial(trial).endswith("once the kernel is written so that a thread serves that many elements")
+    assert not find_trial(FOUND).needs_rewriting

@@ -1,0 +1,187 @@
+"""The JSON Schema of records from their codecs and docstrings: what the code says is what is documented.
+
+``gpa_lsp/report_file/report_schema.json`` is made here, and a test says that it is as the code is.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import gpa_lsp.report_file
+from gpa_lsp.report_file.json_records import InnerObject, Property, RecordCodec, RowsCodec, StandInCodec
+from gpa_lsp.report_file.json_values import (
+    Array,
+    Cell,
+    Codec,
+    Fixed,
+    Flag,
+    NameIn,
+    Number,
+    OrNull,
+    PathText,
+    Position,
+    SharedValue,
+    Spelled,
+    Table,
+    Text,
+    Whole,
+)
+from gpa_lsp.report_file.report_records import REPORT, SavedReport
+from gpa_lsp.report_file.schema import SCHEMA_NAME
+
+Schema = dict[str, Any]
+
+SCHEMA_FILE = Path(gpa_lsp.report_file.__file__).parent / "report_schema.json"
+
+_ATTRIBUTE = re.compile(r"^    (\w+): (.*)$")
+_MOST_LISTED = 100
+
+
+def read_schema() -> Schema:
+    """The schema of reports as it is shipped."""
+    schema: Schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    return schema
+
+
+def make_report_schema() -> Schema:
+    """The schema of reports as the code is."""
+    found: dict[str, Schema] = {}
+    root = make_schema(REPORT.find(SavedReport), found)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:gpa-lsp:report:3",
+        "title": SCHEMA_NAME,
+        **root,
+        "$defs": dict(sorted(found.items())),
+    }
+
+
+def show_schema(value: Any, level: int = 0) -> str:
+    """As text: a line for each property that is described, and for each list of those required."""
+    if level > 3 or not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    indent = "\n" + "  " * (level + 1)
+    lines = [f"{indent}{json.dumps(key)}: {show_schema(part, level + 1)}" for key, part in value.items()]
+    return "{" + ",".join(lines) + indent[:-2] + "}" + ("" if level else "\n")
+
+
+def make_schema(codec: Codec, found: dict[str, Schema]) -> Schema:
+    """What a codec reads and writes; ``found`` gets the ``$defs`` it refers to, by class name."""
+    match codec:
+        case RecordCodec():
+            name = codec.kind.__name__
+            if name not in found:
+                found[name] = {}
+                found[name].update(_describe_record(codec, found))
+            return {"$ref": f"#/$defs/{name}"}
+        case RowsCodec():
+            return {"type": "array", "items": make_schema(codec.row, found)}
+        case SharedValue():
+            position = {"type": "integer", "minimum": 0, "description": f"Position in tables/{codec.table}."}
+            return {"anyOf": [position, make_schema(codec.inner, found)]}
+        case OrNull():
+            return {"anyOf": [make_schema(codec.inner, found), {"type": "null"}]}
+        case Array():
+            return {"type": "array", "items": make_schema(codec.item, found)}
+        case Fixed():
+            items = [make_schema(item, found) for item in codec.items]
+            return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+        case Table():
+            return {"type": "object", "additionalProperties": make_schema(codec.item, found)}
+    return make_schema(codec.inner, found) if isinstance(codec, StandInCodec) else _describe_plain(codec)
+
+
+def _describe_plain(codec: Codec) -> Schema:
+    match codec:
+        case NameIn() | Text() | PathText():
+            return {"type": "string"}
+        case Flag():
+            return {"type": "boolean"}
+        case Position():
+            return {"type": "integer", "minimum": 0}
+        case Whole():
+            limits = {"minimum": codec.minimum, "maximum": codec.maximum}
+            return {"type": "integer", **{key: limit for key, limit in limits.items() if abs(limit) < 1 << 53}}
+        case Number():
+            limits = {"minimum": codec.minimum, "maximum": codec.maximum}
+            kind = "number" if codec.null is None else ["number", "null"]
+            return {"type": kind, **{key: limit for key, limit in limits.items() if abs(limit) < float("inf")}}
+        case Cell():
+            return {"type": ["string", "number"]}
+        case Spelled() if len(codec.texts) > _MOST_LISTED:
+            return {"type": "string"}
+        case Spelled():
+            return {"enum": list(codec.texts.values())}
+    raise TypeError(codec)
+
+
+def _describe_record(codec: RecordCodec, found: dict[str, Schema]) -> Schema:
+    document = inspect.getdoc(codec.kind) or ""
+    summary = _write_sentence(document.partition("\n\nAttributes:")[0].replace("\n\n", " ").replace("\n", " "))
+    return {
+        "type": "object",
+        "description": summary,
+        **_describe_parts(codec.properties, found, _read_attributes(document)),
+    }
+
+
+def _describe_parts(parts: Iterable[Property | InnerObject], found: dict[str, Schema], words: dict[str, str]) -> Schema:
+    """Properties of an object, those of what is spread among them included."""
+    required: list[str] = []
+    properties: dict[str, Schema] = {}
+    for one in parts:
+        if isinstance(one, InnerObject):
+            inner = _describe_parts(one.parts, found, words)
+            is_known = not all(isinstance(part.codec, OrNull) for part in one.parts if part.is_read)
+            properties[one.key] = {"type": "object" if is_known else ["object", "null"], **inner}
+            required.extend([one.key] if any(part.is_required and part.is_read for part in one.parts) else ())
+        elif one.key:
+            described = make_schema(one.codec, found)
+            text = words.get(one.name or one.key, "Computed from the rest; not read back." if one.make else "")
+            properties[one.key] = {**described, "description": text} if text else described
+            required.extend([one.key] if one.is_required and one.is_read else ())
+        else:
+            spread = _find_record(one.codec)
+            said = _read_attributes(inspect.getdoc(spread.kind) or "")
+            inner = _describe_parts(spread.properties, found, said)
+            if one.sign:
+                inner["properties"][one.sign] = {
+                    "anyOf": [inner["properties"][one.sign], {"type": "null"}],
+                    "description": inner["properties"][one.sign].pop("description"),
+                }
+            properties.update(inner["properties"])
+            required.extend(inner["required"] if one.is_read and one.is_required else ())
+    return {"required": required, "properties": properties}
+
+
+def _find_record(codec: Codec) -> RecordCodec:
+    while not isinstance(codec, RecordCodec):
+        assert isinstance(codec, OrNull | StandInCodec)
+        codec = codec.inner
+    return codec
+
+
+def _read_attributes(docstring: str) -> dict[str, str]:
+    """What a docstring's ``Attributes:`` say, by name, as sentences."""
+    words: dict[str, str] = {}
+    name = ""
+    for line in docstring.partition("Attributes:\n")[2].splitlines():
+        met = _ATTRIBUTE.match(line)
+        if met:
+            name = met[1]
+            words[name] = met[2]
+        elif name and line.startswith("        "):
+            words[name] += " " + line.strip()
+        else:
+            name = ""
+    return {name: _write_sentence(text) for name, text in words.items()}
+
+
+def _write_sentence(text: str) -> str:
+    """As people read it who know JSON and not Python."""
+    text = re.sub(r"^\w+\[[\w, ]+\],? ", "", text)
+    text = re.sub(r":\w+:`[~.]*(?:[\w.]+\.)?(\w+)`", r"\1", text).replace("``", "").replace("None", "null")
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,176 @@
+"""Joining a profile with real code: sums, foreign addresses, and refusals."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpa_lsp.basis.errors import ConservationError, ProblemSeverity
+from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.profile.model import LoadedFunction, Metric, Module, Profile
+from gpa_lsp.rows.join import check_kernel, join_profile
+from gpa_lsp.rows.model import OUTSIDE_MODULE
+from tests.rows.builders import make_executions, make_function, make_kernel, make_launch, make_samples, make_section
+
+KERNEL = "_Z13short_def_usePKfPfii"
+BASE = 0x7F0000001000
+REASONS = {"wait": (4, 3), "selected": (2, 0)}
+
+
+@pytest.fixture
+def image(fixtures: Path) -> bytes:
+    return (fixtures / "cubins" / "sm_80" / "short_def_use_original.cubin").read_bytes()
+
+
+def make_profile(image: bytes | None, *launches: Any, base: int = BASE) -> Profile:
+    functions = (LoadedFunction(name=KERNEL, address=base),)
+    module = Module(module_id=1, image=image, compute_capability=(8, 0), functions=functions)
+    return Profile(
+        path=Path("p.ncu-rep"), format_name="test", tool_version=None, modules={1: module}, launches=launches
+    )
+
+
+def test_launches_are_summed_per_instruction_and_reason(image):
+    first = make_launch(
+        KERNEL, samples=make_samples({BASE + 0x150: REASONS}), metrics=make_executions({BASE + 0x150: 10})
+    )
+    second = make_launch(
+        KERNEL, index=1, samples=make_samples({BASE + 0x150: REASONS, BASE + 0x110: {"wait": (1, 1)}}),
+        metrics=make_executions({BASE + 0x150: 5, BASE: 3}),
+    )  # fmt: skip
+    (kernel,), problems = join_profile(make_profile(image, first, second), with_text=False)
+    assert problems == ()
+    function = kernel.functions[0]
+    row = 0x150 // 16
+    assert kernel.reasons == ("selected", "wait")
+    assert function.all_samples[row].tolist() == [4, 8]
+    assert function.latency_samples[row].tolist() == [0, 6]
+    assert function.all_samples[0x110 // 16].tolist() == [0, 1]
+    assert (function.executions[row], function.executions[0], function.executions[1]) == (15, 3, -1)
+    assert len(function.pc_offsets) == 56
+    assert kernel.total_samples == 13
+
+
+def test_a_module_loaded_elsewhere_for_each_launch_is_one_kernel(image):
+    launch = make_launch(KERNEL, samples=make_samples({BASE + 0x150: REASONS}))
+    (kernel,), _ = join_profile(make_profile(image, launch), with_text=False)
+    moved = make_launch(KERNEL, samples=make_samples({0x9000 + 0x150: REASONS}))
+    (other,), _ = join_profile(make_profile(image, moved, base=0x9000), with_text=False)
+    assert (kernel.functions[0].all_samples == other.functions[0].all_samples).all()
+
+
+def test_foreign_addresses_are_kept_apart(image):
+    samples = make_samples({BASE + 0x150: REASONS, 0x10: {"wait": (9, 9)}, 0x7FFF00000000: {"wait": (1, 0)}})
+    (kernel,), problems = join_profile(make_profile(image, make_launch(KERNEL, samples=samples)), with_text=False)
+    assert problems == ()
+    outside = kernel.functions[-1]
+    assert outside.name == OUTSIDE_MODULE
+    assert outside.pc_offsets.tolist() == [0x10, 0x7FFF00000000]
+    assert outside.total_samples == 10
+    assert kernel.total_samples == 16
+
+
+def refused(image: bytes, **launch: Any) -> str:
+    kernels, problems = join_profile(make_profile(image, make_launch(KERNEL, **launch)), with_text=False)
+    assert kernels == ()
+    (problem,) = problems
+    assert problem.severity is ProblemSeverity.ERROR
+    assert problem.path == Path("p.ncu-rep")
+    assert problem.kernel == KERNEL
+    assert problem.remedy
+    return problem.message
+
+
+def test_samples_between_instructions_are_refused(image):
+    assert "between instructions" in refused(image, samples=make_samples({BASE + 0x158: REASONS}))
+
+
+def test_samples_between_the_instructions_of_a_callee_are_refused(fixtures):
+    image = (fixtures / "containers" / "built" / "two_units_linked.sm_90.cubin").read_bytes()
+    functions = read_cubin(image).functions
+    kernel, callee = functions["_Z9two_unitsPKfPfi"], functions["_ZN5units4dampEff"]
+    loaded = (LoadedFunction(name=kernel.name, address=0x1000), LoadedFunction(name=callee.name, address=0x100000))
+    module = Module(module_id=1, image=image, compute_capability=(8, 0), functions=loaded)
+    last = 0x100000 + callee.size_bytes - 8
+    launch = make_launch(kernel.name, samples=make_samples({0x1000: REASONS, last: REASONS}))
+    profile = Profile(path=None, format_name="test", tool_version=None, modules={1: module}, launches=(launch,))
+    kernels, (problem,) = join_profile(profile, with_text=False)
+    assert kernels == ()
+    assert "between instructions" in problem.message
+
+
+def test_samples_behind_the_kernels_end_are_refused(image):
+    message = refused(image, samples=make_samples({BASE: REASONS, BASE + 0x390: REASONS}))
+    assert "912 bytes into a kernel that the cubin says is 896 bytes long" in message
+
+
+def test_a_launch_with_too_few_registers_is_refused(image):
+    metric = Metric(name="launch__registers_per_thread", value=8)
+    message = refused(image, samples=make_samples({BASE: REASONS}), metrics={metric.name: metric})
+    assert "launched with 8 registers" in message
+
+
+def test_a_kernel_without_any_sample_in_it_is_refused(image):
+    assert "no sample lies in the kernel" in refused(image, samples=make_samples({0x10: REASONS}))
+
+
+def test_a_kernel_of_another_name_is_refused(image):
+    profile = make_profile(image, make_launch("_Z5otherv", samples=make_samples({BASE: REASONS})))
+    kernels, (problem,) = join_profile(profile, with_text=False)
+    assert kernels == ()
+    assert "does not contain it" in problem.message
+
+
+def test_a_refused_kernel_does_not_take_the_others_along(image):
+    good = make_launch(KERNEL, samples=make_samples({BASE: REASONS}))
+    kernels, problems = join_profile(make_profile(image, make_launch("_Z5otherv", index=1), good), with_text=False)
+    assert [kernel.mangled_name for kernel in kernels] == [KERNEL]
+    assert len(problems) == 1
+
+
+def test_without_an_image_the_offsets_that_were_seen_are_the_rows():
+    samples = make_samples({BASE + 0x150: REASONS, BASE + 0x20: REASONS})
+    (kernel,), _ = join_profile(make_profile(None, make_launch(KERNEL, samples=samples)))
+    assert kernel.functions[0].pc_offsets.tolist() == [0x20, 0x150]
+    assert kernel.functions[0].instructions is None
+    assert kernel.total_samples == 12
+
+
+def test_a_broken_image_costs_the_code_but_not_the_samples(image):
+    samples = make_samples({BASE + 0x150: REASONS})
+    (kernel,), problems = join_profile(make_profile(image[:200], make_launch(KERNEL, samples=samples)))
+    assert kernel.total_samples == 6
+    assert [problem.path for problem in problems] == [Path("p.ncu-rep")]
+
+
+def test_an_architecture_without_table_is_a_problem_that_lists_the_known_ones(image):
+    device = make_launch(KERNEL).device
+    foreign = type(device)(name="Future", compute_capability=(99, 9), sm_count=None, sm_clock_hz=None)
+    launch = make_launch(KERNEL, device=foreign, samples=make_samples({BASE: REASONS}))
+    (kernel,), (problem,) = join_profile(make_profile(image, launch), with_text=False)
+    assert kernel.architecture is None
+    assert "8.6" in str(problem)
+
+
+def test_lost_samples_are_noticed():
+    section = make_section(make_function("kernel", 4), [3])
+    launch = make_launch("kernel", samples=make_samples({0: {"wait": (4, 0)}}))
+    with pytest.raises(ConservationError, match="4 samples of wait became 3"):
+        check_kernel(make_kernel(section, launches=[launch]))
+
+
+def test_lost_latency_samples_are_noticed():
+    section = make_section(make_function("kernel", 4), [4])
+    launch = make_launch("kernel", samples=make_samples({0: {"wait": (4, 3)}}))
+    with pytest.raises(ConservationError, match="3 latency samples of wait became 2"):
+        check_kernel(make_kernel(section, launches=[launch]))
+
+
+def test_columns_have_the_documented_types(image):
+    launch = make_launch(KERNEL, samples=make_samples({BASE: REASONS}))
+    (kernel,), _ = join_profile(make_profile(image, launch), with_text=False)
+    function = kernel.functions[0]
+    assert function.pc_offsets.dtype == np.int64
+    assert function.all_samples.dtype == np.int64
+    assert function.control is not None

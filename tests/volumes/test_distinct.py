@@ -1,0 +1,61 @@
+"""Distinct integers and lanes of warps are found as numpy's own, slower functions find them."""
+
+import numpy as np
+import pytest
+
+from gpa_lsp.volumes.affine import MOST_EXAMPLES, pick_examples
+from gpa_lsp.volumes.distinct import find_first, list_distinct
+from gpa_lsp.volumes.lane_rows import expand_lanes, fill_requests
+from tests.volumes.written_traces import WrittenAccess, write_trace
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 1000])
+@pytest.mark.parametrize("high", [1, 3, 1 << 40])
+def test_distinct_values_are_those_of_numpy(size, high):
+    values = np.random.default_rng(size).integers(-high, high, size)
+    assert list_distinct(values).tolist() == np.unique(values).tolist()
+    assert list_distinct(values).dtype == values.dtype
+
+
+@pytest.mark.parametrize("size", [1, 2, 50, 1000])
+def test_first_places_are_those_of_numpy(size):
+    numbers = np.random.default_rng(size).integers(0, size, size)
+    assert find_first(numbers).tolist() == np.unique(numbers, return_index=True)[1].tolist()
+
+
+def test_lanes_are_those_of_the_masks():
+    """Some threads take part, of blocks that do not follow each other, in warps that are not whole."""
+
+    def go(thread, block):
+        return (
+            [4 * thread[0] + 1000 * block[0] + 64 * turn for turn in range(1 + thread[0] % 3)] if thread[0] % 5 else []
+        )
+
+    trace = write_trace([WrittenAccess(addresses=go, width=4)], block=(50, 2, 1), grid=(9, 2, 1), traced=[1, 4, 17])
+    rows = np.arange(len(trace.accesses))[::-1]
+    lanes = expand_lanes(trace, rows)
+    filled = fill_requests(trace, rows)
+    at = 0
+    for request, row in enumerate(rows.tolist()):
+        first, mask = int(trace.accesses.first_address[row]), int(trace.accesses.lane_mask[row])
+        block, warp = int(trace.accesses.block[row]), int(trace.accesses.warp[row])
+        active = [lane for lane in range(32) if mask >> lane & 1]
+        addresses = trace.accesses.addresses[first : first + len(active)].tolist()
+        assert filled[request].tolist() == addresses + addresses[:1] * (32 - len(active))
+        for rank, lane in enumerate(active):
+            thread = 32 * warp + lane
+            assert lanes.who[at].tolist() == [thread % 50, thread // 50, 0, block % 9, block // 9, 0]
+            assert (lanes.request[at], lanes.rank[at], lanes.addresses[at]) == (request, rank, addresses[rank])
+            assert lanes.thread[at] == [1, 4, 17].index(block) * 100 + thread
+            at += 1
+    assert at == len(lanes.request)
+
+
+def test_examples_are_drawn_once_and_nobody_writes_into_them():
+    columns = np.zeros((5000, 2), dtype=np.int64)
+    examples = pick_examples(columns)
+    assert len(examples) <= MOST_EXAMPLES
+    assert (examples[0], examples[-1]) == (0, 4999)
+    assert np.array_equal(examples, pick_examples(columns))
+    with pytest.raises(ValueError, match="read-only"):
+        examples[0] = 1

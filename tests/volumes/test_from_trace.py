@@ -1,0 +1,282 @@
+"""Expressions are recovered from a few traced blocks, and only what holds for every traced lane."""
+
+import random
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.emulator.model import Sampling, SamplingKind
+from gpa_lsp.emulator.sampling import choose_blocks
+from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.volumes.devices import find_device
+from gpa_lsp.volumes.expressions import LoopTerm, ThreadRegion, Triple, cover_updates
+from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
+from gpa_lsp.volumes.predict import predict_volumes
+from tests.conftest import examples
+from tests.volumes.written_kernels import write_star
+from tests.volumes.written_traces import SIZE, WrittenAccess, write_trace
+
+BLOCK, GRID = (16, 4, 1), (5, 3, 2)
+
+
+def probe(*accesses: WrittenAccess, block: Triple = BLOCK, grid: Triple = GRID):  # type: ignore[no-untyped-def]
+    return write_trace(accesses, block=block, grid=grid, traced=list_probe_blocks(grid))
+
+
+def place(thread: Triple, at: Triple, block: Triple = BLOCK) -> list[int]:
+    return [b * size + t for b, size, t in zip(at, block, thread, strict=True)]
+
+
+def test_global_index_and_guard() -> None:
+    """``if (x < 70 && y < 11) a[1000·y + x + 3]``"""
+
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        x, y, _ = place(thread, at)
+        return [8 * (1000 * y + x + 3)] if x < 70 and y < 11 else []
+
+    found = recover_expressions(probe(WrittenAccess(addresses=addresses)))
+    (access,) = found.accesses
+    assert found.sampled == ()
+    assert (access.constant_bytes, access.global_bytes) == (24, (8, 8000, 0))
+    assert (access.thread_bytes, access.block_bytes, access.loops) == ((0, 0, 0), (0, 0, 0), ())
+    assert access.region == ThreadRegion(low=(0, 0, 0), high=(70, 11, 2))
+    assert access.executions == 1.0
+    assert find_launch_shape(found, BLOCK, GRID).updates == (70, 11, 2)
+
+
+def test_interior_guard_has_two_sides() -> None:
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        x, y, _ = place(thread, at)
+        return [8 * (1000 * y + x)] if 1 <= x < 79 else []
+
+    (access,) = recover_expressions(probe(WrittenAccess(addresses=addresses))).accesses
+    assert access.region == ThreadRegion(low=(1, 0, 0), high=(79, 12, 2))
+
+
+def test_tile_with_a_loop() -> None:
+    """``a[n·(4·by + ty) + 16·k + tx]`` for k in 0..6"""
+
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        row = 4 * at[1] + thread[1]
+        return [4 * (100 * row + 16 * k + thread[0]) for k in range(6)]
+
+    (access,) = recover_expressions(probe(WrittenAccess(addresses=addresses, width=4))).accesses
+    assert (access.global_bytes, access.thread_bytes, access.block_bytes) == ((0, 400, 0), (4, 0, 0), (0, 0, 0))
+    assert access.loops == (LoopTerm(step_bytes=64, trips=6),)
+
+
+def test_nested_loops_are_taken_apart() -> None:
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        x, y, z = place(thread, at)
+        return [8 * (x + 80 * y + 960 * z) + 100_000 * i - 32 * j for i in range(3) for j in range(4)]
+
+    (access,) = recover_expressions(
+        probe(WrittenAccess(addresses=lambda t, a: [SIZE // 2 + o for o in addresses(t, a)]))
+    ).accesses
+    assert access.loops == (LoopTerm(step_bytes=-32, trips=4), LoopTerm(step_bytes=100_000, trips=3))
+
+
+def test_gather_is_said_to_be_none_and_counted() -> None:
+    table = [random.Random(index).randrange(0, 1 << 20) * 8 for index in range(1000)]
+
+    def gather(thread: Triple, at: Triple) -> list[int]:
+        x, y, z = place(thread, at)
+        return [table[(x + 80 * y + 960 * z) % 1000]]
+
+    trace = probe(WrittenAccess(addresses=gather), WrittenAccess(addresses=lambda t, a: [8 * place(t, a)[0]], array=1))
+    found = recover_expressions(trace)
+    assert [access.array for access in found.accesses] == [1]
+    (sampled,) = found.sampled
+    assert (sampled.instruction, sampled.array, sampled.requests_per_warp) == (0, 0, 1.0)
+    assert 30 < sampled.sectors_per_request <= 32
+    assert "no affine function" in sampled.why
+    launch = find_launch_shape(found, BLOCK, GRID)
+    predicted = predict_volumes(found, launch, find_device("V100 PCIe"), registers=32)
+    assert predicted.volumes.l1_load > 32.0
+    assert any("affine" in note for note in predicted.notes)
+
+
+def test_one_lane_off_is_not_affine() -> None:
+    """Verified on every lane: a single deviation, far from what coefficients were solved from, counts."""
+
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        x, y, z = place(thread, at)
+        is_odd = (thread, at) == ((7, 3, 0), (2, 1, 1))
+        return [8 * (x + 80 * y + 960 * z) + (8 if is_odd else 0)]
+
+    found = recover_expressions(probe(WrittenAccess(addresses=addresses)))
+    assert (len(found.accesses), len(found.sampled)) == (0, 1)
+
+
+def test_trips_that_differ_are_averaged_and_said() -> None:
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        x, y, z = place(thread, at)
+        return [8 * (x + 80 * y + 960 * z) + 8000 * k for k in range(2 if thread[0] < 8 else 4)]
+
+    found = recover_expressions(probe(WrittenAccess(addresses=addresses)))
+    (access,) = found.accesses
+    assert access.loops == (LoopTerm(step_bytes=8000, trips=3),)
+    assert access.executions == pytest.approx(1.0)
+    assert any("differently often" in note for note in found.notes)
+
+
+def test_scattered_activity_is_a_ratio() -> None:
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        x, y, z = place(thread, at)
+        return [8 * (x + 80 * y + 960 * z)] if x % 4 == 0 else []
+
+    (access,) = recover_expressions(probe(WrittenAccess(addresses=addresses))).accesses
+    assert (access.region, access.executions) == (None, 0.25)
+
+
+def test_steps_that_were_not_seen_are_not_guessed() -> None:
+    trace = write_trace(
+        [WrittenAccess(addresses=lambda t, a: [8 * place(t, a)[0]])], block=BLOCK, grid=GRID, traced=(0, 1)
+    )
+    found = recover_expressions(trace)
+    assert found.accesses == ()
+    assert "block y" in found.sampled[0].why
+
+
+def test_addresses_in_two_arrays() -> None:
+    found = recover_expressions(
+        probe(WrittenAccess(addresses=lambda t, a: [8 * t[0] + (SIZE if t[0] % 2 else 0)], kind=AccessKind.STORE))
+    )
+    assert found.sampled[0].array is None
+
+
+def test_shared_memory_counts_cycles_only() -> None:
+    trace = probe(
+        WrittenAccess(addresses=lambda t, a: [128 * t[0]], width=4, space=Space.SHARED),
+        WrittenAccess(addresses=lambda t, a: [8 * place(t, a)[0]]),
+    )
+    found = recover_expressions(trace)
+    assert len(found.accesses) == 1
+    # 16 threads of a row in one bank, the second row of the warp reads the same words.
+    assert found.shared_cycles_per_warp == 16.0
+
+
+@pytest.mark.parametrize("is_gather", [False, True])
+@pytest.mark.parametrize(
+    ("text", "operator", "bypasses"),
+    [
+        ("ld.global.f64 %fd1, [%rd1]", "", False),
+        ("ld.global.ca.f64 %fd1, [%rd1]", "ca", False),
+        ("ld.global.cg.f64 %fd1, [%rd1]", "cg", True),
+        ("ld.global.cv.f64 %fd1, [%rd1]", "cv", True),
+        ("ld.volatile.global.f64 %fd1, [%rd1]", "", True),
+        ("ld.relaxed.gpu.global.f64 %fd1, [%rd1]", "", True),
+        ("ld.acquire.gpu.global.f64 %fd1, [%rd1]", "", True),
+    ],
+)
+def test_loads_that_l1_does_not_keep_come_from_l2_each_time(
+    text: str, operator: str, bypasses: bool, is_gather: bool
+) -> None:
+    """Five loads of one element by each thread: L2 is asked once, or five times where L1 keeps nothing."""
+
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        x, y, z = place(thread, at)
+        return [8 * (x + 80 * y + 960 * z ^ 16 * is_gather * (y % 2))]
+
+    load = WrittenAccess(addresses=addresses, text=text, cache_operator=operator)
+    found = recover_expressions(probe(*[load] * 5))
+    accesses = found.sampled if is_gather else found.accesses
+    assert [access.bypasses_l1 for access in accesses] == [bypasses] * 5
+    launch = find_launch_shape(found, BLOCK, GRID)
+    volumes = predict_volumes(found, launch, find_device("V100 PCIe"), registers=32).volumes
+    assert volumes.l1_load == pytest.approx(40.0)
+    assert volumes.l2_load_bypassing == pytest.approx(40.0 if bypasses else 0.0)
+    if bypasses:
+        assert volumes.l2_load == pytest.approx(40.0)
+    elif not is_gather:
+        assert volumes.l2_load == pytest.approx(8.0, rel=0.01)
+
+
+def test_no_block_is_an_error() -> None:
+    trace = probe(WrittenAccess(addresses=lambda t, a: [0]))
+    with pytest.raises(InputError, match="no block"):
+        recover_expressions(replace(trace, traced_blocks=trace.traced_blocks[:0]))
+
+
+@pytest.mark.parametrize("block", [(32, 4, 2), (8, 8, 4), (1, 16, 16), (128, 1, 1)])
+def test_recovered_stencil_is_predicted_as_the_written_one(block: Triple) -> None:
+    written = write_star(2, (320, 256, 100), base_elements=0)
+    launch = cover_updates((312, 248, 96), block)
+    accesses = [
+        WrittenAccess(
+            addresses=lambda t, a, access=access: (
+                [
+                    SIZE // 2
+                    + access.constant_bytes
+                    + sum(s * p for s, p in zip(access.global_bytes, place(t, a, block), strict=True))
+                ]
+                if all(p < u for p, u in zip(place(t, a, block), launch.updates, strict=True))
+                else []
+            ),
+            kind=access.kind,
+            array=access.array,
+        )
+        for access in written.accesses
+    ]
+    trace = write_trace(accesses, block=block, grid=launch.grid, traced=list_probe_blocks(launch.grid))
+    found = recover_expressions(trace, flops_per_thread=13.0)
+    assert found.sampled == ()
+    shape = find_launch_shape(found, block, launch.grid)
+    assert shape == launch
+    device = find_device("A100 SXM4 40GB")
+    ours, theirs = (predict_volumes(kernel, launch, device, registers=32) for kernel in (found, written))
+    assert ours.volumes == theirs.volumes
+    assert ours.bounds == theirs.bounds
+
+
+@examples(40)
+@given(
+    st.tuples(*[st.integers(-5000, 5000)] * 6),
+    st.integers(1, 4),
+    st.integers(-300, 300),
+    st.tuples(st.integers(1, 40), st.integers(1, 4), st.integers(1, 3)),
+    st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3)),
+)
+def test_any_affine_access_is_recovered(
+    steps: tuple[int, ...], trips: int, loop_step: int, block: Triple, grid: Triple
+) -> None:
+    def address(thread: Triple, at: Triple, k: int) -> int:
+        return SIZE // 2 + sum(s * v for s, v in zip(steps, (*thread, *at), strict=True)) + k * loop_step
+
+    trace = probe(
+        WrittenAccess(addresses=lambda t, a: [address(t, a, k) for k in range(trips)], width=1), block=block, grid=grid
+    )
+    (access,) = recover_expressions(trace).accesses
+    for axis in range(3):
+        if block[axis] > 1:
+            assert access.count_thread_step(axis) == steps[axis]
+        if grid[axis] > 1:
+            assert access.count_block_step(axis, block) == steps[axis + 3]
+    assert access.constant_bytes == SIZE // 2
+    if trips > 1:
+        assert access.loops == (LoopTerm(step_bytes=loop_step, trips=trips),)
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        (2147483647, 65535, 65535),
+        (65536, 32768, 5),
+        (1 << 31, 1, 1),
+        (1, 65535, 65535),
+        (2147483647, 2, 1),
+        (65536, 65536, 1),
+    ],
+)
+def test_blocks_that_are_probed_can_be_executed(grid: tuple[int, int, int]) -> None:
+    """A trace numbers blocks in 32 bits, and a grid may have more."""
+    blocks = list_probe_blocks(grid)
+    chosen = choose_blocks(prod(grid), Sampling(kind=SamplingKind.CHOSEN, blocks=blocks))
+    assert list(blocks) == sorted(set(blocks)) == np.asarray(chosen).tolist()
+    assert 1 in blocks and (grid[0] in blocks) == (grid[1] > 1)  # the first one's neighbours along x and y
