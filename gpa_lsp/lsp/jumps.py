@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.lsp.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.jump import Jump
@@ -15,7 +16,6 @@ from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.sass.model import SassDocument, is_same_code
 from gpa_lsp.lsp.session_view import SassLibrary, SessionView
 from gpa_lsp.lsp.snapshot import VisibleKernel
-from gpa_lsp.render.numbers import format_percent
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.report.pairs import LinePair

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.predicted_results import PredictedFault, PredictedProblem
 from gpa_lsp.lsp.predicted_view import PlacedPredictions
 from gpa_lsp.lsp.predicted_words import count_cost, describe_fault, name_access
-from gpa_lsp.render.numbers import format_percent
 
 if TYPE_CHECKING:
     from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact

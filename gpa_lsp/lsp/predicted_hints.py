@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.predicted_results import LaunchFact
 from gpa_lsp.lsp.predicted_view import PlacedPredictions
 from gpa_lsp.lsp.predicted_words import count_cost, name_access
 from gpa_lsp.lsp.settings import HintChoice
-from gpa_lsp.render.numbers import format_percent
 from gpa_lsp.report.names import shorten_name
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def _make_hint(
             tips.append(f"{text} ({_name_launch(predicted, one.launch)})")
     branch = _choose_branch(predicted.branches.get(line, ()))
     if branch is not None and (is_all or branch.fact.divergent_ratio >= LEAST_DIVERGENT_RATIO):
-        parts.append(f"{format_whole_percent(branch.fact.divergent_ratio)} diverge")
+        parts.append(f"{format_percent(branch.fact.divergent_ratio)} diverge")
         tips.append(
             f"{format_percent(branch.fact.divergent_ratio)} of its branches diverge ({_name_launch(predicted, branch.launch)})"
         )

@@ -10,6 +10,7 @@ from typing import Any
 from lsprotocol import types
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.lsp.cause_words import find_caused_reason
 from gpa_lsp.lsp.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.lsp.document_view import DocumentView
@@ -19,7 +20,6 @@ from gpa_lsp.lsp.lines.places import Place, PlaceFinder
 from gpa_lsp.lsp.lines.positions import read_line
 from gpa_lsp.lsp.session_view import SessionView
 from gpa_lsp.lsp.snapshot import Snapshot, VisibleKernel
-from gpa_lsp.render.numbers import format_percent
 
 KIND = "source"
 """In an item's ``data``: it is one of these."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_percent, format_share
 from gpa_lsp.lsp.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
 from gpa_lsp.lsp.lines.causes import CauseLine
@@ -13,7 +13,6 @@ from gpa_lsp.lsp.lines.names import locate_from, name_location
 from gpa_lsp.lsp.lines.places import Place
 from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.lsp.stall_table import label_called, label_line, label_own
-from gpa_lsp.render.numbers import format_percent, format_share
 
 _LEAST_LINK_RATIO = 0.2
 """Of what a line suffers or causes: a place with less is not what the line is about."""
@@ -111,7 +110,7 @@ def _say_causing(view: DocumentView, cause: CauseLine | None) -> _Side | None:
     ratio = min(1.0, samples / (total or 1))
     if not samples or ratio < view.settings.min_share_ratio:
         return None
-    text = types.InlayHintLabelPart(value=f"causes {format_whole_percent(ratio)}")
+    text = types.InlayHintLabelPart(value=f"causes {format_percent(ratio)}")
     link = _link(view, cause.shown, cause.place, others, whole=samples, arrow="→")
     tooltip = f"{format_percent(ratio)} of the samples of {cause.shown.name} wait elsewhere for this line"
     return _Side(parts=(text, *link), tooltip=tooltip)

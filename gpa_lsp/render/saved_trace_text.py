@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
+from gpa_lsp.basis.numbers import format_count, format_dim3
 from gpa_lsp.prediction.saved_trace import SavedTrace
 from gpa_lsp.render.answer_text import render_answer
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, text_line, wrap
-from gpa_lsp.render.numbers import format_count, format_dim3
 from gpa_lsp.render.prediction_text import MOST_LINES, render_accesses, render_problem
 
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from lsprotocol import types
 
-from gpa_lsp.analyses.answers import LineMark, Quantity
+from gpa_lsp.analyses.answers import LineMark
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.features.text_document_hover import answer_hover
 from gpa_lsp.lsp.kernel_page import describe_kernel, describe_kernel_briefly

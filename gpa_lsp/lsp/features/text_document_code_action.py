@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 
 from lsprotocol import types
 
+from gpa_lsp.basis.numbers import format_speedup
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.fixes import Fix, find_fixes
 from gpa_lsp.lsp.lines.positions import read_lines
 from gpa_lsp.lsp.predicted_actions import KIND, list_description_actions, list_trial_actions
-from gpa_lsp.render.numbers import format_speedup
 
 
 def answer_code_action(view: DocumentView, params: types.CodeActionParams) -> list[types.CodeAction] | None:

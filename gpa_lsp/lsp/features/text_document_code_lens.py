@@ -11,6 +11,7 @@ from itertools import groupby, islice
 
 from lsprotocol import types
 
+from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.lsp.cause_words import label_remedy
 from gpa_lsp.lsp.document_view import DocumentView, KernelAnchor
 from gpa_lsp.lsp.features import Method, RequestFeature
@@ -18,7 +19,6 @@ from gpa_lsp.lsp.kernel_page import describe_kernel_briefly
 from gpa_lsp.lsp.lines.causes import RemedyAnchor
 from gpa_lsp.lsp.predicted_view import PredictedAnchor
 from gpa_lsp.lsp.static_view import StaticAnchor
-from gpa_lsp.render.numbers import format_count_of
 
 _EDITED = " · before your edits"
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from lsprotocol import types
 
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.lsp.cause_words import find_caused_reason, summarise_cause
 from gpa_lsp.lsp.document_view import DocumentView, HotLine
 from gpa_lsp.lsp.features import Method, PushFeature
@@ -17,7 +18,6 @@ from gpa_lsp.lsp.predicted_diagnostics import list_predicted_diagnostics
 from gpa_lsp.lsp.settings import Severity
 from gpa_lsp.lsp.stall_table import find_top_reason, summarise_line
 from gpa_lsp.lsp.static_diagnostics import list_compiler_diagnostics, list_static_diagnostics
-from gpa_lsp.render.numbers import format_count
 
 _SEVERITIES = {
     Severity.INFORMATION: types.DiagnosticSeverity.Information,

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
+from gpa_lsp.basis.numbers import format_duration_ns
 from gpa_lsp.lsp.features import Method, SessionFeature
 from gpa_lsp.lsp.kernel_places import find_kernel_place
 from gpa_lsp.lsp.session_view import SessionView
-from gpa_lsp.render.numbers import format_duration_ns
 
 _MOST_SYMBOLS = 200
 

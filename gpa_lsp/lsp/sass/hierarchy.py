@@ -9,11 +9,11 @@ from typing import Any
 from lsprotocol import types
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.jumps import describe_tie, span_instruction
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.session_view import SessionView
-from gpa_lsp.render.numbers import format_percent
 
 KIND = "sass"
 """In an item's ``data``: it is one of these."""

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lsprotocol import types
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.lsp.lines.positions import read_lines
 from gpa_lsp.lsp.sass.model import SassDocument, SassView
 
@@ -121,7 +121,7 @@ def _describe_causes(view: SassView, ties: _Ties) -> list[types.InlayHintLabelPa
 
 
 def _format(view: SassView, samples: float) -> str:
-    return format_whole_percent(min(1.0, samples / view.document.shown.kernel.report.total_samples))
+    return format_percent(min(1.0, samples / view.document.shown.kernel.report.total_samples))
 
 
 def _link(view: SassView, row: int) -> types.InlayHintLabelPart:

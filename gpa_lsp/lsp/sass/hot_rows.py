@@ -2,7 +2,7 @@
 
 from lsprotocol import types
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.lsp.lines.heat import HeatKind
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.jumps import locate_row
@@ -41,7 +41,7 @@ def list_hot_rows(view: SassView) -> list[HotRow]:
 
 
 def _describe(view: SassView, row: int, ratio: float, *, is_cause: bool) -> HotRow:
-    share = format_whole_percent(ratio)
+    share = format_percent(ratio)
     name = name_instruction(view.document, row)
     if is_cause:
         return locate_row(view, row), ratio, HeatKind.CAUSES, f"causes {share} · {name}"

@@ -2,11 +2,11 @@
 
 from lsprotocol import types
 
+from gpa_lsp.basis.numbers import format_count, format_percent
 from gpa_lsp.lsp.jump import Jump
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.session_view import SessionView
-from gpa_lsp.render.numbers import format_count, format_percent
 
 _MOST_JUMPS = 20
 """Nobody chooses among more."""

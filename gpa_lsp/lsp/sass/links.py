@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count_of, format_percent
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.jump import encode_range
 from gpa_lsp.lsp.lines.names import name_line
@@ -14,7 +15,6 @@ from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.sass.model import SassDocument, is_same_code
 from gpa_lsp.lsp.session_view import SessionView
 from gpa_lsp.lsp.snapshot import VisibleKernel
-from gpa_lsp.render.numbers import format_count_of, format_percent
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     import numpy as np
