@@ -9,6 +9,7 @@ from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, S
 from gpa_lsp.advice.optimizers import Optimizer
 from gpa_lsp.advice.roofs import list_units, measure_roofs
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
@@ -30,6 +31,7 @@ def advise_kernel(
     blame: KernelBlame,
     read_source: SourceReader | None = None,
     roofline: KernelRoofline | None = None,
+    facts: KernelFacts | None = None,
 ) -> tuple[KernelAdvice, tuple[Problem, ...]]:
     """What to change in a kernel, best first.
 
@@ -38,11 +40,12 @@ def advise_kernel(
         blame: of the same kernel.
         read_source: where sources come from; None takes those embedded in the profile.
         roofline: of the same kernel, which gates and ranks advice and bounds its estimates; None leaves that to the profiler's percentages.
+        facts: of the same kernel, as the analyses were asked about them; None gathers them again.
 
     Returns:
         The advice, and a problem for each optimizer that failed.
     """
-    subject = build_subject(kernel, blame, read_source, roofline)
+    subject = build_subject(kernel, blame, read_source, roofline, facts)
     standing = find_standing(subject)
     found: list[Advice] = []
     silences: list[Silence] = []

@@ -7,6 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.launch_facts import LaunchFacts, gather_launch_facts
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.limiter.find import find_limiter
+from gpa_lsp.analyses.limiter.model import Limiter
 from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.shared_facts import SharedFacts
@@ -34,6 +37,7 @@ class Subject(SharedFacts):
         total_samples: T, every sample of the kernel, whatever became of it.
         dropped_samples: taken beside them and lost, as far as the profile says; intervals reach as far as they could.
         roofline: where the kernel stands; None when there is none.
+        facts: what the analyses know of the kernel.
         rows: of the kernel.
     """
 
@@ -45,10 +49,16 @@ class Subject(SharedFacts):
     total_samples: int
     dropped_samples: int = 0
     roofline: KernelRoofline | None = None
+    facts: KernelFacts
     rows: KernelRows = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", self.kernel.rows)
+
+    @property
+    def limiter(self) -> Limiter:
+        """What limits the kernel."""
+        return find_limiter(self.facts)
 
     @property
     def has_known_grid(self) -> bool:
@@ -88,6 +98,7 @@ def build_subject(
     blame: KernelBlame,
     read_source: SourceReader | None = None,
     roofline: KernelRoofline | None = None,
+    facts: KernelFacts | None = None,
 ) -> Subject:
     """The subject of a kernel.
 
@@ -96,6 +107,7 @@ def build_subject(
         blame: of the same kernel.
         read_source: where sources come from; None takes those embedded in the profile.
         roofline: of the same kernel; None when there is none.
+        facts: of the same kernel; None gathers them.
     """
     embedded = kernel.module.sources if kernel.module is not None else {}
     return Subject(
@@ -107,4 +119,5 @@ def build_subject(
         total_samples=kernel.total_samples,
         dropped_samples=sum(launch.sampling.dropped_samples or 0 for launch in kernel.launches),
         roofline=roofline,
+        facts=facts or KernelFacts(kernel, blame, roofline),
     )

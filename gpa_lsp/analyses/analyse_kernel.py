@@ -1,18 +1,19 @@
 """Ask every analysis about one kernel."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import TypeVar
 
 import gpa_lsp.analyses.questions as catalogue
-from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.limiter.find import find_limiter
+from gpa_lsp.analyses.limiter.model import Limiter
 from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.analyses.questions import Analysis
-from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import Problem
-from gpa_lsp.blame.model import KernelBlame
-from gpa_lsp.rows.model import Kernel
+
+Found = TypeVar("Found")
 
 
 @cache
@@ -22,29 +23,28 @@ def list_analyses() -> Mapping[str, Analysis]:
     return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
 
 
-def analyse_kernel(kernel: Kernel, blame: KernelBlame | None, roofline: KernelRoofline | None) -> KernelAnalyses:
-    """The answers of all analyses.
-
-    Args:
-        kernel: joined.
-        blame: of the same kernel; None for code without samples.
-        roofline: of the same kernel; None when there is none.
-
-    Returns:
-        One answer per analysis; one that fails becomes a problem, and the others go on.
-    """
-    facts = KernelFacts(kernel, blame, roofline)
+def analyse_kernel(facts: KernelFacts) -> KernelAnalyses:
+    """The answers of all analyses: one per analysis; one that fails becomes a problem, and the others go on."""
     problems: list[Problem] = []
     answers = [
-        answer for answer in (_ask(analysis, facts, problems) for analysis in list_analyses().values()) if answer
+        answer
+        for analysis in list_analyses().values()
+        if (answer := _guard(f"the analysis {analysis.name}", analysis.answer, facts, problems))
     ]
-    return KernelAnalyses(roofline=roofline, answers=tuple(answers), problems=tuple(problems))
+    return KernelAnalyses(roofline=facts.roofline, answers=tuple(answers), problems=tuple(problems))
 
 
-def _ask(analysis: Analysis, facts: KernelFacts, problems: list[Problem]) -> Answer | None:
+def judge_kernel(facts: KernelFacts) -> tuple[Limiter | None, tuple[Problem, ...]]:
+    """What limits a kernel; None, and a problem, where the search for it failed."""
+    problems: list[Problem] = []
+    limiter = _guard("the search for the limiter", find_limiter, facts, problems)
+    return limiter, tuple(problems)
+
+
+def _guard(what: str, ask: Callable[[KernelFacts], Found], facts: KernelFacts, problems: list[Problem]) -> Found | None:
     try:
-        return analysis.answer(facts)
+        return ask(facts)
     except Exception as error:  # a broken analysis must not cost the others; tests raise it again
-        what, kernel = f"the analysis {analysis.name}", facts.kernel
+        kernel = facts.kernel
         problems.append(Problem.from_fault(what, error, path=kernel.profile_path, kernel=kernel.mangled_name))
         return None

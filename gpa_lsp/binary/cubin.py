@@ -82,6 +82,8 @@ OLDEST_ARCHITECTURE = 70
 """First one with 16-byte instructions."""
 LINE_SECTION = ".debug_line"
 PTX_LINE_SECTION = ".nv_debug_line_sass"
+_DEBUG_REGISTER_SECTION = ".nv_debug_info_reg_sass"
+"""Which registers hold which variables: nvcc writes it with -G alone, and -lineinfo does not."""
 PTX_TEXT_PREFIX = ".nv_debug_ptx_txt"
 
 _TEXT_PREFIX = ".text."
@@ -135,6 +137,7 @@ def read_cubin(image: bytes, *, path: Path | None = None) -> Cubin:
         has_lines=_holds(elf, LINE_SECTION),
         has_ptx_lines=_holds(elf, PTX_LINE_SECTION)
         and any(name.startswith(PTX_TEXT_PREFIX) for name in elf.section_names),
+        is_debug_build=_holds(elf, _DEBUG_REGISTER_SECTION),
     )
 
 

@@ -5,7 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from gpa_lsp.advice.advise import advise_kernel
-from gpa_lsp.analyses.analyse_kernel import analyse_kernel
+from gpa_lsp.analyses.analyse_kernel import analyse_kernel, judge_kernel
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.binary.containers import find_cubins, recognise_container
@@ -58,13 +59,15 @@ def _judge_kernel(
     """Without samples there is nothing to attribute or to price, but there are questions all the same."""
     blame = blame_kernel(kernel, blamer) if kernel.total_samples else None
     roofline = place_kernel(kernel, None if roofs is None else roofs.find(kernel.device.name))
-    analyses = analyse_kernel(kernel, blame, roofline)
-    problems.extend(analyses.problems)
+    facts = KernelFacts(kernel, blame, roofline)
+    analyses = analyse_kernel(facts)
+    limiter, doubts = judge_kernel(facts)
+    problems.extend((*analyses.problems, *doubts))
     if blame is None:
-        return AnalysedKernel(kernel=kernel, analyses=analyses)
-    advice, met = advise_kernel(kernel, blame, sources.reader_for(kernel), roofline)
+        return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter)
+    advice, met = advise_kernel(kernel, blame, sources.reader_for(kernel), roofline, facts)
     problems.extend((*blame.problems, *met))
-    return AnalysedKernel(kernel=kernel, blame=blame, advice=advice, analyses=analyses)
+    return AnalysedKernel(kernel=kernel, blame=blame, advice=advice, analyses=analyses, limiter=limiter)
 
 
 def _load(path: Path, way: Way, progress: Progress | None) -> tuple[list[Kernel], list[Problem], tuple[str, ...]]:

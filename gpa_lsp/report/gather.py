@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.analyses.limiter.model import Limiter
 from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.basis.figures import Spread, measure_spread
@@ -90,12 +91,14 @@ class AnalysedKernel:
         blame: None where nothing was sampled, or nobody asked.
         advice: None where nothing was sampled, or nobody asked.
         analyses: None where nobody asked.
+        limiter: what limits it; None where nobody asked, or the search failed.
     """
 
     kernel: Kernel
     blame: KernelBlame | None = None
     advice: KernelAdvice | None = None
     analyses: KernelAnalyses | None = None
+    limiter: Limiter | None = None
 
 
 def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem] = ()) -> Report:
@@ -164,6 +167,7 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: _Stamps) -> KernelReport:
         blame=analysed.blame,
         advice=analysed.advice,
         analyses=analysed.analyses,
+        limiter=analysed.limiter,
         code=build_kernel_code(kernel),
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.analyses.limiter.model import Limiter
 from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.figures import Share, Spread, measure_share, sum_known
@@ -328,6 +329,7 @@ class KernelReport:
         blame: samples moved to their causes, on the rows of ``instructions``; None for code without samples.
         advice: remedies, and why the others have none; None where nobody was asked.
         analyses: the roofline and the answers to the other questions; None where nobody asked.
+        limiter: what limits it, in its longest launch; None where nobody asked.
         code: what the instructions do, on the rows of ``instructions``; None in reports read from a file: it is not saved with a report.
     """
 
@@ -354,6 +356,7 @@ class KernelReport:
     blame: KernelBlame | None = None
     advice: KernelAdvice | None = None
     analyses: KernelAnalyses | None = None
+    limiter: Limiter | None = None
     code: KernelCode | None = field(default=None, compare=False)
 
     @property

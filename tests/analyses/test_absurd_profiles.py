@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.advice.advise import advise_kernel
 from gpa_lsp.analyses.analyse_kernel import analyse_kernel, list_analyses
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.profile.model import Launch, Metric
@@ -89,7 +90,7 @@ def analyse(launches: tuple[Launch, ...], capability: tuple[int, int]) -> Report
     kernel = replace(write_kernel(CODE, compute_capability=capability), launches=launches)
     blame = blame_kernel(kernel)
     roofline = place_kernel(kernel)
-    analyses = analyse_kernel(kernel, blame, roofline)
+    analyses = analyse_kernel(KernelFacts(kernel, blame, roofline))
     advice, problems = advise_kernel(kernel, blame, None, roofline)
     assert analyses.problems == ()
     assert not problems

@@ -38,7 +38,7 @@ def blame(kernel: Kernel) -> Blamed:
 def analyse(blamed: Blamed) -> None:
     """What the pipeline does after blaming."""
     kernel, found = blamed
-    analyse_kernel(kernel, found, place_kernel(kernel))
+    analyse_kernel(KernelFacts(kernel, found, place_kernel(kernel)))
 
 
 def time_kernels(title: str, kernels: Sequence[Blamed], times: int) -> None:

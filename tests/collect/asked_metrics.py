@@ -17,6 +17,7 @@ from typing import Any
 import gpa_lsp
 from gpa_lsp.advice.advise import advise_kernel
 from gpa_lsp.analyses.analyse_kernel import analyse_kernel
+from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.analyses.roofline.throughput import RECOMPUTED
@@ -186,7 +187,7 @@ def watch_kernel(kernel: Kernel, answer: Answer | None = None, listed: Iterable[
         read_counters(metrics)
     blame = blame_kernel(kernel) if kernel.total_samples else None
     roofline = place_kernel(kernel)
-    analyses = analyse_kernel(kernel, blame, roofline)
+    analyses = analyse_kernel(KernelFacts(kernel, blame, roofline))
     assert analyses.problems == ()
     if blame is not None:
         advise_kernel(kernel, blame, roofline=roofline)

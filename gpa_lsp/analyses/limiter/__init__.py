@@ -1,0 +1,1 @@
+"""What limits a kernel: one verdict, which everything that speaks of it quotes."""

@@ -1,0 +1,92 @@
+"""The verdict on a kernel: :class:`Limiter`."""
+
+from enum import StrEnum
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence
+
+
+class LimiterKind(StrEnum):
+    """What holds a kernel up."""
+
+    UNIT = "unit"
+    """A part of the GPU is busy: only less work for it makes the kernel faster."""
+    LATENCY = "latency"
+    """No part is busy: warps wait for results, and too few others are there to run meanwhile."""
+    PARALLELISM = "parallelism"
+    """SMs have no work: the grid is small or uneven, or the launch is over before it began."""
+    BUILD = "build"
+    """The code was compiled without optimization."""
+    UNKNOWN = "unknown"
+
+
+class Confidence(StrEnum):
+    """How sure a verdict is."""
+
+    SURE = "sure"
+    LIKELY = "likely"
+    """The figures allow another reading."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A part of the GPU and how busy it is.
+
+    Attributes:
+        unit: its short name: ``dram``, ``l2``, ``l1``, ``shared``, ``texture``, ``constant``, ``issue``, or an arithmetic pipe.
+        label: the same for people.
+        busy_ratio: share of its peak over the launch; counters of several passes exceed 1 by a little.
+        sustained_ratio: share of its peak that such a unit was seen to sustain.
+        metric: the profiler's name of what was counted, without suffix; empty where it is computed from others.
+        by: what of it is busy, for people, e.g. ``wavefronts``; may be empty.
+    """
+
+    unit: str
+    label: str
+    busy_ratio: float
+    sustained_ratio: float
+    metric: str = ""
+    by: str = ""
+
+    @property
+    def nearness(self) -> float:
+        """Share of what the unit sustains; 1 is full."""
+        return self.busy_ratio / self.sustained_ratio
+
+    @property
+    def headroom(self) -> float:
+        """How many times faster a kernel with the same work for this unit could run; at least 1, infinite for an idle unit."""
+        return max(1.0, 1 / self.nearness) if self.nearness > 0 else float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limiter:
+    """What limits a kernel, in its longest launch.
+
+    Attributes:
+        kind: unit, latency, parallelism or build.
+        unit: of the limits, the one that binds; for latency what warps are stalled on most, for parallelism what is short. Empty when unknown.
+        busy_ratio: for a unit the share of its peak; for latency the share of the samples stalled on it; for parallelism the share of SM time
+            without work. None when unknown.
+        next: what limits it once this is gone; None when nothing is known of it.
+        next_factor: how many times faster it can be until the next one binds; None where there is none.
+        confidence: in the verdict.
+        sentence: the verdict for people.
+        missing: metrics to collect where it is unknown.
+        limits: all units that were measured, nearest to what they sustain first.
+    """
+
+    kind: LimiterKind
+    unit: str
+    busy_ratio: float | None
+    next: Limit | None
+    next_factor: float | None
+    confidence: Confidence
+    sentence: Sentence
+    missing: tuple[str, ...] = ()
+    limits: tuple[Limit, ...] = ()
+
+    def find(self, unit: str) -> Limit | None:
+        """One of the limits by its short name; None when it was not measured."""
+        return next((limit for limit in self.limits if limit.unit == unit), None)

@@ -1,0 +1,130 @@
+"""How busy the parts of the GPU are, by the profiler's own shares: one limit per part, its busiest counter."""
+
+import re
+from collections.abc import Iterator
+
+from gpa_lsp.analyses.balance.units import find_unit, measure_units
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.limiter.model import Limit
+from gpa_lsp.analyses.roofline.busy_units import read_busy_units
+from gpa_lsp.device.ceilings import L1_CEILING, L2_CEILING, find_dram_ceiling
+from gpa_lsp.profile.model import Launch
+
+_FAMILIES = (
+    (r"dram__|fbpa__", "dram", "DRAM"),
+    (r"lts__|l1tex__m_|gpu__", "l2", "L2"),
+    (r"l1tex__f_|l1tex__tex|l1tex__data_pipe_tex|sm__inst_executed_pipe_tex", "texture", "The texture unit"),
+    (r"l1tex__data_pipe_lsu_wavefronts_mem_shared", "shared", "Shared memory"),
+    (r"l1tex__|sm__inst_executed_pipe_(lsu|adu)|sm__mio|sm__memory", "l1", "L1 load/store"),
+    (r"idc__", "constant", "The constant cache"),
+    (r"sm__inst_executed$|sm__inst_issued|sm__issue_active", "issue", "Instruction issue"),
+    (r"sm__(?:inst_executed_)?pipe_(?:fma|fmaheavy|fmalite)", "fma", "The FMA pipe"),
+    (r"sm__(?:inst_executed_)?pipe_(?:alu|aluheavy)", "alu", "The ALU pipe"),
+    (r"sm__(?:inst_executed_)?pipe_fp64", "fp64", "The FP64 pipe"),
+    (r"sm__(?:inst_executed_)?pipe_fp16", "fp16", "The FP16 pipe"),
+    (r"sm__(?:inst_executed_)?pipe_(?:tensor|shared|tma)", "tensor", "The tensor pipe"),
+    (r"sm__(?:inst_executed_)?pipe_xu", "xu", "The XU pipe"),
+    (r"sm__(?:inst_executed_)?pipe_uniform", "uniform", "The uniform datapath"),
+    (r"sm__(?:inst_executed_)?pipe_cbu", "branch", "The branch unit"),
+    (r"sm__", "sm", "The SM"),
+    (r"", "other", "A unit"),
+)
+"""Pattern of the profiler's names, short name, label. The first that fits counts."""
+
+_KINDS = (
+    ("wavefronts", "wavefronts"),
+    ("lsuin_requests", "requests"),
+    ("inst_executed_pipe_lsu", "requests"),
+    ("t_tag", "tag lookups"),
+    ("t_sectors", "sectors"),
+    ("d_sectors", "sectors"),
+    ("xbar2lts", "requests from the SMs"),
+    ("lts2xbar", "replies to the SMs"),
+    ("d_atomic", "atomics"),
+)
+"""Part of a name, and what is counted by it."""
+
+_WHOLE = (
+    ("dram", "DRAM", ("gpu__dram_throughput", "dram__throughput", "dram__cycles_active")),
+    ("l2", "L2", ("lts__throughput", "lts__t_sectors")),
+    ("l1", "L1 load/store", ("l1tex__throughput",)),
+    ("sm", "The SM", ("sm__throughput",)),
+    ("memory", "The memory", ("gpu__compute_memory_throughput",)),
+)
+"""Throughputs of whole parts, which older and smaller reports have in place of their members."""
+
+_ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
+
+_SHARED_PART = 0.5
+"""From this part of L1's wavefronts on they are called shared memory's."""
+
+_UNEVEN_SLICES = 5.0
+"""Times the mean slice's sectors; addresses are hashed over the slices, so that only few addresses make one slice that busy."""
+
+_SERIAL_ATOMIC_RATIO = 0.25
+"""Of the cycles of the busiest slice: one takes an atomic to the same address every third cycle (a GTX 1660 SUPER, float additions: 1,048,576 in
+3,146,718 active cycles, which the profiler calls 33 % of the peak), so from here on it does little else."""
+
+
+def list_limits(facts: KernelFacts) -> tuple[Limit, ...]:
+    """The parts of the GPU of which the longest launch says how busy they were, nearest to what they sustain first."""
+    return facts.once(_list_limits)
+
+
+def find_serial_slice(facts: KernelFacts) -> float | None:
+    """Share of the launch in which the busiest slice of L2 was busy with atomics that queue for few addresses; None where that is not so."""
+    sectors = find_unit(measure_units(facts), "lts__t_sectors.avg")
+    percent = facts.metric("lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed")
+    if sectors is None or percent is None or sectors.excess < _UNEVEN_SLICES or percent / 100 < _SERIAL_ATOMIC_RATIO:
+        return None
+    active, elapsed = facts.metric("lts__cycles_active.max"), facts.metric("lts__cycles_elapsed.max")
+    return min(1.0, active / elapsed) if active and elapsed else min(1.0, percent / 100)
+
+
+def _list_limits(facts: KernelFacts) -> tuple[Limit, ...]:
+    launch = facts.longest
+    if launch is None:
+        return ()
+    found: dict[str, Limit] = {}
+    for limit in (*_read_members(facts, launch), *_read_whole(facts)):
+        known = found.get(limit.unit)
+        if known is None or (limit.metric and limit.nearness > known.nearness):
+            found[limit.unit] = limit
+    if {"dram", "l2", "l1"} & found.keys():
+        found.pop("memory", None)
+    if len(found.keys() - {"dram", "l2", "l1", "sm", "memory"}) > 1:
+        found.pop("sm", None)
+    return tuple(sorted(found.values(), key=lambda limit: (-limit.nearness, limit.unit)))
+
+
+def _read_members(facts: KernelFacts, launch: Launch) -> Iterator[Limit]:
+    busy = read_busy_units(launch)
+    shared = _measure_shared_part(launch)
+    for name, ratio in busy.items():
+        unit, label = next((unit, label) for pattern, unit, label in _FAMILIES if re.match(pattern, name))
+        if unit == "l1" and "wavefronts" in name and shared >= _SHARED_PART:
+            unit, label = "shared", "Shared memory"
+        by = next((words for part, words in _KINDS if part in name), "")
+        yield Limit(
+            unit=unit, label=label, busy_ratio=ratio, sustained_ratio=_find_ceiling(facts, unit), metric=name, by=by
+        )
+
+
+def _read_whole(facts: KernelFacts) -> Iterator[Limit]:
+    for unit, label, names in _WHOLE:
+        percent = facts.metric(*(f"{name}{_ELAPSED}" for name in names))
+        if percent is not None and 0 <= percent <= 200:
+            yield Limit(unit=unit, label=label, busy_ratio=percent / 100, sustained_ratio=_find_ceiling(facts, unit))
+
+
+def _measure_shared_part(launch: Launch) -> float:
+    """Shared memory's part of L1's wavefronts, by their shares of one peak; 0 when not collected."""
+    whole = launch.read_number(f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}")
+    shared = launch.read_number("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed")
+    return shared / whole if whole and shared is not None else 0.0
+
+
+def _find_ceiling(facts: KernelFacts, unit: str) -> float:
+    if unit in ("dram", "memory"):
+        return find_dram_ceiling(facts.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
+    return {"l2": L2_CEILING, "l1": L1_CEILING, "shared": L1_CEILING, "texture": L1_CEILING}.get(unit, 1.0)

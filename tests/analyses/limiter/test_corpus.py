@@ -1,0 +1,49 @@
+"""Every kernel of real reports has a limiter, or is told which metric is missing; and some verdicts that people who tune kernels would give."""
+
+import json
+
+import pytest
+
+from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.limiter.find import find_limiter
+from gpa_lsp.analyses.limiter.model import LimiterKind
+from gpa_lsp.profile.read import read_profile
+from gpa_lsp.rows.join import join_profile
+from tests.conftest import find_corpus
+
+CORPUS = find_corpus()
+pytestmark = [
+    pytest.mark.corpus,
+    pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand"),
+]
+REPORTS = sorted(json.loads((CORPUS / "expected_samples.json").read_text())) if CORPUS else []
+VERDICTS = (
+    ("a100_conv2d_naive", "baseline", "unit", "l1"),
+    ("a100_conv2d_variant2", "variant2", "unit", "shared"),
+    ("gtx1660s_stage1_reps_dot_product", "naive", "unit", "l2_slice"),
+    ("rtx4090_sgemm_naive", "sgemm", "build", "debug"),
+    ("rtx4090_sgemm_2d_sharedmem_blocking", "2d", "unit", "shared"),
+    ("t4_matrix_addition", "2D", "unit", "dram"),
+    ("rtx4080l_accumulate", "accumulate", "unit", "l2"),
+)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_kernel_has_a_limiter_or_is_told_what_is_missing(name: str) -> None:
+    assert CORPUS is not None
+    kernels, _ = join_profile(read_profile(CORPUS / "ncu" / name), with_text=False)
+    for kernel in kernels:
+        limiter = find_limiter(KernelFacts(kernel, None, None))
+        assert (limiter.kind is LimiterKind.UNKNOWN) == bool(limiter.missing)
+        assert str(limiter.sentence).endswith(".")
+        ratios = [limit.nearness for limit in limiter.limits]
+        assert ratios == sorted(ratios, reverse=True)
+        assert len({limit.unit for limit in limiter.limits}) == len(ratios)
+
+
+@pytest.mark.parametrize(("report", "kernel", "kind", "unit"), VERDICTS)
+def test_verdicts(report: str, kernel: str, kind: str, unit: str) -> None:
+    assert CORPUS is not None
+    kernels, _ = join_profile(read_profile(CORPUS / "pairs" / f"{report}.ncu-rep"), with_text=False)
+    limiter = find_limiter(KernelFacts(next(one for one in kernels if kernel in one.mangled_name), None, None))
+    assert (limiter.kind.value, limiter.unit) == (kind, unit)
