@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from functools import cache
 
 import gpa_lsp.advice.optimizers as catalogue
-from gpa_lsp.advice.gates import Limit, find_gate, find_standing, rank_advice
+from gpa_lsp.advice.gates import Limit, find_standing
+from gpa_lsp.advice.limiter_rules import hold_to_limiter, rank_by_limiter
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import Optimizer
 from gpa_lsp.advice.roofs import list_units, measure_roofs
@@ -54,16 +55,16 @@ def advise_kernel(
         answer = find_obstacle(optimizer, subject) or _ask(optimizer, subject, problems)
         if isinstance(answer, Silence):
             silences.append(answer)
-        elif answer.speedup.estimate < LEAST_SPEEDUP:
-            message = f"would gain {answer.speedup.estimate:.3f}×, less than is worth a change"
+        elif isinstance(held := hold_to_limiter(subject, answer), Silence):
+            silences.append(held)
+        elif held.speedup.estimate < LEAST_SPEEDUP:
+            message = f"would gain {held.speedup.estimate:.3f}×, less than is worth a change"
             silences.append(optimizer.silent(SilenceStage.TOO_SMALL, message))
-        elif (gated := find_gate(standing, subject, answer)) is not None:
-            silences.append(gated)
         else:
-            found.append(answer)
+            found.append(held)
     roofs = measure_roofs(subject)
     advice = KernelAdvice(
-        advice=rank_advice(standing, found),
+        advice=rank_by_limiter(subject.limiter, found),
         silences=tuple(silences),
         memory=standing.words if standing.limit is Limit.MEMORY else roofs.words,
         is_bandwidth_bound=standing.limit is Limit.MEMORY,

@@ -1,5 +1,7 @@
 """What optimizers hand to the estimators. Each kind of match has one kind of formula; the types keep them apart."""
 
+from collections.abc import Mapping
+
 from gpa_lsp.advice.model import Hotspot, MemoryLevel
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import NOTHING, Sentence
@@ -37,6 +39,8 @@ class EliminationMatch:
         keeps_instructions: the change takes waiting away and no instruction, so what the schedulers and pipes still have to do bounds the gain;
             the interval then begins with the latency samples alone, since in the other cycles the waits were hidden by other warps' issues.
         relieves: levels of memory whose traffic the change lessens in proportion, so that their roofs do not cap the gain.
+        leaves: unit → the part of its work that stays, which prices the change where a unit limits the kernel; None where that is unknown.
+        reach: as in :class:`~gpa_lsp.advice.unit_pricing.UnitMatch`.
     """
 
     regions: tuple[EliminationRegion, ...]
@@ -45,6 +49,8 @@ class EliminationMatch:
     reasons: tuple[Sentence, ...] = ()
     relieves: tuple[MemoryLevel, ...] = ()
     keeps_instructions: bool = False
+    leaves: Mapping[str, float] | None = None
+    reach: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -205,11 +205,13 @@ class Silence:
         optimizer: its name.
         stage: where it stopped.
         message: one sentence for people, with figures where there are some.
+        contradicted_by: the analysis that says that it cannot help; empty where none does.
     """
 
     optimizer: str
     stage: SilenceStage
     message: Sentence
+    contradicted_by: str = ""
 
 
 SM_UNIT = "SM"

@@ -5,7 +5,7 @@ counts, sent through the same formula. Every kind of advice is bounded by the me
 busiest level sustains only so much (:mod:`gpa_lsp.advice.roofs`), unless the change lessens the traffic itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpa_lsp.advice.bounds import Bound, cut_speedup, explain_cut, find_peak_roof, find_roof, find_sm_roof
@@ -41,8 +41,10 @@ from gpa_lsp.advice.model import (
 )
 from gpa_lsp.advice.residency import bound_issue_rate, count_stalled, measure_sampled_part
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.unit_pricing import UnitMatch, estimate_units, is_relieved
 from gpa_lsp.basis.figures import Share, measure_share, sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import say
 from gpa_lsp.rows.scopes import Scope
 
 MatchedRegion = EliminationRegion | HidingRegion
@@ -75,6 +77,8 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     Where latency samples are unknown, the interval of a change that keeps its instructions begins with no gain: all of the waits could have been
     hidden by other warps' issues.
     """
+    if match.leaves is not None and is_relieved(subject.limiter, match.leaves):
+        return _price_relief(subject, label, match, match.leaves)
     total, lost = subject.total_samples, subject.dropped_samples
     part = measure_sampled_part(subject)
     roof = (
@@ -102,6 +106,26 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     reasons = (f"Equation 2: {matched:,.0f} of {total:,} samples would go", *hidden, *_explain_sampling(subject, part))
     priced = [(region, price(region.samples, region.latency_samples)) for region in match.regions]
     return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons), priced)
+
+
+def _price_relief(
+    subject: Subject, label: Label, match: EliminationMatch, leaves: Mapping[str, float]
+) -> Advice | Silence:
+    """The same where a unit limits the kernel: by its work, of which a region has the share that it has of the matched samples."""
+    whole = estimate_units(subject, leaves, match.reach)
+    assert whole is not None  # there is a limiter
+    matched = sum(region.samples for region in match.regions)
+
+    def share(region: EliminationRegion) -> Speedup:
+        part = region.samples / matched if matched else 0.0
+        estimate, low, high = (
+            1 / (1 - part * (1 - 1 / max(1.0, one))) for one in (whole.estimate, whole.low, whole.high)
+        )
+        return replace(whole, estimate=estimate, low=low, high=high)
+
+    reasons = (say("priced by the work that stays for {unit}", unit=subject.limiter.unit),)
+    priced = [(region, share(region)) for region in match.regions]
+    return _finish(subject, label, match, _Estimate(speedup=whole, reasons=reasons), priced)
 
 
 def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice | Silence:
@@ -206,6 +230,35 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
     reasons = (f"{100 * match.saved_ratio:.1f} % of the run time would go",)
     whole = _Estimate(speedup=speedup, reasons=reasons)
     return _finish_kernel(label, match, whole, measure_share(0, subject.total_samples), 0)
+
+
+def price_units(subject: Subject, label: Label, match: UnitMatch) -> Advice | Silence:
+    """Price a change by what it leaves for each unit (:mod:`gpa_lsp.advice.unit_pricing`)."""
+    speedup = estimate_units(subject, match.leaves, match.reach)
+    if speedup is None:
+        message = say("how busy the units are was not collected")
+        return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_METRICS, message=message)
+    matched = sum(region.samples for region in match.regions)
+    regions = tuple(
+        _show(subject, region, estimate_units(subject, match.leaves, match.reach) or speedup)
+        for region in match.regions[:MOST_REGIONS]
+        if region.samples > 0 and _has_place(subject, region)
+    )
+    return Advice(
+        optimizer=label.optimizer,
+        title=label.title,
+        category=label.category,
+        group=label.group,
+        speedup=speedup,
+        share=_share(subject, matched),
+        matched_samples=matched,
+        matched_latency_samples=sum_known(region.latency_samples for region in match.regions),
+        scope=regions[0].scope if regions else subject.scopes.scopes[0],
+        regions=regions,
+        hint=match.hint,
+        caveats=match.caveats,
+        reasons=match.reasons,
+    )
 
 
 def _explain_rates(rates: tuple[float, float]) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from typing import ClassVar
 
 from gpa_lsp.advice.matches import EliminationMatch, HidingMatch, IdleMatch, ParallelMatch
 from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
-from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
+from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel, price_units
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.unit_pricing import UnitMatch
 
 
 class Optimizer(ABC):
@@ -104,3 +105,16 @@ class IdleOptimizer(Optimizer):
         """Match and price."""
         found = self.match(subject)
         return found if isinstance(found, Silence) else price_idle(subject, self.label, found)
+
+
+class UnitOptimizer(Optimizer):
+    """Finds work of the unit that limits the kernel that need not be done (:mod:`gpa_lsp.advice.unit_pricing`)."""
+
+    @abstractmethod
+    def match(self, subject: Subject) -> UnitMatch | Silence:
+        """Find it."""
+
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price."""
+        found = self.match(subject)
+        return found if isinstance(found, Silence) else price_units(subject, self.label, found)

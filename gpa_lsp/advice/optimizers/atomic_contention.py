@@ -42,6 +42,10 @@ _LEAST_SECTORS = 2
 _LEAST_TURNS = 1.1
 _FLOATS = ("F16", "F32", "F64", "BF16")
 _MOST_SENTENCES = 2
+_ATOMICS_LEFT = 1 / 32
+"""Of the requests, when a warp adds up first."""
+_AGGREGATION_REACH = 0.8
+"""Part of the way to the next limit: adding up in a block costs shared memory and barriers. One dot product on a GTX 1660 SUPER went 0.8."""
 _RESERVE_PLACES = (
     "The old value is used, so reserve for many at once: one thread of the warp adds what all its active threads need (`__activemask()`, "
     "`__popc`), shuffles the old value to them, and each counts on by its number among them (`cooperative_groups::coalesced_threads()`). "
@@ -93,6 +97,8 @@ class AtomicContention(EliminationOptimizer):
             message = f"{waiting:,.0f} samples wait for atomics, but threads have addresses of their own, or a block makes only one"
             return self.silent(SilenceStage.NOT_MATCHED, message)
         return EliminationMatch(
+            leaves={"l2_slice": 0.0, "l2": _ATOMICS_LEFT},
+            reach=_AGGREGATION_REACH,
             regions=regions,
             hint=finding.write_remedy(regions[0].hotspots[0].def_row),
             caveats=(

@@ -13,6 +13,7 @@ from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, Silenc
 from gpa_lsp.advice.optimizers import EliminationOptimizer
 from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.traffic_floor import measure_floor
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.dataflow.accesses import (
     GLOBAL_SPACES,
@@ -74,6 +75,7 @@ class GlobalCoalescing(EliminationOptimizer):
             )
         words = _Words(subject)
         reaches_l2 = _reaches_l2(subject, least)
+        floor = measure_floor(subject)
         return EliminationMatch(
             regions=build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note),
             hint=words.write_remedy(edges, weights),
@@ -83,6 +85,7 @@ class GlobalCoalescing(EliminationOptimizer):
                 f"global accesses move {moved / least:.2f}× the least sectors: {moved:,} where {least:,} would do",
                 *_quote_vendor(subject),
             ),
+            leaves=None if floor is None else floor.leaves,
             relieves=(MemoryLevel.L1,) if reaches_l2 is False else (MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM),
         )
 

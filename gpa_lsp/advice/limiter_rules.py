@@ -1,0 +1,138 @@
+"""What the limiter says about a piece of advice: whether it can help at all, how much at most, and which comes first.
+
+* A unit that is nearly full: what leaves its work as it is gains nothing (more warps and earlier loads only queue for it), and is silent.
+* A debug build: stalls overlap with code that an optimized build does not have, so that estimates from samples count half, on a logarithmic scale.
+* Otherwise estimates stand, cut at what the units that keep their work allow.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpa_lsp.advice.model import Advice, MemoryLevel, Silence, SilenceStage, Speedup
+from gpa_lsp.advice.reliefs import OccupancyUse, Relief, find_reliefs
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.basis.prose import Sentence, percent, say
+
+NEAR_RATIO = 0.9
+"""Of what a unit sustains: nearer than this, nothing that leaves its work gains what could be measured."""
+
+DEBUG_REACH = 0.5
+"""Of an estimate's way in a debug build. Two edits of -G builds of a matrix product on an RTX 4090 gained 1.18× and 1.15× where stalls alone
+promised 1.30× and 1.54×."""
+
+OCCUPANCY_REACH = 0.5
+"""Part of the way from what a unit sustains to its peak that more warps go. One kernel: 1.086× of at most 1.099× (RTX 4080 Laptop, L2)."""
+
+_LEVELS = {
+    "dram": frozenset({MemoryLevel.DRAM}),
+    "l2": frozenset({MemoryLevel.L2}),
+    "l2_slice": frozenset({MemoryLevel.L2}),
+    "l1": frozenset({MemoryLevel.L1, MemoryLevel.SHARED}),
+    "mio": frozenset({MemoryLevel.L1, MemoryLevel.SHARED}),
+    "shared": frozenset({MemoryLevel.SHARED}),
+    "texture": frozenset({MemoryLevel.L1}),
+    "memory": frozenset(MemoryLevel),
+}
+"""Units of the memory → the levels whose traffic is theirs. The others are the SMs', which fewer operations or issues relieve."""
+
+
+def relieves_unit(unit: str, optimizer: str) -> bool:
+    """Whether a remedy takes work from a unit.
+
+    >>> relieves_unit("dram", "global_coalescing"), relieves_unit("dram", "code_reordering"), relieves_unit("issue", "fast_math")
+    (True, False, True)
+    """
+    reliefs = find_reliefs(optimizer)
+    if unit in _LEVELS:
+        return Relief.BYTES in reliefs.relieves and bool(reliefs.levels & _LEVELS[unit])
+    return bool({Relief.OPERATIONS, Relief.ISSUES} & reliefs.relieves)
+
+
+def hold_to_limiter(subject: Subject, advice: Advice) -> Advice | Silence:
+    """An estimate as the limiter leaves it, or why it cannot help."""
+    limiter = subject.limiter
+    if limiter.kind is LimiterKind.BUILD:
+        return advice if advice.optimizer == "debug_build" else replace(advice, speedup=_halve(advice.speedup))
+    if limiter.kind is not LimiterKind.UNIT or limiter.confidence is not Confidence.SURE:
+        return advice
+    first = limiter.find(limiter.unit)
+    if first is None or relieves_unit(limiter.unit, advice.optimizer):
+        return advice
+    most = max(1.0, 1 / first.busy_ratio) if first.busy_ratio > 0 else 1.0
+    bound = say("{label} is {busy} busy and keeps its work", label=first.label, busy=percent(first.busy_ratio))
+    if _only_raises_occupancy(subject, advice.optimizer):
+        expected = min(advice.speedup.estimate, most**OCCUPANCY_REACH)
+        speedup = Speedup(
+            estimate=expected, low=1.0, high=most, bound=most, bound_reason=bound, uncapped=advice.speedup.uncapped
+        )
+        return replace(advice, speedup=speedup)
+    if first.nearness >= NEAR_RATIO:
+        message = say("{why}, so this would gain nothing", why=bound)
+        return Silence(optimizer=advice.optimizer, stage=SilenceStage.GATED, message=message, contradicted_by="limiter")
+    cut = min(advice.speedup.estimate, first.headroom)
+    return replace(
+        advice,
+        speedup=replace(
+            advice.speedup,
+            estimate=cut,
+            low=min(advice.speedup.low, cut),
+            high=min(max(advice.speedup.high, cut), most),
+            bound=min(advice.speedup.bound, most) if advice.speedup.bound >= cut else most,
+        ),
+    )
+
+
+def rank_by_limiter(limiter: Limiter, advice: Sequence[Advice]) -> tuple[Advice, ...]:
+    """Best first: what relieves the limiter, and within that the largest estimate. Who is moved is told why."""
+    unit = _find_unit(limiter)
+    by_estimate = sorted(advice, key=_rank)
+    ranked = sorted(by_estimate, key=lambda one: (one.optimizer != "debug_build", not _comes_first(limiter, unit, one)))
+    places = {one.optimizer: place for place, one in enumerate(by_estimate)}
+    return tuple(
+        one if places[one.optimizer] == place else replace(one, rank_reason=_explain(unit, one, limiter))
+        for place, one in enumerate(ranked)
+    )
+
+
+def _find_unit(limiter: Limiter) -> Limit | None:
+    """The unit whose relief comes first: the limiter's; in a debug build the busiest; none where nothing is busy."""
+    if limiter.kind is LimiterKind.UNIT:
+        own = limiter.find(limiter.unit)
+        return own or Limit(unit=limiter.unit, label="It", busy_ratio=limiter.busy_ratio or 0.0, sustained_ratio=1.0)
+    return limiter.limits[0] if limiter.kind is LimiterKind.BUILD and limiter.limits else None
+
+
+def _comes_first(limiter: Limiter, unit: Limit | None, advice: Advice) -> bool:
+    if unit is not None:
+        return relieves_unit(unit.unit, advice.optimizer)
+    if limiter.kind is LimiterKind.PARALLELISM:
+        return Relief.PARALLELISM in find_reliefs(advice.optimizer).relieves
+    return False
+
+
+def _rank(advice: Advice) -> tuple[float, float, float, str]:
+    speedup = advice.speedup
+    return -speedup.estimate, -speedup.uncapped, -advice.matched_samples, advice.optimizer
+
+
+def _explain(unit: Limit | None, advice: Advice, limiter: Limiter) -> Sentence:
+    what = "more parallel work" if unit is None else f"less work for {unit.label.removeprefix('The ')}"
+    is_first = _comes_first(limiter, unit, advice) or advice.optimizer == "debug_build"
+    return (
+        say("comes before larger estimates: the limiter needs {what}", what=what)
+        if is_first
+        else say("comes behind {what}, which the limiter needs", what=what)
+    )
+
+
+def _halve(speedup: Speedup) -> Speedup:
+    estimate = speedup.estimate**DEBUG_REACH
+    return replace(speedup, estimate=estimate, low=min(speedup.low, estimate) ** DEBUG_REACH)
+
+
+def _only_raises_occupancy(subject: Subject, optimizer: str) -> bool:
+    use = find_reliefs(optimizer).occupancy
+    launch = subject.launch
+    has_full_grid = launch is not None and launch.sm_count is not None and launch.blocks >= launch.sm_count
+    return use is OccupancyUse.ALWAYS or (use is OccupancyUse.FULL_GRID and has_full_grid)

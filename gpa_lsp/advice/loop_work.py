@@ -1,0 +1,90 @@
+"""What the innermost loops of a kernel execute: multiply-adds and the accesses that feed them."""
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.opcodes import Access, MemorySpace
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, mark_accesses
+from gpa_lsp.rows.model import KernelRows
+from gpa_lsp.rows.scopes import Scope
+
+_MULTIPLY_ADDS = frozenset({"FFMA", "FFMA32I", "FFMA2", "HFMA2", "DFMA"})
+
+_PRODUCTS, _SUMS = frozenset({"FMUL", "DMUL"}), frozenset({"FADD", "DADD"})
+"""A pair of them is a multiply-add that was not fused, as in debug builds."""
+
+_LEAST_SHARE = 0.05
+"""Of the kernel's multiply-adds; loops with less are not what the kernel is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopWork:
+    """What an innermost loop executes, in warp instructions over all launches.
+
+    Attributes:
+        number: of its scope; that of the routine where the code is unrolled wholly.
+        scope: where.
+        rows: int64[k], its rows.
+        executions: of all its instructions.
+        multiply_adds: of floating-point numbers.
+        shared_loads: instructions.
+        shared_wavefronts: that these take; as many as the loads where not counted.
+        global_loads: instructions.
+        samples: of its rows.
+    """
+
+    number: int
+    scope: Scope
+    rows: npt.NDArray[np.int64]
+    executions: int
+    multiply_adds: int
+    shared_loads: int
+    shared_wavefronts: int
+    global_loads: int
+    samples: int
+
+
+def list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
+    """The innermost scopes with multiply-adds and executions, most multiply-adds first; empty where executions were not collected."""
+    return subject.once(_list_loop_work)
+
+
+def _list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
+    rows = subject.rows
+    executions = np.maximum(rows.executions, 0)
+    if not rows.has_code or not executions.any():
+        return ()
+    is_fma, *apart = (_mark(rows, names) for names in (_MULTIPLY_ADDS, _PRODUCTS, _SUMS))
+    is_shared = mark_accesses(rows, (MemorySpace.SHARED,), (Access.LOAD,))
+    is_global = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD,))
+    wavefronts = rows.counter("shared_wavefronts")
+    passes = executions if wavefronts is None else np.where(wavefronts >= 0, wavefronts, executions)
+    samples = rows.all_samples.sum(axis=1)
+    total = int(executions[is_fma].sum()) + min(int(executions[one].sum()) for one in apart)
+    found = []
+    for number in np.unique(subject.scopes.innermost[(is_fma | apart[0]) & (executions > 0)]).tolist():
+        inside = subject.scopes.innermost == number
+        fmas = int(executions[inside & is_fma].sum()) + min(int(executions[inside & one].sum()) for one in apart)
+        if fmas < _LEAST_SHARE * total:
+            continue
+        found.append(
+            LoopWork(
+                number=number,
+                scope=subject.scopes.scopes[number],
+                rows=np.flatnonzero(inside),
+                executions=int(executions[inside].sum()),
+                multiply_adds=fmas,
+                shared_loads=int(executions[inside & is_shared].sum()),
+                shared_wavefronts=int(passes[inside & is_shared].sum()),
+                global_loads=int(executions[inside & is_global].sum()),
+                samples=int(samples[inside].sum()),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.multiply_adds, one.number)))
+
+
+def _mark(rows: KernelRows, names: frozenset[str]) -> npt.NDArray[np.bool_]:
+    every = (rows.mnemonic(row).split(".")[0] in names for row in range(len(rows)))
+    return np.fromiter(every, dtype=np.bool_, count=len(rows))

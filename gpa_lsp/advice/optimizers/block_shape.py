@@ -1,0 +1,65 @@
+"""Blocks so narrow that a warp covers several short rows."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import UnitOptimizer
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.traffic_floor import measure_floor
+from gpa_lsp.advice.unit_pricing import UnitMatch
+from gpa_lsp.basis.prose import Code, number, say
+from gpa_lsp.binary.opcodes import Access
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, mark_accesses
+
+_REASONS = ("long_scoreboard", "lg_throttle", "drain")
+_WHOLE_SECTORS = 0.8
+"""The least sectors over those touched: below it threads are apart, whatever the shape."""
+_WORTH = 1.1
+"""Lines per request over the fewest; below it the shape costs nothing."""
+
+
+class BlockShape(UnitOptimizer):
+    """A warp of a two-dimensional block that is less than 32 threads wide reads the ends of several rows, which are cut at sectors and lines.
+
+    Matched: blocks with x < 32 and more than one row, whose global accesses touch more lines than as many bytes in a row would. What stays is the
+    floor of the traffic.
+    """
+
+    name: ClassVar[str] = "block_shape"
+    title: ClassVar[str] = "Blocks a warp wide"
+    category: ClassVar[Category] = Category.PARALLEL
+    group: ClassVar[str] = "memory traffic"
+    needs_counters: ClassVar[tuple[str, ...]] = ("global_tag_requests", "global_sectors_ideal")
+    needs_grid: ClassVar[bool] = True
+
+    def match(self, subject: Subject) -> UnitMatch | Silence:
+        """Compare the block's width with a warp."""
+        launch = subject.launch
+        if launch is None or launch.block[0] >= WARP_THREADS or launch.threads_per_block <= launch.block[0]:
+            return self.silent(SilenceStage.NOT_MATCHED, say("the rows of a block are whole warps"))
+        floor = measure_floor(subject)
+        if floor is not None and floor.sectors < _WHOLE_SECTORS:
+            return self.silent(SilenceStage.NOT_MATCHED, say("neighbouring threads do not take neighbouring elements"))
+        if floor is None or floor.lines * _WORTH >= 1:
+            return self.silent(SilenceStage.NOT_MATCHED, say("global accesses touch few more lines than they must"))
+        x, y = launch.block[0], launch.threads_per_block // launch.block[0]
+        accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE))
+        edges = find_edges(subject, accesses, _REASONS)
+        return UnitMatch(
+            leaves=floor.leaves,
+            regions=build_regions(subject, edges, np.full(len(edges), 1 - floor.lines)),
+            hint=say(
+                "Launch blocks of {wide} threads in x, as {shape} in place of {now}, so that each warp stays in one row.",
+                wide=number(WARP_THREADS),
+                shape=Code(text=f"dim3({WARP_THREADS}, {max(1, x * y // WARP_THREADS)})"),
+                now=Code(text=f"dim3({x}, {y})"),
+            ),
+            caveats=(say("Rows that do not begin at a multiple of 128 bytes still cost a line more."),),
+            reasons=(say("global accesses touch {times} times the fewest lines", times=number(1 / floor.lines)),),
+        )
+
+
+OPTIMIZER = BlockShape()

@@ -1,0 +1,109 @@
+"""Global loads of data that other threads of the block load, too."""
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.loop_work import LoopWork, list_loop_work
+from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import UnitOptimizer
+from gpa_lsp.advice.source_words import describe_place, describe_scope
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.unit_pricing import TILING_REACH, UnitMatch
+from gpa_lsp.analyses.limiter.model import LimiterKind
+from gpa_lsp.basis.prose import Code, Sentence, number, say
+from gpa_lsp.binary.opcodes import Access
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, mark_accesses
+
+LEAST_REUSE = 4.0
+"""Bytes from L1 to registers over bytes from L2 to L1: in published reports a naive matrix product has 8, a convolution 50."""
+
+LEAST_LOADS = 0.5
+"""Global loads per multiply-add, from which on a loop lives on them."""
+
+_REASONS = ("lg_throttle", "long_scoreboard")
+_STALLED_SHARE = 0.2
+
+
+class SharedTiling(UnitOptimizer):
+    """Data that many threads of a block read are loaded once, into shared memory, in place of once per thread.
+
+    Matched: a loop with a global load for at least every second multiply-add, whose data L1 answers many times over, where L1 limits the kernel or
+    warps are stalled on these loads. The multiply-adds stay.
+    """
+
+    name: ClassVar[str] = "shared_tiling"
+    title: ClassVar[str] = "Tile in shared memory"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "data reuse"
+    needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors",)
+
+    def match(self, subject: Subject) -> UnitMatch | Silence:
+        """Find a loop whose loads L1 answers again and again."""
+        works = [work for work in list_loop_work(subject) if work.global_loads >= LEAST_LOADS * work.multiply_adds]
+        if not works:
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("no loop loads global memory for every second multiply-add")
+            )
+        reuse = _measure_reuse(subject)
+        if reuse is None:
+            return self.silent(SilenceStage.NO_METRICS, say("the traffic between L2 and L1 was not collected"))
+        if reuse < LEAST_REUSE:
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("L1 answers each byte from L2 {times} times", times=number(reuse))
+            )
+        loads = _mark_loads(subject, works[0])
+        stalled = find_edges(subject, loads, _REASONS)
+        share = float(subject.blame.edges.all_samples[stalled].sum()) / max(subject.total_samples, 1)
+        if subject.limiter.unit != "l1" and share < _STALLED_SHARE:
+            return self.silent(
+                SilenceStage.GATED, say("global loads do not limit the kernel: {why}", why=subject.limiter.sentence)
+            )
+        regions = build_regions(subject, stalled, np.ones(len(stalled)))
+        return UnitMatch(
+            leaves={"l1": 1 / reuse, "issue": 0.5, "alu": 0.5},
+            reach=TILING_REACH / 2 if subject.limiter.kind is LimiterKind.BUILD else TILING_REACH,
+            regions=regions,
+            hint=_write_hint(subject, works[0], loads),
+            caveats=(
+                say(
+                    "Staging costs shared memory and two {barrier} per tile; the halo of a stencil is loaded along.",
+                    barrier=Code(text="__syncthreads()"),
+                ),
+            ),
+            reasons=(say("registers take {reuse} times the bytes that L2 sends to L1", reuse=number(reuse)),),
+        )
+
+
+def _measure_reuse(subject: Subject) -> float | None:
+    """Bytes from L1 to registers over bytes from L2 to L1; None where one is unknown."""
+    sectors = subject.rows.counter("global_sectors")
+    loads = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
+    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
+    filled = [launch.read_number("l1tex__m_xbar2l1tex_read_bytes.sum") for launch in launches]
+    known = [one for one in filled if one]
+    if sectors is None or not known or len(known) < len(filled):
+        return None
+    return float(np.maximum(sectors[loads], 0).sum()) * SECTOR_BYTES / sum(known)
+
+
+def _mark_loads(subject: Subject, work: LoopWork) -> npt.NDArray[np.bool_]:
+    marked = np.zeros(len(subject.rows), dtype=np.bool_)
+    marked[work.rows] = True
+    return marked & mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
+
+
+def _write_hint(subject: Subject, work: LoopWork, loads: npt.NDArray[np.bool_]) -> Sentence:
+    rows = np.flatnonzero(loads)
+    executed = np.maximum(subject.rows.executions[rows], 0)
+    hottest = int(rows[int(np.argmax(executed))])
+    return say(
+        "Copy the data of {load} to shared memory tile by tile before {where}, each element once per block, and read it from there.",
+        load=describe_place(subject, hottest),
+        where=describe_scope(subject, work.scope),
+    )
+
+
+OPTIMIZER = SharedTiling()
