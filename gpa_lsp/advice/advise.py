@@ -17,6 +17,9 @@ from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.rows.model import Kernel
 
+AT_THE_LIMIT = "at_the_limit"
+"""Says that nothing is to be done, and promises nothing."""
+
 NO_SPLIT = "the profile does not tell which samples were taken while nothing was issued, which Equations 3 to 5 need"
 """Why latency hiding is not priced."""
 
@@ -55,6 +58,8 @@ def advise_kernel(
         answer = find_obstacle(optimizer, subject) or _ask(optimizer, subject, problems)
         if isinstance(answer, Silence):
             silences.append(answer)
+        elif answer.optimizer == AT_THE_LIMIT:
+            found.append(answer)
         elif isinstance(held := hold_to_limiter(subject, answer), Silence):
             silences.append(held)
         elif held.speedup.estimate < LEAST_SPEEDUP:

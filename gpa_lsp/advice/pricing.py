@@ -234,13 +234,13 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
 
 def price_units(subject: Subject, label: Label, match: UnitMatch) -> Advice | Silence:
     """Price a change by what it leaves for each unit (:mod:`gpa_lsp.advice.unit_pricing`)."""
-    speedup = estimate_units(subject, match.leaves, match.reach)
+    speedup = estimate_units(subject, match.leaves, match.reach, match.most)
     if speedup is None:
         message = say("how busy the units are was not collected")
         return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_METRICS, message=message)
     matched = sum(region.samples for region in match.regions)
     regions = tuple(
-        _show(subject, region, estimate_units(subject, match.leaves, match.reach) or speedup)
+        _show(subject, region, speedup)
         for region in match.regions[:MOST_REGIONS]
         if region.samples > 0 and _has_place(subject, region)
     )

@@ -12,6 +12,7 @@ Source: ours. What was fitted, and on what, stands beside each constant.
 
 from collections.abc import Mapping
 from dataclasses import field
+from math import inf
 
 from gpa_lsp.advice.matches import EliminationRegion
 from gpa_lsp.advice.model import Speedup
@@ -31,6 +32,9 @@ and 1.94× of 3.2×) and a shared-memory tile of a convolution on an A100 (1.69�
 LOW_REACH = 0.5
 """The lower end of a range lies at this part of the expected way, on the same scale. Ours."""
 
+_LEAST_BUSY = 1e-3
+"""Of a unit: no speedup beyond a thousand is worth a number."""
+
 _GENERAL = frozenset({"sm", "memory", "other"})
 """Limits that only sum up others."""
 
@@ -46,6 +50,7 @@ class UnitMatch:
         reasons: what the match rests on, one clause each.
         regions: where; empty where it is about the whole kernel.
         reach: the part of the way to the bound that such changes go; None where ``leaves`` is what the change does.
+        most: what the change itself cannot exceed, whatever the units allow.
     """
 
     leaves: Mapping[str, float]
@@ -54,15 +59,19 @@ class UnitMatch:
     reasons: tuple[Sentence, ...] = ()
     regions: tuple[EliminationRegion, ...] = field(default=())
     reach: float | None = None
+    most: float = inf
 
 
-def estimate_units(subject: Subject, leaves: Mapping[str, float], reach: float | None = None) -> Speedup | None:
+def estimate_units(
+    subject: Subject, leaves: Mapping[str, float], reach: float | None = None, most_speedup: float = inf
+) -> Speedup | None:
     """The gain of a change.
 
     Args:
         subject: the kernel.
         leaves: as in :class:`UnitMatch`.
-        reach: likewise there.
+        reach: as there.
+        most_speedup: its ``most``.
 
     Returns:
         None where it is unknown how busy the units are.
@@ -72,7 +81,7 @@ def estimate_units(subject: Subject, leaves: Mapping[str, float], reach: float |
         return None
     ends = measure_ends(subject)
     most = max(limits, key=lambda limit: limit.busy_ratio * leaves.get(limit.unit, 1.0))
-    bound = 1 / max(most.busy_ratio * leaves.get(most.unit, 1.0), 1e-3)
+    bound = min(most_speedup, 1 / max(most.busy_ratio * leaves.get(most.unit, 1.0), _LEAST_BUSY))
     if reach is None:
         nearest = max(limit.nearness * leaves.get(limit.unit, 1.0) for limit in limits)
         estimate = 1 / (nearest / REACHED + ends)

@@ -1,0 +1,102 @@
+"""Neighbouring words that a thread loads, or could load, in one access."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.optimizers import UnitOptimizer
+from gpa_lsp.advice.source_words import describe_place
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.traffic_floor import measure_floor
+from gpa_lsp.advice.unit_pricing import UnitMatch
+from gpa_lsp.analyses.limiter.model import LimiterKind
+from gpa_lsp.basis.prose import Code, number, percent, say, size
+from gpa_lsp.binary.opcodes import Access
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses
+
+_WIDEST_BYTES = 16
+_NARROW_BYTES = 4
+_WHOLE_SECTORS = 0.9
+"""The least sectors over those touched: threads take neighbouring elements."""
+_STALLED_SHARE = 0.4
+"""Of all samples, stalled on narrow loads: what is short is bytes in flight."""
+_BUSY_DRAM = 0.7
+"""Of what DRAM sustains: nearer, bytes in flight are not what is missing."""
+_WIDTH_REACH = 0.5
+"""Part of the way from one load to as many as the width allows: fewer threads are left to hide the rest. Ours."""
+
+
+class VectorAccesses(UnitOptimizer):
+    """Loads of 16 bytes have four times the bytes in flight of loads of 4 bytes, at a quarter of the requests.
+
+    Matched: coalesced loads of at most 4 bytes per thread on which most warps are stalled while DRAM is not busy: too few bytes are in flight
+    (Little's law). The bound is the width gained, or the unit that is busiest with the same bytes.
+    """
+
+    name: ClassVar[str] = "vector_accesses"
+    title: ClassVar[str] = "Load wider"
+    category: ClassVar[Category] = Category.CODE
+    group: ClassVar[str] = "latency"
+    needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors", "global_sectors_ideal")
+
+    def match(self, subject: Subject) -> UnitMatch | Silence:
+        """Find narrow loads that warps are stalled on."""
+        rows = subject.rows
+        widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+        narrow = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD,)) & (widths > 0) & (widths <= _NARROW_BYTES)
+        floor = measure_floor(subject)
+        if not narrow.any() or floor is None:
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("no global load is narrower than {most}", most=size(2 * _NARROW_BYTES))
+            )
+        if floor.sectors < _WHOLE_SECTORS:
+            return self.silent(SilenceStage.NOT_MATCHED, say("neighbouring threads do not load neighbouring elements"))
+        edges = find_edges(subject, narrow, ("long_scoreboard",))
+        share = float(subject.blame.edges.all_samples[edges].sum()) / max(1, subject.total_samples)
+        dram = subject.limiter.find("dram")
+        if subject.limiter.kind is not LimiterKind.LATENCY or share < _STALLED_SHARE:
+            return self.silent(
+                SilenceStage.NOT_MATCHED,
+                say("{share} of the samples are stalled on narrow loads", share=percent(share)),
+            )
+        if dram is not None and dram.nearness >= _BUSY_DRAM:
+            return self.silent(
+                SilenceStage.GATED,
+                say("DRAM is {busy} busy: enough bytes are in flight", busy=percent(dram.busy_ratio)),
+            )
+        by_row = np.bincount(
+            subject.blame.edges.def_row[edges], weights=subject.blame.edges.all_samples[edges], minlength=len(rows)
+        )
+        hottest = int(np.argmax(by_row))
+        factor = _WIDEST_BYTES // int(widths[hottest])
+        return UnitMatch(
+            leaves={"l1": 1 / factor, "issue": (1 + 1 / factor) / 2},
+            reach=_WIDTH_REACH,
+            most=float(factor),
+            regions=build_regions(subject, edges, np.ones(len(edges))),
+            hint=say(
+                "Let each thread take {count} neighbouring elements with one access: make {load} a {type}.",
+                count=number(factor),
+                load=describe_place(subject, hottest),
+                type=Code(text="float4" if widths[hottest] == _NARROW_BYTES else f"{_WIDEST_BYTES}-byte load"),
+            ),
+            caveats=(
+                say(
+                    "Addresses must be multiples of {bytes}; the last elements need a scalar loop.",
+                    bytes=size(_WIDEST_BYTES),
+                ),
+                say("The grid has that many times fewer threads: keep enough blocks for all SMs."),
+            ),
+            reasons=(
+                say(
+                    "{share} of the samples are stalled on loads of {width} per thread",
+                    share=percent(share),
+                    width=size(int(widths[hottest])),
+                ),
+            ),
+        )
+
+
+OPTIMIZER = VectorAccesses()
