@@ -7,7 +7,7 @@ import gpa_lsp.advice.optimizers as catalogue
 from gpa_lsp.advice.gates import Limit, find_standing
 from gpa_lsp.advice.limiter_rules import hold_to_limiter, rank_by_limiter
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import Optimizer
+from gpa_lsp.advice.optimizers import Optimizer, UnitOptimizer
 from gpa_lsp.advice.roofs import list_units, measure_roofs
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
 from gpa_lsp.analyses.facts import KernelFacts
@@ -60,7 +60,9 @@ def advise_kernel(
             silences.append(answer)
         elif answer.optimizer == AT_THE_LIMIT:
             found.append(answer)
-        elif isinstance(held := hold_to_limiter(subject, answer), Silence):
+        elif isinstance(
+            held := hold_to_limiter(subject, answer, is_priced=isinstance(optimizer, UnitOptimizer)), Silence
+        ):
             silences.append(held)
         elif held.speedup.estimate < LEAST_SPEEDUP:
             message = f"would gain {held.speedup.estimate:.3f}×, less than is worth a change"

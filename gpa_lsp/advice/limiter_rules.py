@@ -49,12 +49,18 @@ def relieves_unit(unit: str, optimizer: str) -> bool:
     return bool({Relief.OPERATIONS, Relief.ISSUES} & reliefs.relieves)
 
 
-def hold_to_limiter(subject: Subject, advice: Advice) -> Advice | Silence:
-    """An estimate as the limiter leaves it, or why it cannot help."""
+def hold_to_limiter(subject: Subject, advice: Advice, *, is_priced: bool) -> Advice | Silence:
+    """An estimate as the limiter leaves it, or why it cannot help.
+
+    Args:
+        subject: the kernel.
+        advice: on it.
+        is_priced: by the units already, which allow what it promises.
+    """
     limiter = subject.limiter
     if limiter.kind is LimiterKind.BUILD:
         return advice if advice.optimizer == "debug_build" else replace(advice, speedup=_halve(advice.speedup))
-    if limiter.kind is not LimiterKind.UNIT or limiter.confidence is not Confidence.SURE:
+    if is_priced or limiter.kind is not LimiterKind.UNIT or limiter.confidence is not Confidence.SURE:
         return advice
     first = limiter.find(limiter.unit)
     if first is None or relieves_unit(limiter.unit, advice.optimizer):

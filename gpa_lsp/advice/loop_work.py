@@ -67,7 +67,7 @@ def _list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
     for number in np.unique(subject.scopes.innermost[(is_fma | apart[0]) & (executions > 0)]).tolist():
         inside = subject.scopes.innermost == number
         fmas = int(executions[inside & is_fma].sum()) + min(int(executions[inside & one].sum()) for one in apart)
-        if fmas < _LEAST_SHARE * total:
+        if not fmas or fmas < _LEAST_SHARE * total:
             continue
         found.append(
             LoopWork(

@@ -41,7 +41,7 @@ from gpa_lsp.advice.model import (
 )
 from gpa_lsp.advice.residency import bound_issue_rate, count_stalled, measure_sampled_part
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.unit_pricing import UnitMatch, estimate_units, is_relieved
+from gpa_lsp.advice.unit_pricing import UnitMatch, estimate_units, is_relieved, widen
 from gpa_lsp.basis.figures import Share, measure_share, sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import say
@@ -94,7 +94,8 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
             dilute_speedup(estimate_elimination(total, count), part) for count in (least, found.count, found.high)
         )
         all_gone = Bound(speedup=most, reason="no more than the matched stalls can go")
-        return cut_speedup((min(low, estimate), estimate, most), published, (all_gone, *roof))
+        cut = cut_speedup((min(low, estimate), estimate, most), published, (all_gone, *roof))
+        return widen(subject, label.optimizer, cut)
 
     matched = sum(region.samples for region in match.regions)
     speedup = price(matched, sum_known(region.latency_samples for region in match.regions))
@@ -152,7 +153,7 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
             ),
             *roof,
         )
-        return cut_speedup(values, published, bounds)
+        return widen(subject, label.optimizer, cut_speedup(values, published, bounds))
 
     def price_region(region: HidingRegion) -> Speedup:
         hidden = min(region.active_samples, region.latency_samples)

@@ -11,9 +11,10 @@ Source: ours. What was fitted, and on what, stands beside each constant.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from math import inf
 
+from gpa_lsp.advice.limiter_rules import relieves_unit
 from gpa_lsp.advice.matches import EliminationRegion
 from gpa_lsp.advice.model import Speedup
 from gpa_lsp.advice.subject import Subject
@@ -95,6 +96,31 @@ def estimate_units(
         bound=max(1.0, bound),
         bound_reason=_explain_bound(most, leaves.get(most.unit, 1.0)),
         uncapped=estimate,
+    )
+
+
+def widen(subject: Subject, optimizer: str, speedup: Speedup) -> Speedup:
+    """An estimate from samples with the range that its model deserves, and bounded by the units that keep their work.
+
+    Sampling errors are the small part of what is not known: that stalls go when their cause goes is the large one. The range reaches from half of
+    the gain to twice the gain. Ours: no edit of known effect says more.
+    """
+    kept = [
+        limit
+        for limit in subject.limiter.limits
+        if limit.unit not in _GENERAL and limit.busy_ratio > 0 and not relieves_unit(limit.unit, optimizer)
+    ]
+    gain = speedup.estimate - 1
+    if not kept:
+        return replace(speedup, low=min(speedup.low, 1 + gain / 2))
+    most = max(kept, key=lambda limit: limit.busy_ratio)
+    bound = max(speedup.estimate, min(1 / most.busy_ratio, 1 / _LEAST_BUSY))
+    return replace(
+        speedup,
+        low=min(speedup.low, 1 + gain / 2),
+        high=min(bound, max(speedup.high, 1 + 2 * gain)),
+        bound=bound,
+        bound_reason=_explain_bound(most, 1.0),
     )
 
 

@@ -8,6 +8,7 @@ from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import IdleOptimizer
 from gpa_lsp.advice.residency import measure_longest_part, measure_sm_idleness
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import say
 
 EXPLAINED_PART = 0.5
 """The uneven number of blocks counts as the cause when it alone would give at least this part of the measured idle time."""
@@ -36,6 +37,13 @@ class SmImbalance(IdleOptimizer):
         if launch.blocks < launch.sm_count:
             message = f"{launch.blocks} blocks leave {launch.sm_count - launch.blocks} SMs without any, which is another matter"
             return self.silent(SilenceStage.NOT_MATCHED, message)
+        if subject.limiter.unit == "tail":
+            return Silence(
+                optimizer=self.name,
+                stage=SilenceStage.GATED,
+                message=say("{why}", why=subject.limiter.sentence),
+                contradicted_by="limiter",
+            )
         busy = measure_longest_part(subject)
         saved = idle * (1.0 if busy is None else busy)
         if saved == 0:
