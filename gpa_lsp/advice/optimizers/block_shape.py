@@ -1,4 +1,4 @@
-"""Blocks so narrow that a warp covers several short rows."""
+"""Blocks so narrow that a warp covers several short rows, or so small that an SM is never full of them."""
 
 from typing import ClassVar
 
@@ -7,16 +7,22 @@ import numpy as np
 from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import UnitOptimizer
+from gpa_lsp.advice.residency import measure_resident_warps
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.traffic_floor import measure_floor
 from gpa_lsp.advice.unit_pricing import UnitMatch
-from gpa_lsp.basis.prose import Code, number, say
+from gpa_lsp.analyses.limiter.model import LimiterKind
+from gpa_lsp.basis.prose import Code, count, number, say
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, mark_accesses
 
 _REASONS = ("long_scoreboard", "lg_throttle", "drain")
 _WHOLE_SECTORS = 0.8
 """The least sectors over those touched: below it threads are apart, whatever the shape."""
+GOOD_BLOCK_THREADS = 256
+"""Enough for every scheduler of an SM to have two warps of a block, and small enough for several blocks."""
+_FILL_REACH = 0.5
+"""Part of the way from the resident warps to as many as there could be. Ours."""
 _WORTH = 1.1
 """Lines per request over the fewest; below it the shape costs nothing."""
 
@@ -26,6 +32,9 @@ class BlockShape(UnitOptimizer):
 
     Matched: blocks with x < 32 and more than one row, whose global accesses touch more lines than as many bytes in a row would. What stays is the
     floor of the traffic.
+
+    Small blocks end before an SM is full of them, or an SM has no more places for blocks: where latency limits a kernel and fewer than half of an
+    SM's warps are resident, blocks of 256 threads bring in proportion more, as far as an SM holds them.
     """
 
     name: ClassVar[str] = "block_shape"
@@ -38,6 +47,9 @@ class BlockShape(UnitOptimizer):
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Compare the block's width with a warp."""
         launch = subject.launch
+        small = _match_small(subject)
+        if small is not None:
+            return small
         if launch is None or launch.block[0] >= WARP_THREADS or launch.threads_per_block <= launch.block[0]:
             return self.silent(SilenceStage.NOT_MATCHED, say("the rows of a block are whole warps"))
         floor = measure_floor(subject)
@@ -60,6 +72,48 @@ class BlockShape(UnitOptimizer):
             caveats=(say("Rows that do not begin at a multiple of 128 bytes still cost a line more."),),
             reasons=(say("global accesses touch {times} times the fewest lines", times=number(1 / floor.lines)),),
         )
+
+
+def _match_small(subject: Subject) -> UnitMatch | None:
+    """Larger blocks, where SMs are half empty because theirs are small; None where that is not so."""
+    launch, architecture = subject.launch, subject.kernel.architecture
+    if (
+        launch is None
+        or architecture is None
+        or launch.sm_count is None
+        or subject.limiter.kind is not LimiterKind.LATENCY
+    ):
+        return None
+    resident = measure_resident_warps(subject, architecture)
+    threads, most = launch.threads_per_block, architecture.occupancy.max_warps_per_sm.value
+    wide = GOOD_BLOCK_THREADS // threads
+    has_enough = launch.blocks >= 2 * wide * launch.sm_count
+    if resident is None or wide < 2 or not has_enough:
+        return None
+    held = resident * architecture.sm.sub_partitions_per_sm.value
+    factor = min(float(most), held * wide) / held
+    if held >= most / 2 or factor < _WORTH:
+        return None
+    return UnitMatch(
+        leaves={},
+        reach=_FILL_REACH,
+        most=factor,
+        hint=say(
+            "Launch blocks of {good} threads in place of {now}: only {held} of {most} warps are resident on an SM.",
+            good=number(GOOD_BLOCK_THREADS),
+            now=number(threads),
+            held=number(held),
+            most=number(most),
+        ),
+        caveats=(say("Larger blocks need their registers and shared memory at once; see that as many warps fit."),),
+        reasons=(
+            say(
+                "{blocks} of {threads} come and go",
+                blocks=count(launch.blocks, "block"),
+                threads=count(threads, "thread"),
+            ),
+        ),
+    )
 
 
 OPTIMIZER = BlockShape()

@@ -16,7 +16,10 @@ from gpa_lsp.advice.pricing import price_elimination
 from gpa_lsp.advice.register_limits import RegisterLimits, find_register_limits
 from gpa_lsp.advice.source_words import quote, read_parts
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import count, say
+from gpa_lsp.binary.opcodes import Access, MemorySpace
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.dataflow.accesses import mark_accesses
 from gpa_lsp.dataflow.local_accesses import LocalAccess, LocalUse, find_local_accesses
 from gpa_lsp.rows.scopes import Scope
 
@@ -54,6 +57,8 @@ class RegisterReuse(EliminationOptimizer):
             return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
         accesses = find_local_accesses(subject.rows)
         saved = [one for one in accesses if one.use is LocalUse.SAVED_REGISTER]
+        if not accesses and (generic := _match_generic(subject)) is not None:
+            return generic
         if len(saved) == len(accesses):
             message = f"none of the {len(subject.rows):,} instructions accesses local memory"
             if saved:
@@ -70,6 +75,27 @@ class RegisterReuse(EliminationOptimizer):
             caveats=_list_caveats(subject, uses),
             reasons=(_count_uses(accesses),),
         )
+
+
+def _match_generic(subject: Subject) -> EliminationMatch | None:
+    """Local memory behind generic addresses, which only counters tell: arrays that a debug build, or code with pointers to them, keeps there."""
+    sectors = subject.rows.counter("local_sectors")
+    if sectors is None:
+        return None
+    generic = mark_accesses(subject.rows, (MemorySpace.GENERIC,), (Access.LOAD, Access.STORE)) & (sectors > 0)
+    edges = find_edges(subject, generic)
+    if not len(edges):
+        return None
+    moved = int(sectors[generic].sum())
+    return EliminationMatch(
+        regions=build_regions(subject, edges, np.ones(len(edges))),
+        hint=say(
+            "Keep the arrays that threads index here in registers: constant indices and unrolled loops, no pointers to them; or read what they hold "
+            "from where it came."
+        ),
+        caveats=(say("Arrays that stay indexed at run time belong into shared memory."),),
+        reasons=(say("{sectors} of local memory behind generic addresses", sectors=count(moved, "sector")),),
+    )
 
 
 def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[EliminationRegion, ...]:

@@ -1,5 +1,6 @@
 """A grid that fills only a small part of the GPU: more parallel work, not another shape of it."""
 
+import math
 from typing import ClassVar
 
 from gpa_lsp.advice.estimators import estimate_idle, estimate_parallel
@@ -75,7 +76,7 @@ class SmallGrid(IdleOptimizer):
         full = _save(busy, ratio, warps, warps / part)
         return IdleMatch(
             scope=subject.scopes.scopes[0],
-            saved_ratio=twice,
+            saved_ratio=_choose_middle(twice, full),
             saved_ratio_low=0.0,
             saved_ratio_high=full,
             bound=estimate_idle(full),
@@ -109,7 +110,7 @@ def _spread_over_sms(subject: Subject, launch: LaunchFacts, sm_count: int) -> Id
         remedy = f"Divide the work among the threads of whole warps ({threads} of {_LANES} lanes are used), and those among blocks"
     return IdleMatch(
         scope=subject.scopes.scopes[0],
-        saved_ratio=saved,
+        saved_ratio=_choose_middle(saved, most),
         saved_ratio_low=0.0,
         saved_ratio_high=most,
         bound=estimate_idle(most),
@@ -124,6 +125,11 @@ def _spread_over_sms(subject: Subject, launch: LaunchFacts, sm_count: int) -> Id
             + ("" if busy is None else f", for the {100 * busy:.0f} % of the run in which the busiest SM works"),
         ),
     )
+
+
+def _choose_middle(next_step: float, most: float) -> float:
+    """What is expected: half of the way, on a logarithmic scale, to the whole GPU, and no less than the next step."""
+    return max(next_step, 1 - math.sqrt(1 - min(most, 0.999)))
 
 
 def _save(busy: float, issue_ratio: float, warps: float, new_warps: float) -> float:

@@ -47,7 +47,7 @@ class TailEffect(IdleOptimizer):
         if 1 / (whole + 1) < LEAST_TAIL:
             message = f"one wave of {whole + 1} is too small a part to matter"
             return self.silent(SilenceStage.NOT_MATCHED, message)
-        gap = measure_occupancy_gap(subject)
+        gap = _measure_missing(subject)
         if gap is not None and gap < LEAST_GAP:
             message = f"{100 * (1 - gap):.0f} % of the warps that fit were resident on average: the last wave ran beside the others"
             return self.silent(SilenceStage.NOT_MATCHED, message)
@@ -71,6 +71,15 @@ class TailEffect(IdleOptimizer):
             caveats=("the size of a wave differs between GPUs",),
             reasons=_explain(by_waves, gap, measured),
         )
+
+
+def _measure_missing(subject: Subject) -> float | None:
+    """The part of the warps that could have been resident over the time of the longest SM, and were not; None when not collected.
+
+    The profiler counts resident warps only in cycles in which their SM has any, so what SMs are idle comes on top.
+    """
+    gap, idle = measure_occupancy_gap(subject), measure_sm_idleness(subject)
+    return gap if gap is None or idle is None else 1 - (1 - gap) * (1 - idle)
 
 
 def _explain(by_waves: float, gap: float | None, measured: float | None) -> tuple[str, ...]:
