@@ -120,6 +120,7 @@ class Loading:
 
     def __init__(self, folder: Path, readers: Readers) -> None:
         self.folder = folder
+        self._now_s = time.time()
         self.audience = Audience()
         self.readers = readers
         self.loader = ProfileLoader(self.audience, readers)
@@ -127,12 +128,11 @@ class Loading:
         self._task: asyncio.Task[None] | None = None
 
     def write(self, name: str, text: str = "1000", *, age_s: float = 3600) -> Path:
-        """A profile that was written to some time ago."""
+        """A profile that was written to some time before this loader was made."""
         path = self.folder / f"{name}.ncu-rep"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-        then = time.time() - age_s
-        os.utime(path, (then, then))
+        os.utime(path, (self._now_s - age_s,) * 2)
         return path
 
     def start(self) -> None:

@@ -20,6 +20,7 @@ from gpa_lsp.lsp.predicted_trials import find_block_edit
 from gpa_lsp.lsp.predicted_work import do_job
 from gpa_lsp.processes.frames import Step
 from gpa_lsp.traces.words import summarise_reuse
+from tests.patience import LIMIT_S
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
@@ -70,8 +71,8 @@ def make_job(folder: Path, text: str = SOURCE, described: str = DESCRIPTION, **c
         roots=(folder,),
         architecture=(8, 0),
         machine=None,
-        limit_s=60.0,
-        seconds=10.0,
+        limit_s=LIMIT_S,
+        seconds=LIMIT_S,
         memory_bytes=256 << 20,
     )
     return replace(job, **changes)  # type: ignore[arg-type]
@@ -123,7 +124,7 @@ def test_lines_launches_and_faults_of_a_source_that_only_the_editor_holds(job: P
 
 
 def test_a_block_worth_a_try_and_its_edit(job: PredictedJob) -> None:
-    result = do_job(TrialsJob(base=job, seconds=20.0), ignore)
+    result = do_job(TrialsJob(base=job, seconds=LIMIT_S), ignore)
     assert isinstance(result, TrialsResult)
     (trial,) = result.trials  # the other launch gives its grid, and has a fault
     assert trial.launch == 0 and trial.words.startswith("try block ") and trial.words.endswith("× as fast")

@@ -214,6 +214,7 @@ def test_the_newest_measurement_wins(start_client: StartClient, workspace: Path)
     uri = ready(client, workspace)
     client.wait_until_read()
     assert hints(client, uri) == {4: "100 % wait"}
+    client.forget()
     (workspace / "saxpy.ncu-rep").unlink()
     client.wait_for_diagnostics(uri, lambda items: [item["range"]["start"]["line"] for item in items] == [4])
 
@@ -417,7 +418,8 @@ def test_requests_before_initialize_do_no_harm(start_client: StartClient, worksp
 
 
 def busy(client: RawClient, workspace: Path, *words: str) -> set[int]:
-    """Start an analysis that takes long; the processes it needs."""
+    """Start an analysis that takes long, and no other; the processes it needs."""
+    (workspace / "saxpy.ncu-rep").unlink()
     write_profile(workspace / "slow.ncu-rep", LISTING, *words)
     client.initialize(workspace)
     client.wait_for("$/progress", lambda params: params["value"]["kind"] == "report")
@@ -428,7 +430,6 @@ def busy(client: RawClient, workspace: Path, *words: str) -> set[int]:
 
 def test_requests_are_answered_while_profiles_are_read(start_client: StartClient, workspace: Path) -> None:
     client = start_client(settings=QUICK)
-    (workspace / "saxpy.ncu-rep").unlink()
     busy(client, workspace, "sleep 3600")
     uri = client.open(workspace / "saxpy.cu")
     assert hover(client, uri, 5) is None

@@ -66,7 +66,7 @@ def test_launches_of_one_kernel_are_compared():
 
 
 def test_an_endless_kernel_ends_with_its_budget_and_says_where():
-    settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=0.2))
+    settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=1.0))
     (kernel,) = predict_source(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
     # So little time may cut the trace as well.
     (fault,) = (one for one in kernel.faults if one.kind is not FaultKind.TRACE_BUDGET)

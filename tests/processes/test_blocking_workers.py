@@ -120,7 +120,7 @@ def test_nothing_is_left_when_the_supervisor_dies(tmp_path: Path, number: int) -
     supervisor = subprocess.Popen([sys.executable, "-c", SUPERVISOR, str(tmp_path / "begun")], env=environment)
     try:
         wait_until((tmp_path / "begun").exists, "the worker has started a tool")
-        assert len(find_marked(str(tmp_path))) == 3
+        wait_until(lambda: len(find_marked(str(tmp_path))) == 3, "what said so has ended")
         supervisor.send_signal(number)
         supervisor.wait(LIMIT_S)
     finally:
