@@ -8,6 +8,7 @@ from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.basis.errors import GpaError, InputError, Problem, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.model import Emulation, Fault, Sampling, SamplingKind, TraceSettings, TraceSink
@@ -18,8 +19,9 @@ from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.model import Execution, KernelPrediction
 from gpa_lsp.prediction.settings import PredictionSettings
 from gpa_lsp.prediction.trace_answers import TraceAnswerer, TraceAnswers
+from gpa_lsp.ptx.blocks import find_blocks
 from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.traces.block_places import list_block_chains
+from gpa_lsp.ptx.reachable import list_reachable
 from gpa_lsp.traces.context import build_trace_context
 from gpa_lsp.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.volumes.answer import answer_volumes
@@ -286,3 +288,19 @@ def merge_faults(run: tuple[Fault, ...], probe: tuple[Fault, ...]) -> tuple[Faul
     known = {(fault.kind, fault.instruction) for fault in run}
     others = (fault for fault in probe if fault.kind not in ENDINGS)
     return (*run, *(fault for fault in others if (fault.kind, fault.instruction) not in known))
+
+
+def list_block_chains(module: PtxModule, kernel: str) -> tuple[InlineChain | None, ...]:
+    """For each basic block of a kernel and of what it can call, by the number it has in traces, the inline chain of its first instruction with one.
+
+    Args:
+        module: the code that was traced.
+        kernel: mangled name.
+    """
+    chains: list[InlineChain | None] = []
+    for function in list_reachable(module, kernel):
+        blocks = find_blocks(function)
+        for first, last in zip(blocks.first, blocks.last, strict=True):
+            body = function.instructions[first : last + 1]
+            chains.append(next((one.chain for one in body if one.chain is not None), None))
+    return tuple(chains)

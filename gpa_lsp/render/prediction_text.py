@@ -1,7 +1,9 @@
-"""Predictions as text for a terminal or a file."""
+"""Predictions and kept traces as text for a terminal or a file."""
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.prediction.model import Execution, KernelPrediction, SourcePrediction
@@ -19,6 +21,9 @@ from gpa_lsp.render.numbers import (
 )
 from gpa_lsp.report.names import shorten_name
 from gpa_lsp.traces.line_facts import AccessLineFact
+
+if TYPE_CHECKING:
+    from gpa_lsp.prediction.saved_trace import SavedTrace
 
 MOST_LINES = 12
 """Of the table of accesses where the reader set no limit."""
@@ -172,3 +177,39 @@ def show_path(path: Path, folder: Path | None) -> str:
     if folder is not None and path.is_absolute() and path.is_relative_to(folder):
         return str(path.relative_to(folder))
     return str(path)
+
+
+def render_saved_trace(
+    saved: "SavedTrace", width: int | None = None, *, max_rows: int | None = None, folder: Path | None = None
+) -> Iterator[Line]:
+    """Its answers, and its lines.
+
+    Args:
+        saved: what to show.
+        width: characters per line; None for as many as it takes.
+        max_rows: longest table; None for a few lines each.
+        folder: paths below it are shown relative to it.
+    """
+    yield text_line(saved.short_name, Style.TITLE)
+    if saved.short_name != saved.name:
+        yield from wrap(saved.name, width, style=Style.DIM)
+    yield from wrap(describe_saved_trace(saved), width)
+    for problem in saved.problems:
+        yield from render_problem(problem, width)
+    for answer in saved.answers:
+        yield EMPTY_LINE
+        yield from render_answer(answer, None, None, width, max_rows=max_rows)
+    if saved.accesses:
+        yield EMPTY_LINE
+        yield from render_accesses(saved.accesses, width, MOST_LINES if max_rows is None else max_rows, folder)
+
+
+def describe_saved_trace(saved: "SavedTrace") -> str:
+    """The launch, how much of it was traced, and for which GPU."""
+    text = (
+        f"grid {format_dim3(saved.grid)}, block {format_dim3(saved.block)}; a trace ({saved.origin}) of {format_count(saved.traced_blocks)} of "
+        f"{format_count(prod(saved.grid))} blocks"
+    )
+    if not saved.is_complete:
+        text += ", which is not whole"
+    return f"{text}; predicted for the {saved.machine}" if saved.machine else text

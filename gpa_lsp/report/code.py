@@ -20,8 +20,8 @@ class KernelCode:
     one, so that what is found out about code can be kept beside it.
 
     Attributes:
-        counters: name of :mod:`gpa_lsp.rows.counters` → int64[n], summed over launches; -1 where an instruction has no value. Counters that were
-            not collected at all are missing.
+        counters: name in :data:`~gpa_lsp.rows.place.COUNTERS` → int64[n], summed over launches; -1 where an instruction has no value.
+            Counters that were not collected at all are missing.
         mnemonics: distinct opcodes with modifiers.
         mnemonic_index: int32[n] into ``mnemonics``; -1 without code.
         reads: resources read, by row.

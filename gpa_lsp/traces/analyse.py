@@ -38,7 +38,7 @@ class TraceAnalyser:
     Args:
         context: the GPU the trace is thought to run on.
         settings: what is asked, and how much is looked at.
-        block_chains: of :func:`~gpa_lsp.traces.block_places.list_block_chains`, where basic blocks are to have lines.
+        block_chains: of :func:`~gpa_lsp.prediction.predict_launch.list_block_chains`, where basic blocks are to have lines.
     """
 
     def __init__(

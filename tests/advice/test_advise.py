@@ -12,7 +12,7 @@ from gpa_lsp.advice.model import LEAST_SPEEDUP, Category, Hotspot, Silence, Sile
 from gpa_lsp.advice.optimizers import EliminationOptimizer, HidingOptimizer, Optimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.rows.counters import COUNTERS
+from gpa_lsp.rows.place import COUNTERS
 from gpa_lsp.rows.scopes import Scope, ScopeKind
 from tests.rows.written import write_kernel
 

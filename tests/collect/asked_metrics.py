@@ -24,8 +24,8 @@ from gpa_lsp.arch.lookup import list_architectures
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.collect.collected import read_metrics, read_roofline_sections, read_sections
 from gpa_lsp.profile.model import Launch, Metric, MetricScalar
-from gpa_lsp.rows.counters import COUNTERS, read_counters
 from gpa_lsp.rows.model import Kernel
+from gpa_lsp.rows.place import COUNTERS, read_counters
 from tests.rows.written import write_kernel
 
 _ROOT = Path(gpa_lsp.__file__).parent

@@ -21,7 +21,7 @@ class Optimizer(ABC):
         title: a few words for people.
         category: what has to be changed.
         group: name of the alternatives that share samples with it.
-        needs_counters: per-instruction counters without which it cannot match (:mod:`gpa_lsp.rows.counters`).
+        needs_counters: per-instruction counters without which it cannot match (:data:`gpa_lsp.rows.place.COUNTERS`).
         needs_metrics: metrics of the launch without which it cannot match; ``ncu --metrics`` collects them.
         needs_split: it cannot match or price without knowing which samples were taken without issue.
         needs_grid: it cannot match without knowing blocks and threads of the launch.

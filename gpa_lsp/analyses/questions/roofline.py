@@ -1,15 +1,25 @@
 """Where does the kernel stand under its machine's roofs, and what moves it?"""
 
-from gpa_lsp.analyses.answers import Answer, Missing
+from collections.abc import Iterator
+
+from gpa_lsp.analyses.answers import Answer, Finding, Missing
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.analyses.roofline.findings import describe_place, list_findings
-from gpa_lsp.analyses.roofline.fusion import find_unfused
+from gpa_lsp.analyses.roofline.operations import COUNTED
 from gpa_lsp.analyses.roofline.tables import list_bars, list_tables
+from gpa_lsp.analyses.roofline.totals import read_span, read_total
 from gpa_lsp.analyses.roofline.unknown import TIME
+from gpa_lsp.analyses.roofline_model import Roofline
+from gpa_lsp.profile.model import Launch
 
 _NAME = "roofline"
 _TITLE = "Place under the roofs"
+USED_RATIO = 0.1
+"""Below this share of its peak a type's mix does not matter."""
+
+LOW_FUSED_RATIO = 0.8
+"""From this part of the peak on, the mix is good enough."""
 
 
 def _answer(facts: KernelFacts) -> Answer:
@@ -53,6 +63,36 @@ def _find_lacking(facts: KernelFacts) -> Missing:
     if not longest.read_number("gpu__time_duration.sum"):
         return TIME
     return Missing(what="the roofs of the GPU", why="neither counters nor tables tell them")
+
+
+def find_unfused(launch: Launch, roofline: Roofline) -> Iterator[Finding]:
+    """Types a kernel leans on whose instructions are seldom multiply-adds.
+
+    An instruction that is no multiply-add does half of what its slot could: a share f of multiply-adds reaches (1 + f) / 2 of the peak.
+
+    Args:
+        launch: whose counters of additions, multiplications and multiply-adds are read.
+        roofline: of the same kernel.
+    """
+    span = read_span(launch)
+    if span is None:
+        return
+    for roof in roofline.roofs:
+        if roof.kind not in COUNTED or roof.share_ratio < USED_RATIO:
+            continue
+        counts = [read_total(launch, span, counters) for counters, _ in COUNTED[roof.kind]]
+        add, multiply, fused = counts
+        if add is None or multiply is None or fused is None:
+            continue
+        every = add.value + multiply.value + fused.value
+        reachable = (every + fused.value) / (2 * every) if every else 1.0
+        if reachable < LOW_FUSED_RATIO:
+            yield Finding(
+                text=f"{roof.kind}: {100 * fused.value / every:.3g} % of the additions, multiplications and multiply-adds are multiply-adds, so "
+                f"that no more than {100 * reachable:.3g} % of the peak can be reached.",
+                remedy="Let the compiler fuse (a * b + c in one expression, -fmad=true), or regroup the arithmetic: the same work takes fewer "
+                "instructions, and the point rises.",
+            )
 
 
 ANALYSIS = Analysis(name=_NAME, order=10, answer=_answer)

@@ -173,7 +173,7 @@ def _draw(exploration: "Exploration", suffix: str) -> bytes:
     from gpa_lsp.prediction.exploration.answer import answer_exploration
 
     if suffix == ".json":
-        from gpa_lsp.render.exploration_json import make_exploration
+        from gpa_lsp.render.prediction_json import make_exploration
 
         return (json.dumps(make_exploration(exploration), indent=2) + "\n").encode()
     answer = answer_exploration(exploration)

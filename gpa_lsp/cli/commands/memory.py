@@ -115,7 +115,7 @@ def _renderers_of(prediction: "SourcePrediction", arguments: argparse.Namespace)
 
 def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _Renderers:
     def lines(width: int | None) -> "Iterable[Line]":
-        from gpa_lsp.render.saved_trace_text import render_saved_trace
+        from gpa_lsp.render.prediction_text import render_saved_trace
 
         return render_saved_trace(saved, width, max_rows=_find_most(arguments), folder=Path.cwd())
 
@@ -126,7 +126,7 @@ def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _
 
     def page() -> str:
         from gpa_lsp.render.prediction_page.page import render_answers_page
-        from gpa_lsp.render.saved_trace_text import describe_saved_trace
+        from gpa_lsp.render.prediction_text import describe_saved_trace
 
         return render_answers_page(f"Trace of {saved.short_name}", saved.answers, describe_saved_trace(saved))
 

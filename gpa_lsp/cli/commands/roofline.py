@@ -157,7 +157,7 @@ def _put_under(report: "Report", choose_machine: "Callable[[Machine], Machine] |
 
 
 def _put_kernel_under(kernel: "KernelReport", choose_machine: "Callable[[Machine], Machine]") -> "KernelReport":
-    from gpa_lsp.analyses.roofline.other_roofs import place_under
+    from gpa_lsp.analyses.roofline.place import place_under
 
     if kernel.analyses is None or kernel.analyses.roofline is None:
         return kernel

@@ -7,8 +7,7 @@ from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import occupancy
 from gpa_lsp.analyses.questions.roofline import ANALYSIS
 from gpa_lsp.analyses.roofline.busy_units import find_busiest, read_busy_units
-from gpa_lsp.analyses.roofline.other_roofs import place_under
-from gpa_lsp.analyses.roofline.place import place_kernel
+from gpa_lsp.analyses.roofline.place import place_kernel, place_under
 from gpa_lsp.device.find import find_machine_by_name
 from gpa_lsp.device.model import MemoryLevel
 from gpa_lsp.render.roofline_text import describe_line, name_bound

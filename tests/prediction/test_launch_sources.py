@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.launches.from_launch import describe_launch
 from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.prediction.launch_sources import describe_launch
 from gpa_lsp.profile.model import Metric
 from tests.rows.builders import make_launch
 
