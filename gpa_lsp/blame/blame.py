@@ -1,13 +1,12 @@
 """From a joined kernel to its blame: every function by the chosen blamer, callers' shares, coverage, and the check that nothing was lost."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 
 import gpa_lsp.blame.blamers as catalogue
-from gpa_lsp.basis.catalogue import list_members, load_catalogue, load_member
+from gpa_lsp.basis.catalogue import list_members, load_member
 from gpa_lsp.basis.errors import GpaError, Problem, ProblemSeverity
 from gpa_lsp.blame import DEFAULT_BLAMER
 from gpa_lsp.blame.blamers import Blamer, DependencyGraph
@@ -21,13 +20,6 @@ from gpa_lsp.blame.view import read_latency, view_function
 from gpa_lsp.blame.wait_model import check_wait
 from gpa_lsp.blame.work import WorkBudget
 from gpa_lsp.rows.model import FunctionSamples, Kernel
-
-
-@cache
-def list_blamers() -> Mapping[str, Blamer]:
-    """The blamers, by name."""
-    members: Mapping[str, Blamer] = load_catalogue(catalogue, "BLAMER", Blamer)
-    return {blamer.name: blamer for blamer in members.values()}
 
 
 def find_blamer(name: str) -> Blamer:

@@ -15,7 +15,7 @@ from gpa_lsp.analyses.mix.pipes import find_pipe, list_pipes
 from gpa_lsp.analyses.mix.tables import _GROUPS
 from gpa_lsp.analyses.questions.instruction_mix import ANALYSIS
 from gpa_lsp.arch.lookup import find_architecture, list_architectures
-from gpa_lsp.binary.opcodes import list_opcodes
+from tests.binary.opcode_table import TABLE
 from tests.rows.written import write_kernel
 
 TABLES = sorted({find_architecture(one).name for one in list_architectures()})
@@ -34,14 +34,14 @@ def find_said(answer: Answer, words: str):
 
 
 def test_every_opcode_has_a_class():
-    assert {name for name in list_opcodes() if classify_mnemonic(name) is WorkClass.OTHER} == WITHOUT_CLASS
+    assert {name for name in TABLE if classify_mnemonic(name) is WorkClass.OTHER} == WITHOUT_CLASS
 
 
 def test_entries_name_opcodes_that_there_are():
     named = {entry.partition(".")[0] for entry in mix_classes._read_entries()}
-    assert named <= set(list_opcodes())
+    assert named <= set(TABLE)
     piped = {entry.partition(".")[0] for group in mix_pipes._read_table()["opcodes"] for entry in group["of"]}
-    assert piped <= set(list_opcodes())
+    assert piped <= set(TABLE)
 
 
 def test_no_entry_is_in_two_classes():
@@ -58,7 +58,7 @@ def test_every_class_is_in_one_column_of_the_table_by_line():
 @pytest.mark.parametrize("architecture", TABLES)
 def test_every_opcode_has_a_pipe_on_every_architecture(architecture):
     names = {pipe.name for pipe in list_pipes()}
-    assert {find_pipe(name, architecture) for name in list_opcodes()} <= names
+    assert {find_pipe(name, architecture) for name in TABLE} <= names
 
 
 def test_pipes_speak_of_architectures_that_there_are():

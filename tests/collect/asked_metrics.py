@@ -243,3 +243,10 @@ def _list_texts(root: Any) -> Iterator[str]:
             waiting += [*found, *found.values()]
         elif isinstance(found, list):
             waiting += found
+
+
+@cache
+def read_unasked() -> Mapping[str, str]:
+    """Metrics that are read where a report has them and not asked for, each with the reason; without a dot, a counter in every form."""
+    tables = tomllib.loads((_ROOT / "collect" / "recipe.toml").read_text(encoding="utf-8"))["unasked"]
+    return {name: table["why"] for table in tables for name in table["names"]}

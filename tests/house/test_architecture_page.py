@@ -83,13 +83,13 @@ def test_every_module_is_in_a_room() -> None:
 
 
 def list_catalogues() -> Iterator[str]:
-    """The attributes that ``load_catalogue`` is called with, once per call."""
+    """The attributes that catalogues and their members are loaded with, once per module that loads."""
+    place_of_attribute = {"load_catalogue": 1, "load_member": 2}
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "load_catalogue":
-                attribute = node.args[1]
-                assert isinstance(attribute, ast.Constant)
-                yield str(attribute.value)
+        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+        names = [(getattr(call.func, "id", ""), call.args) for call in calls]
+        attributes = [args[place_of_attribute[name]] for name, args in names if name in place_of_attribute]
+        yield from {str(one.value) for one in attributes if isinstance(one, ast.Constant)}
 
 
 def test_every_catalogue_is_listed_with_what_its_files_define() -> None:

@@ -1,6 +1,8 @@
 import pytest
 
-from gpa_lsp.blame.blame import list_blamers
+from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.blame import blamers
+from gpa_lsp.blame.blamers import Blamer
 from gpa_lsp.lsp.settings import OPTIONS, HeldSettings, Settings, Severity, read_settings
 
 
@@ -91,7 +93,9 @@ def test_every_field_is_an_option() -> None:
 
 
 def test_the_choice_of_blamers_is_those_there_are() -> None:
-    assert OPTIONS["blamer"].kind.schema["enum"] == list(list_blamers())
+    assert OPTIONS["blamer"].kind.schema["enum"] == [
+        blamer.name for blamer in load_catalogue(blamers, "BLAMER", Blamer).values()
+    ]
 
 
 def test_defaults_as_an_editor_writes_them_are_the_defaults() -> None:

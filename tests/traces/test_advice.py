@@ -6,12 +6,12 @@ import pytest
 
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.emulator.trace import AccessKind, Trace
-from gpa_lsp.traces.analyse import analyse_trace
 from gpa_lsp.traces.ask import list_questions
 from gpa_lsp.traces.bypassing import BypassingAdvice
 from gpa_lsp.traces.model import TraceContext
 from gpa_lsp.traces.questions.traced_bypassing import summarise_bypassing
 from gpa_lsp.traces.remedies import ONE_WAY_REMEDY, UNIFORM_REMEDY
+from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
 LOAD, POLL, ATOMIC, STORE, BRANCH = range(5)

@@ -10,7 +10,7 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.device.products import find_product
 from gpa_lsp.emulator.trace import AccessKind, Trace
 from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.analyse import TraceAnalyser, analyse_trace
+from gpa_lsp.traces.analyse import TraceAnalyser
 from gpa_lsp.traces.ask import answer_launches, answer_questions, list_questions
 from gpa_lsp.traces.code_centric import list_path_accesses, list_path_branches
 from gpa_lsp.traces.context import build_trace_context
@@ -20,6 +20,7 @@ from gpa_lsp.traces.model import AccessGroupKind, AnalysisSettings, TraceContext
 from gpa_lsp.traces.patterns import LanePattern
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.statistics import list_measures, spread_listed
+from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
 COLUMNS = 16
