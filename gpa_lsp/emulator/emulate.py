@@ -26,8 +26,7 @@ from gpa_lsp.emulator.model import (
 )
 from gpa_lsp.emulator.sampling import Blocks, choose_blocks
 from gpa_lsp.emulator.static_instructions import list_static_instructions
-from gpa_lsp.emulator.trace import Buffer, StaticInstruction, Trace
-from gpa_lsp.emulator.trace_pieces import join_pieces
+from gpa_lsp.emulator.trace import Buffer, StaticInstruction, Trace, join_pieces
 from gpa_lsp.launches.build import build_inputs
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.ptx.model import PtxFunction, PtxModule

@@ -5,10 +5,9 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.emulator.model import Sampling, SamplingKind
+from gpa_lsp.emulator.trace import MOST_BLOCKS
 
 _MOST_SPREAD = 1 << 24
-MOST_BLOCKS = 1 << 32
-"""Blocks that have a number in a trace, the first of a grid; those beyond are never executed."""
 
 Blocks = range | npt.NDArray[np.uint32]
 """Linear indexes, ascending. A range where they are the first ones: grids may have more blocks than memory holds numbers."""

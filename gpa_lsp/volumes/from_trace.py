@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.emulator.sampling import MOST_BLOCKS
-from gpa_lsp.emulator.trace import StaticInstruction, Trace
+from gpa_lsp.emulator.trace import MOST_BLOCKS, StaticInstruction, Trace
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.cache_operators import bypasses_l1
 from gpa_lsp.volumes.affine import find_independent, find_trips, pick_examples, solve_affine, split_executions

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.trace_pieces import join_pieces, keep_blocks
+from gpa_lsp.emulator.trace import join_pieces, keep_blocks
 from gpa_lsp.prediction.model import SourcePrediction
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.saved_trace import analyse_saved

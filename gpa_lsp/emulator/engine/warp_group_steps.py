@@ -23,10 +23,10 @@ from gpa_lsp.emulator.engine.lane_steps import guarded_mask
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.values import BOOL, U32, U64, WARP_LANES, Value
 from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.emulator.operations.families.matrix_multiply import multiply_floats, multiply_integers
 from gpa_lsp.emulator.operations.matrix_descriptors import UNIT_BYTES, arrange, find_rows, has_base_offset
 from gpa_lsp.emulator.operations.matrix_layouts import left_fragment, sum_fragment
 from gpa_lsp.emulator.operations.matrix_numbers import BITS, pack, register_type, unpack
+from gpa_lsp.emulator.operations.matrix_products import multiply_floats, multiply_integers
 from gpa_lsp.emulator.operations.warp_group_products import GROUP_WARPS, WARP_ROWS, WarpGroupProduct, read_product
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.ptx.model import PtxInstruction, Space
