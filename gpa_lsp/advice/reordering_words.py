@@ -5,8 +5,7 @@ from gpa_lsp.advice.model import Hotspot
 from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.binary.opcodes import Access
-from gpa_lsp.dataflow.reordering.slack import Slack, TurnSlack
-from gpa_lsp.dataflow.reordering.walls import Hold
+from gpa_lsp.dataflow.reordering.slack import Hold, Slack, TurnSlack
 
 
 def write_reorder_hint(subject: Subject, hotspot: Hotspot, slack: Slack) -> str:

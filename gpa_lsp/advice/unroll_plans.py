@@ -13,8 +13,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.dataflow.loop_counters import TurnCount, count_turns
-from gpa_lsp.dataflow.reordering.slack import SlackFinder, TurnSlack
-from gpa_lsp.dataflow.reordering.walls import Hold
+from gpa_lsp.dataflow.reordering.slack import Hold, SlackFinder, TurnSlack
 from gpa_lsp.dataflow.unrolling import Unrolling, find_unrolling
 
 _FEWEST_ITERATIONS = 4.0

@@ -12,14 +12,19 @@ from gpa_lsp.device.counters import (
     read_l2_peak,
     read_operation_peaks,
 )
-from gpa_lsp.device.model import Bandwidth, Clocks, Machine, MemoryLevel, OperationKind, Peak, RoofOrigin
+from gpa_lsp.device.model import (
+    TRANSFERS_PER_CLOCK,
+    Bandwidth,
+    Clocks,
+    Machine,
+    MemoryLevel,
+    OperationKind,
+    Peak,
+    RoofOrigin,
+)
 from gpa_lsp.device.products import Accumulation
 from gpa_lsp.device.rates import Rate, list_operation_rates, read_rate
 from gpa_lsp.profile.model import Launch
-
-TRANSFERS_PER_CLOCK = 2
-"""Bits per pin and cycle of the memory clock that device attributes and ``dram__cycles`` count: on HBM2 to HBM3e, GDDR6, GDDR6X and GDDR7
-alike. 9,751 MHz of an RTX 3090 are its 19.5 Gbit/s, 877 MHz of a V100 its 1.75."""
 
 _FASTER_TENSOR_CLOCK = frozenset({OperationKind.TENSOR_FP64})
 """Tensor types whose published peak holds at the boost clock, and not at the lower one of the others."""

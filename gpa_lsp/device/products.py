@@ -13,7 +13,7 @@ from typing import Any
 
 import tomli
 
-from gpa_lsp.arch.read_table import parse_compute_capability
+from gpa_lsp.arch.figures import parse_compute_capability
 from gpa_lsp.basis.errors import CatalogueError, InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.device.model import OperationKind

@@ -60,7 +60,7 @@ _Fact = TypeVar("_Fact", AccessLineFact, BranchLineFact)
 
 
 def _warm_up() -> None:
-    from gpa_lsp.binary import nvdisasm  # noqa: F401
+    from gpa_lsp.binary import disassembler  # noqa: F401
     from gpa_lsp.compiler import compile as compiling  # noqa: F401
     from gpa_lsp.sources import cuda_arrays  # noqa: F401
 

@@ -25,7 +25,7 @@ _MOST_MARKS = 1000
 
 
 def _warm_up() -> None:
-    from gpa_lsp.binary import nvdisasm  # noqa: F401
+    from gpa_lsp.binary import disassembler  # noqa: F401
     from gpa_lsp.sources import cuda_arrays  # noqa: F401
 
     list_static_checks()

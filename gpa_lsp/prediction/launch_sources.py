@@ -6,9 +6,9 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.launches.source_parameters import find_bare_name
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 

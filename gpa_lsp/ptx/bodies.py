@@ -10,12 +10,12 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.ptx.declarations import read_registers, read_variables
 from gpa_lsp.ptx.instructions import InstructionReader, Signature
-from gpa_lsp.ptx.layout import align_up, lay_out
+from gpa_lsp.ptx.layout import lay_out
 from gpa_lsp.ptx.lines import LineReader
 from gpa_lsp.ptx.model import PtxInstruction, PtxVariable, Space
 from gpa_lsp.ptx.opcodes import OpcodeForm
 from gpa_lsp.ptx.operands import OperandReader
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType, align_up
 from gpa_lsp.ptx.scopes import Registers, Scope
 from gpa_lsp.ptx.targets import resolve_targets
 

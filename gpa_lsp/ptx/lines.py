@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.locations import Frame, InlineChain
-from gpa_lsp.binary.source_path import join_source_path
+from gpa_lsp.basis.locations import Frame, InlineChain, join_source_path
 
 MOST_FRAMES = 64
 """Inline levels that are kept, the innermost ones; no compiler inlines so deeply."""

@@ -9,10 +9,9 @@ from typing import Any
 
 import tomli
 
-from gpa_lsp.arch.figures import Unknown
+from gpa_lsp.arch.figures import Unknown, parse_compute_capability
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
-from gpa_lsp.arch.read_table import parse_compute_capability
 from gpa_lsp.basis.errors import CatalogueError, InputError
 from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.basis.lazy_dataclass import dataclass

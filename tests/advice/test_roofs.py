@@ -4,7 +4,7 @@ import pytest
 
 from gpa_lsp.advice.roofs import MemoryLevel, list_units, measure_roofs, measure_sm_use
 from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.device.ceilings import GDDR_CEILING, HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
+from gpa_lsp.device.model import GDDR_CEILING, HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
 from tests.advice.subjects import make_blame
 from tests.rows.written import write_kernel
 

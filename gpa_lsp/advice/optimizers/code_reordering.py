@@ -20,9 +20,8 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.blame.model import BlameCategory
-from gpa_lsp.dataflow.reordering.effects import is_volatile
-from gpa_lsp.dataflow.reordering.slack import Slack, SlackFinder, TurnSlack
-from gpa_lsp.dataflow.reordering.walls import Hold
+from gpa_lsp.dataflow.accesses import is_volatile
+from gpa_lsp.dataflow.reordering.slack import Hold, Slack, SlackFinder, TurnSlack
 from gpa_lsp.rows.scopes import ScopeTree
 
 _UNFORESEEN = frozenset({BlameCategory.MEMORY_GLOBAL, BlameCategory.MEMORY_TEXTURE, BlameCategory.MEMORY_CONSTANT})

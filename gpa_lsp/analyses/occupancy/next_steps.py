@@ -3,8 +3,14 @@
 from gpa_lsp.analyses.answers import Finding, Weight
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit
-from gpa_lsp.arch.occupancy_room import FreeRoom, find_free_registers, find_free_shared
-from gpa_lsp.arch.occupancy_steps import OccupancyStep, find_needed_carveout, list_steps_up
+from gpa_lsp.arch.occupancy_steps import (
+    FreeRoom,
+    OccupancyStep,
+    find_free_registers,
+    find_free_shared,
+    find_needed_carveout,
+    list_steps_up,
+)
 
 _REMEDIES = {
     OccupancyLimit.REGISTERS: (

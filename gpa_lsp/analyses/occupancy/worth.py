@@ -12,7 +12,7 @@ from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.occupancy.launch import read_amount
 from gpa_lsp.analyses.roofline_model import Roofline
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.device.ceilings import find_dram_ceiling
+from gpa_lsp.device.model import find_dram_ceiling
 
 NEAR_ROOF_RATIO = 0.85
 """From this part of what a roof sustains on the kernel counts as being at it; with the ceilings of DRAM that is 0.72 to 0.81 of the peak, about

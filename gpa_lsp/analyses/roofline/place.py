@@ -14,12 +14,10 @@ from gpa_lsp.analyses.roofline.work import Work, measure_work, sum_work
 from gpa_lsp.analyses.roofline_model import MOST_LAUNCHES, KernelRoofline, Roofline
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.device.build import TRANSFERS_PER_CLOCK
-from gpa_lsp.device.ceilings import HBM_CEILING, find_dram_ceiling
 from gpa_lsp.device.empirical import apply_roofs
 from gpa_lsp.device.empirical_model import EmpiricalRoofs
 from gpa_lsp.device.find import find_machine
-from gpa_lsp.device.model import Machine, MemoryLevel
+from gpa_lsp.device.model import HBM_CEILING, TRANSFERS_PER_CLOCK, Machine, MemoryLevel, find_dram_ceiling
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.rows.model import Kernel
 

@@ -1,7 +1,6 @@
 """``gpa-lsp calibrate``: measure the roofs of a GPU of this computer."""
 
 import argparse
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from gpa_lsp.device.calibration.calibrate import Calibration
     from gpa_lsp.device.model import Machine
 
-_QUICK_SECONDS, _QUICK_REPETITIONS = 0.005, 3
 _REMEDY = "name one such as 8.6 or 9.0"
 
 
@@ -40,16 +38,10 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.plan is not None:
         return _show_plan(_parse_capability(arguments.plan), terminal)
     from gpa_lsp.cli.calibration_text import render_calibration
-    from gpa_lsp.device.calibration.calibrate import calibrate  # these load only when something is measured
-    from gpa_lsp.device.calibration.compile import compile_source
-    from gpa_lsp.device.calibration.gpu import CudaGpu
-    from gpa_lsp.device.calibration.measure import Patience
+    from gpa_lsp.device.calibration.calibrate import calibrate_attached  # loads only when something is measured
     from gpa_lsp.device.roofs_file import find_roofs_folder, name_roofs_file, write_roofs
 
-    patience = Patience(least_seconds=_QUICK_SECONDS, repetitions=_QUICK_REPETITIONS) if arguments.quick else Patience()
-    with CudaGpu(arguments.device) as gpu:
-        compile_for = partial(compile_source, compute_capability=gpu.facts.compute_capability)
-        found = calibrate(gpu, compile_for, patience=patience, tell=terminal.complain)
+    found = calibrate_attached(arguments.device, is_quick=arguments.quick, tell=terminal.complain)
     target = arguments.output or find_roofs_folder() / name_roofs_file(found.facts.name)
     _make_folder(target)
     write_roofs(found.roofs, target)
@@ -95,32 +87,21 @@ def _parse_capability(text: str) -> tuple[int, int]:
 
 
 def _show_plan(capability: tuple[int, int], terminal: Terminal) -> int:
-    from gpa_lsp.device.calibration.arithmetic_sources import list_arithmetic_benchmarks
-    from gpa_lsp.device.calibration.compile import compile_source, find_compiler_version
-    from gpa_lsp.device.calibration.memory_sources import (
-        make_common_benchmark,
-        make_l1_benchmark,
-        make_shared_benchmark,
-    )
+    from gpa_lsp.device.calibration.calibrate import plan_calibration
     from gpa_lsp.device.model import MemoryLevel
 
-    version = find_compiler_version()
-    arithmetic, skipped = list_arithmetic_benchmarks(capability)
-    memory = (make_shared_benchmark(), make_l1_benchmark(), make_common_benchmark(MemoryLevel.L2))
+    plan = plan_calibration(capability)
     rows = [
-        (one.kind.value, one.instruction, f"{one.ops_per_instruction} operations per warp instruction", one.source)
-        for one in arithmetic
+        (one.kind.value, one.instruction, f"{one.ops_per_instruction} operations per warp instruction")
+        for one in plan.arithmetic
     ]
     names = {MemoryLevel.SHARED: "shared memory", MemoryLevel.L1: "L1", MemoryLevel.L2: "L2 and DRAM"}
     rows += [
-        (names[one.level], one.instruction, f"{one.bytes_per_thread_and_read} bytes per thread", one.source)
-        for one in memory
+        (names[one.level], one.instruction, f"{one.bytes_per_thread_and_read} bytes per thread") for one in plan.memory
     ]
-    for _, _, _, source in rows:
-        compile_source(source, capability)
-    text = [f"{name}: {instruction}, {work}\n" for name, instruction, work, _ in rows]
-    text += [f"{skip.what}: not measured: {skip.why}\n" for skip in skipped]
-    text.append(f"{len(rows)} benchmarks compiled by NVRTC {version}; nothing was run\n")
+    text = [f"{name}: {instruction}, {work}\n" for name, instruction, work in rows]
+    text += [f"{skip.what}: not measured: {skip.why}\n" for skip in plan.skipped]
+    text.append(f"{len(rows)} benchmarks compiled by NVRTC {plan.compiler_version}; nothing was run\n")
     terminal.print_safely(lambda: terminal.write_text("".join(text)))
     return 0
 

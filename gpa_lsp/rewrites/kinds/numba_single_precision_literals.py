@@ -8,9 +8,9 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.edits import replace_node
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
 from gpa_lsp.rewrites.numba_types import SINGLE, SinglePrecision, find_constructor, read_single_precision
+from gpa_lsp.rewrites.python_functions import NUMBA_KERNEL, find_compiled_around
 from gpa_lsp.rewrites.titles import join_code
 from gpa_lsp.sources.cuda_values import read_number
-from gpa_lsp.sources.python_functions import NUMBA_KERNEL, find_compiled_around
 from gpa_lsp.sources.trees import read_text, walk_lines
 
 if TYPE_CHECKING:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpa_lsp.rewrites.cuda_loops import LOOPS, list_pragmas
 from gpa_lsp.rewrites.divisions import Division, find_divisions, read_division
 from gpa_lsp.rewrites.edits import insert_line_above, read_indentation, replace_node
 from gpa_lsp.rewrites.invariance import find_loops_around, is_inside, is_invariant
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
 from gpa_lsp.rewrites.titles import shorten
-from gpa_lsp.sources.cuda_loops import LOOPS, list_pragmas
 from gpa_lsp.sources.trees import read_text, walk
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gpa_lsp.rewrites.code import Code, find_kernel
+from gpa_lsp.rewrites.cuda_uses import Deed
 from gpa_lsp.rewrites.edits import insert_before
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
 from gpa_lsp.rewrites.pointers import Pointer, is_only_read, list_pointers, may_be_alone
@@ -13,7 +14,6 @@ from gpa_lsp.sources.cuda_functions import (
     has_own_headers,
     is_kept_as_value,
 )
-from gpa_lsp.sources.cuda_uses import Deed
 
 _EXCHANGES = (
     b"__threadfence",

@@ -8,10 +8,10 @@ import numpy as np
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.code import Code, find_lambda_around, read_code
+from gpa_lsp.rewrites.cuda_types import load_known_functions
 from gpa_lsp.rewrites.edits import insert_behind
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
 from gpa_lsp.rewrites.titles import join_code
-from gpa_lsp.sources.cuda_types import load_known_functions
 from gpa_lsp.sources.cuda_values import NumberLiteral, read_descriptor, read_number
 from gpa_lsp.sources.trees import read_text, walk_lines
 

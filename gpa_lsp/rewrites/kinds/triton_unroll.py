@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.rewrites.edits import replace_node
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
+from gpa_lsp.rewrites.python_functions import list_arguments
 from gpa_lsp.rewrites.triton_loops import RangeLoop, add_option, find_range_loops, is_constant
-from gpa_lsp.sources.python_functions import list_arguments
 from gpa_lsp.sources.trees import read_text, walk
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpa_lsp.rewrites.code import Code, read_code
+from gpa_lsp.rewrites.cuda_loops import find_unroll_pragma, has_constant_turns
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
 from gpa_lsp.rewrites.pragmas import put_pragma, write_pragma
-from gpa_lsp.sources.cuda_loops import find_unroll_pragma, has_constant_turns
 from gpa_lsp.sources.trees import list_ancestors, read_text, walk, walk_lines
 
 if TYPE_CHECKING:

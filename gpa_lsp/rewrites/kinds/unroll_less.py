@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.rewrites.code import read_code
+from gpa_lsp.rewrites.cuda_loops import LOOPS, find_loops_beginning, find_unroll_pragma, has_constant_turns
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
 from gpa_lsp.rewrites.pragmas import change_pragma, put_pragma, write_pragma
-from gpa_lsp.sources.cuda_loops import LOOPS, find_loops_beginning, find_unroll_pragma, has_constant_turns
 from gpa_lsp.sources.trees import walk
 
 if TYPE_CHECKING:

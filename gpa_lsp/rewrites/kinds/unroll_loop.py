@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpa_lsp.rewrites.code import read_code
+from gpa_lsp.rewrites.cuda_loops import find_loops_beginning, find_unroll_pragma, has_constant_turns
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
 from gpa_lsp.rewrites.pragmas import change_pragma, put_pragma, write_pragma
-from gpa_lsp.sources.cuda_loops import find_loops_beginning, find_unroll_pragma, has_constant_turns
 
 if TYPE_CHECKING:
     from tree_sitter import Node

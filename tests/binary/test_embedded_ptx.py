@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
 from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.compiler.embedded_ptx import read_embedded_ptx
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import ROOT
 

@@ -6,6 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
+from gpa_lsp.basis.shared_facts import Remembered
 from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.engine.lives import find_lives
 from gpa_lsp.emulator.model import TraceSettings
@@ -14,7 +15,6 @@ from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, ScalarArgu
 from gpa_lsp.ptx.blocks import find_blocks
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.reachable import list_reachable
-from gpa_lsp.ptx.remembered import Remembered
 from gpa_lsp.ptx.scalar_types import ScalarType
 from tests.emulator.engine.running import GLOBAL_THREAD, build_module
 

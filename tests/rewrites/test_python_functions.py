@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.sources.python_functions import (
+from gpa_lsp.rewrites.python_functions import (
     PythonFunction,
     find_argument,
     find_compiled,

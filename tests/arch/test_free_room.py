@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
-from gpa_lsp.arch.occupancy_room import find_free_registers, find_free_shared
+from gpa_lsp.arch.occupancy_steps import find_free_registers, find_free_shared
 from tests.arch.occupancy_strategies import architectures, pick_carveout, shapes
 
 numbers = st.integers(0, 100)
