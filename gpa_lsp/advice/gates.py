@@ -11,16 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from gpa_lsp.advice.model import Advice, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.advice.model import BANDWIDTH_BOUND_RATIO, Advice, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.reliefs import OccupancyUse, Relief, find_reliefs
-from gpa_lsp.advice.roofs import (
-    BANDWIDTH_BOUND_RATIO,
-    describe_roof,
-    find_level,
-    list_sure_roofs,
-    measure_roofs,
-    measure_sm_use,
-)
+from gpa_lsp.advice.roofs import describe_roof, find_level, list_sure_roofs, measure_roofs, measure_sm_use
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.roofline_model import Roof
 from gpa_lsp.basis.lazy_dataclass import dataclass

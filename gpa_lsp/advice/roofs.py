@@ -7,16 +7,13 @@ long, so each level has a *ceiling* below its peak.
 from collections.abc import Iterator
 
 from gpa_lsp.advice.estimators import bound_by_traffic
-from gpa_lsp.advice.model import SM_UNIT, MemoryLevel, UnitUse
+from gpa_lsp.advice.model import BANDWIDTH_BOUND_RATIO, SM_UNIT, MemoryLevel, UnitUse
 from gpa_lsp.advice.residency import measure_active_part
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.device.model import HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
 from gpa_lsp.device.model import MemoryLevel as MachineLevel
-
-BANDWIDTH_BOUND_RATIO = 0.8
-"""From this share of a level's peak on a kernel counts as bound by bandwidth, as in Nsight Compute's rule for the bottleneck."""
 
 THROTTLE_REASONS = ("lg_throttle", "mio_throttle", "tex_throttle")
 """Stalls in front of a full queue of memory instructions."""

@@ -16,8 +16,7 @@ from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from gpa_lsp.emulator.model import TraceSink
-    from gpa_lsp.prediction.model import SourcePrediction
-    from gpa_lsp.prediction.settings import PredictionSettings
+    from gpa_lsp.prediction.model import PredictionSettings, SourcePrediction
 
 _DEFAULT_SECONDS = 20.0
 _DEFAULT_MEMORY = "2GiB"
@@ -83,7 +82,7 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
 def make_settings(arguments: argparse.Namespace, *, is_paper: bool = False) -> "PredictionSettings":
     """The settings of a command line."""
     from gpa_lsp.emulator.model import Budget
-    from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
+    from gpa_lsp.prediction.model import DEFAULT_PREDICTION
     from gpa_lsp.volumes.model import VolumeMode  # brings numpy, which --help does without
 
     budget = Budget(

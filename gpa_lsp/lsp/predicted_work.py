@@ -32,9 +32,8 @@ from gpa_lsp.lsp.predicted_results import (
 from gpa_lsp.lsp.predicted_trials import find_trials
 from gpa_lsp.prediction.fault_answer import ENDINGS, REMEDIES
 from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.prediction.model import EDITOR_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
 from gpa_lsp.prediction.predict import match_launches, predict_source
-from gpa_lsp.prediction.settings import EDITOR_PREDICTION, PredictionSettings
 from gpa_lsp.prediction.templates import write_templates
 from gpa_lsp.processes.frames import Step
 from gpa_lsp.processes.worker import Tell, Work

@@ -16,8 +16,7 @@ from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.prediction.fault_answer import ENDINGS, answer_faults, explain_unchecked_races
 from gpa_lsp.prediction.flops import count_flops
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
-from gpa_lsp.prediction.model import Execution, KernelPrediction
-from gpa_lsp.prediction.settings import PredictionSettings
+from gpa_lsp.prediction.model import Execution, KernelPrediction, PredictionSettings
 from gpa_lsp.prediction.trace_answers import TraceAnswerer, TraceAnswers
 from gpa_lsp.ptx.blocks import find_blocks
 from gpa_lsp.ptx.model import PtxModule

@@ -1,7 +1,6 @@
 """How close a kernel is to its roofs, in words: a line for a hover, two words for a lens. Pure functions."""
 
-from gpa_lsp.advice.model import SM_UNIT, KernelAdvice, UnitUse
-from gpa_lsp.advice.roofs import BANDWIDTH_BOUND_RATIO
+from gpa_lsp.advice.model import BANDWIDTH_BOUND_RATIO, SM_UNIT, KernelAdvice, UnitUse
 from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.render.numbers import format_percent
 

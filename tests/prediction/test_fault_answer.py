@@ -7,9 +7,9 @@ import pytest
 from gpa_lsp.emulator.model import Budget, Fault, FaultKind
 from gpa_lsp.emulator.trace import StaticInstruction
 from gpa_lsp.prediction.fault_answer import answer_faults, explain_unchecked_races
+from gpa_lsp.prediction.model import DEFAULT_PREDICTION
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.predict_launch import merge_faults
-from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
 from gpa_lsp.ptx.model import Space
 from tests.prediction.kernels import NVRTC, find_project
 

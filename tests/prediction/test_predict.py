@@ -9,8 +9,8 @@ from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.emulator.model import Budget, FaultKind
 from gpa_lsp.prediction.launch_sources import LaunchChoice
+from gpa_lsp.prediction.model import DEFAULT_PREDICTION
 from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
 from tests.prediction.kernels import LAUNCHES, NVRTC, SOURCE, find_project, predict, predict_one
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")

@@ -11,8 +11,8 @@ import pytest
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.compiler.nvcc_location import build_environment, find_nvcc
 from gpa_lsp.prediction.launch_sources import LaunchChoice
+from gpa_lsp.prediction.model import DEFAULT_PREDICTION
 from gpa_lsp.prediction.predict_build import predict_build
-from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
 from gpa_lsp.prediction.templates import write_build_templates
 from tests.conftest import ROOT
 from tests.emulator.kernels.compiling import compile_ptx

@@ -9,12 +9,11 @@ from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import Certainty, StaticFacts, StaticFinding
 from gpa_lsp.dataflow.arithmetic.patterns import Chain, load_patterns
 from gpa_lsp.dataflow.arithmetic.sequences import find_arithmetic_sequences
-from gpa_lsp.dataflow.arithmetic.widened_arithmetic import converts
+from gpa_lsp.dataflow.arithmetic.widened_arithmetic import is_widening
 from gpa_lsp.dataflow.value_flow import FunctionFlow, build_flow
 
 NAME = "double-constants"
 
-_WIDENING = ["F64", "F32"]
 _LONGEST_CHAIN = 40
 _COMPARISON = "DSETP"
 
@@ -55,7 +54,7 @@ def _find_compared(flow: FunctionFlow, known: set[int]) -> dict[int, tuple[int, 
     """Row of a widening → the rows of a chain from it that ends in comparisons and nothing else; rows are the subject's."""
     found = {}
     for row in range(len(flow)):
-        if flow.first_row + row in known or not converts(flow, row, _WIDENING):
+        if flow.first_row + row in known or not is_widening(flow, row):
             continue
         chain = _follow(flow, row)
         if chain:
