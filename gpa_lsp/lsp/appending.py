@@ -7,6 +7,8 @@ from lsprotocol import types
 
 from gpa_lsp.lsp.editor import Editor
 from gpa_lsp.lsp.lines.positions import Positions, UnitCounter
+from gpa_lsp.lsp.model import Location, Position, Range
+from gpa_lsp.lsp.protocol_types import make_range
 from gpa_lsp.report.line_map import split_lines
 
 
@@ -26,19 +28,19 @@ def build_append(uri: str, text: str | None, addition: str, units: UnitCounter) 
     """
     if text is None:
         document = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=None)
-        start = types.Position(line=0, character=0)
-        insertion = types.TextEdit(range=types.Range(start=start, end=start), new_text=addition)
+        start = Position(0, 0)
+        insertion = types.TextEdit(range=make_range(Range(start, start)), new_text=addition)
         create = types.CreateFile(uri=uri, options=types.CreateFileOptions(ignore_if_exists=True))
         return types.WorkspaceEdit(
             document_changes=[create, types.TextDocumentEdit(text_document=document, edits=[insertion])]
         )
     end = find_end(text, units)
     gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
-    insertion = types.TextEdit(range=types.Range(start=end, end=end), new_text=f"{gap}{addition}")
+    insertion = types.TextEdit(range=make_range(Range(end, end)), new_text=f"{gap}{addition}")
     return types.WorkspaceEdit(changes={uri: [insertion]})
 
 
-def find_end(text: str, units: UnitCounter) -> types.Position:
+def find_end(text: str, units: UnitCounter) -> Position:
     """The place behind the last character of a text."""
     lines = split_lines(text)
     return Positions(lines=lines, units=units).find_place(len(lines), len(lines[-1]))
@@ -67,8 +69,8 @@ async def append_text(
     answer = await editor.ask(types.WORKSPACE_APPLY_EDIT, params, limit_s=None)
     is_applied = bool(getattr(answer, "applied", False))
     if is_applied:
-        end = types.Position(line=0, character=0) if text is None else find_end(text, units)
-        editor.show_location(types.Location(uri=uri, range=types.Range(start=end, end=end)))
+        end = Position(0, 0) if text is None else find_end(text, units)
+        editor.show_location(Location(uri=uri, range=Range(end, end)))
     return is_applied
 
 

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from lsprotocol import types
 
 from gpa_lsp.lsp.documents import Documents
+from gpa_lsp.lsp.protocol_types import read_changes
 from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
 from gpa_lsp.lsp.source_show import SourceShow
 from gpa_lsp.lsp.uris import read_path
@@ -43,9 +43,11 @@ class DocumentSync:
         self._sources.opened(document.uri)
         return Path(path)
 
-    def change(self, document: types.VersionedTextDocumentIdentifier, changes: Sequence[Any]) -> None:
+    def change(
+        self, document: types.VersionedTextDocumentIdentifier, given: Sequence[types.TextDocumentContentChangeEvent]
+    ) -> None:
         """A document was edited."""
-        uri = document.uri
+        uri, changes = document.uri, read_changes(given)
         if is_sass_uri(uri):
             self._sass.change(uri, changes)
             return

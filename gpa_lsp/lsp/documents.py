@@ -16,6 +16,7 @@ from gpa_lsp.lsp.features import PushFeature
 from gpa_lsp.lsp.lines.index import MeasuredText, index_lines
 from gpa_lsp.lsp.lines.places import PlaceFinder
 from gpa_lsp.lsp.lines.positions import UnitCounter
+from gpa_lsp.lsp.model import TextChange
 from gpa_lsp.lsp.predicted_view import PredictedState
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.snapshot import Snapshot
@@ -127,12 +128,12 @@ class Documents:
                 del document.saved[next(iter(document.saved))]
             document.is_view_current = False
 
-    def change(self, uri: str, changes: Sequence[Any], version: int | None) -> bool:
+    def change(self, uri: str, changes: Sequence[TextChange], version: int | None) -> bool:
         """The document's text was changed. Nothing is pushed yet: the person is typing.
 
         Args:
             uri: as the client writes it.
-            changes: the protocol's, one after the other.
+            changes: one after the other.
             version: the client's number for the text after them.
 
         Returns:

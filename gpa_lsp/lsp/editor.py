@@ -11,7 +11,9 @@ from typing import Any, Protocol
 from lsprotocol import types
 
 from gpa_lsp.basis.visible_text import make_visible
+from gpa_lsp.lsp.model import Location
 from gpa_lsp.lsp.outgoing import make_shown
+from gpa_lsp.lsp.protocol_types import make_range
 
 logger = logging.getLogger(__name__)
 
@@ -169,10 +171,10 @@ class Editor:
             self._folder = tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True)
         return Path(self._folder.name)
 
-    def show_location(self, location: types.Location) -> None:
+    def show_location(self, location: Location) -> None:
         """Put the cursor somewhere; where the client cannot be asked to, say where that is."""
         if self.can("window.show_document.support"):
-            params = types.ShowDocumentParams(uri=location.uri, take_focus=True, selection=location.range)
+            params = types.ShowDocumentParams(uri=location.uri, take_focus=True, selection=make_range(location.range))
             self.start(self.ask(types.WINDOW_SHOW_DOCUMENT, params))
         else:
             self.inform(f"{location.uri}, line {location.range.start.line + 1}")

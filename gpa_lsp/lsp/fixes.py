@@ -1,12 +1,11 @@
-"""Rewrites that answer the advice at some lines of a document, as the protocol's edits."""
+"""Rewrites that answer the advice at some lines of a document, as edits of it."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lsprotocol import types
-
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.lsp.model import Range, TextEdit
 from gpa_lsp.lsp.snapshot import VisibleKernel
 
 if TYPE_CHECKING:  # needs numpy and tree-sitter, which the answer to initialize must not wait for
@@ -31,7 +30,7 @@ class Fix:
     shown: VisibleKernel
     rewrite: "Rewrite"
     speedup: "Speedup"
-    edits: tuple[types.TextEdit, ...]
+    edits: tuple[TextEdit, ...]
 
 
 def find_fixes(view: DocumentView, first: int, last: int) -> tuple[Fix, ...]:
@@ -81,11 +80,11 @@ def _find_lines(view: DocumentView, shown: VisibleKernel, question: "Question", 
     return lines
 
 
-def _place_edits(view: DocumentView, rewrite: "Rewrite") -> tuple[types.TextEdit, ...]:
+def _place_edits(view: DocumentView, rewrite: "Rewrite") -> tuple[TextEdit, ...]:
     positions = view.positions
     return tuple(
-        types.TextEdit(
-            range=types.Range(
+        TextEdit(
+            range=Range(
                 start=positions.find_place(edit.start.line, edit.start.column),
                 end=positions.find_place(edit.end.line, edit.end.column),
             ),

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
-from lsprotocol import types
-
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.document_view import HotLine
 from gpa_lsp.lsp.lines.causes import CauseLine
 from gpa_lsp.lsp.lines.heat import HeatKind, label_cause
 from gpa_lsp.lsp.lines.names import read_text
 from gpa_lsp.lsp.lines.places import Place
+from gpa_lsp.lsp.model import Location
 from gpa_lsp.lsp.sass.hot_rows import list_hot_rows
 from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.session_view import SessionView
@@ -34,7 +33,7 @@ class HotSpot:
         text: a few words.
     """
 
-    location: types.Location
+    location: Location
     ratio: float
     shown: VisibleKernel
     kind: HeatKind

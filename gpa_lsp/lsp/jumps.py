@@ -2,14 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from lsprotocol import types
-
 from gpa_lsp.lsp.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.jump import Jump
 from gpa_lsp.lsp.lines.causes import CauseLine
 from gpa_lsp.lsp.lines.names import name_line
 from gpa_lsp.lsp.lines.positions import Positions, UnitCounter
+from gpa_lsp.lsp.model import Jump, Location
 from gpa_lsp.lsp.sass import jumps as sass_jumps
 from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.sass.model import SassDocument, is_same_code
@@ -22,6 +20,9 @@ if TYPE_CHECKING:  # numpy must not be imported before the client has its answer
 
 _MOST_JUMPS = 20
 """Nobody chooses among more."""
+
+_LEAST_PART = 0.2
+"""Of the samples of the line's main cause; lesser ones would only make editors ask which of them was meant."""
 
 _MOST_DOCUMENTS = 2
 """SASS documents made for one answer: each may take a third of a second."""
@@ -84,7 +85,7 @@ def _list_pairs(cause: CauseLine, *, is_cause: bool) -> "tuple[LinePair, ...]":
 
 def _locate(
     session: SessionView, shown: VisibleKernel, counterpart: Counterpart, rows: "_RowFinder", row: int
-) -> types.Location | None:
+) -> Location | None:
     """The line; the instruction itself where it has none, or none any more; None where the source is not on this machine."""
     place = counterpart.place
     if place is not None and place[0] not in shown.profile.files:
@@ -93,7 +94,7 @@ def _locate(
     return location or rows.locate(shown, row)
 
 
-def _describe(cause: CauseLine, counterpart: Counterpart, location: types.Location, *, names_kernel: bool) -> str:
+def _describe(cause: CauseLine, counterpart: Counterpart, location: Location, *, names_kernel: bool) -> str:
     """``line 5: y[i] = x[i]; · 60.0 % · 60 samples long_scoreboard through R2``."""
     place = counterpart.place
     if is_sass_uri(location.uri):
@@ -110,6 +111,21 @@ def _measure(cause: CauseLine, counterpart: Counterpart) -> float:
     return min(1.0, counterpart.samples / total) if total else 0.0
 
 
+def find_awaited_lines(view: DocumentView, line: int) -> list[Location]:
+    """The lines that a line (1-based) of a source waits for, most samples first; those of little weight are left out."""
+    found: list[Location] = []
+    for cause in view.cause_lines.get(line, ())[:1]:
+        counterparts = gather_counterparts(cause.causes.waits)
+        for counterpart in counterparts:
+            is_light = counterpart.samples < _LEAST_PART * counterparts[0].samples
+            if counterpart.place is None or counterpart.place == cause.place or is_light:
+                continue
+            location = view.places.locate(cause.shown, counterpart.place)
+            if location is not None:
+                found.append(location)
+    return found
+
+
 class _RowFinder:
     """Finds instructions in SASS documents, and makes no more than a few of those for one answer."""
 
@@ -118,7 +134,7 @@ class _RowFinder:
         self._units = units
         self._made: dict[str, SassDocument | None] = {}
 
-    def locate(self, shown: VisibleKernel, row: int) -> types.Location | None:
+    def locate(self, shown: VisibleKernel, row: int) -> Location | None:
         """The text of an instruction; None when the document would be one too many."""
         uri = self._library.find_uri(shown)
         if uri not in self._made:
@@ -130,4 +146,4 @@ class _RowFinder:
         if document is None or not is_same_code(document.shown, shown):
             return None  # the client holds the text of an earlier build
         positions = Positions(lines=document.lines, units=self._units)
-        return types.Location(uri=uri, range=positions.find_span(*document.find_place(row)))
+        return Location(uri=uri, range=positions.find_span(*document.find_place(row)))

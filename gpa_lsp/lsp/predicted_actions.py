@@ -3,21 +3,17 @@
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from lsprotocol import types
-
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.lines.anchors import find_definitions
 from gpa_lsp.lsp.lines.positions import Positions
+from gpa_lsp.lsp.model import Action, ActionKind, CommandCall, Position, Range, TextEdit
 from gpa_lsp.lsp.predicted_results import PredictedTrial
 from gpa_lsp.report.names import shorten_name
-
-KIND = types.CodeActionKind.RefactorRewrite
-"""Nothing is wrong with the code: these are no fixes."""
 
 _LONGEST_HEAD = 20
 
 
-def list_trial_actions(view: DocumentView, first: int, last: int) -> Iterator[types.CodeAction]:
+def list_trial_actions(view: DocumentView, first: int, last: int) -> Iterator[Action]:
     """The blocks worth a try of the kernels that some lines (1-based) belong to; of the launches there in a description.
 
     Args:
@@ -50,18 +46,18 @@ def _find_head_end(view: DocumentView, line: int) -> int:
     return next((line + after for after, text in enumerate(head) if "{" in text), line)
 
 
-def _offer_trial(view: DocumentView, line: int, trial: PredictedTrial, *, is_source: bool) -> types.CodeAction:
+def _offer_trial(view: DocumentView, line: int, trial: PredictedTrial, *, is_source: bool) -> Action:
     if is_source:
         span = Positions(lines=(trial.old,), units=view.positions.units).find_span(1, trial.start, trial.end)
-        start = types.Position(line=trial.line - 1, character=span.start.character)
-        end = types.Position(line=trial.line - 1, character=span.end.character)
-        span, uri = types.Range(start=start, end=end), find_description_uri(view)
+        start = Position(line=trial.line - 1, character=span.start.character)
+        end = Position(line=trial.line - 1, character=span.end.character)
+        span, uri = Range(start=start, end=end), find_description_uri(view)
     else:
         span, uri = view.positions.find_span(line, trial.start, trial.end), view.uri
-    return types.CodeAction(
+    return Action(
         title=f"{trial.words[0].upper()}{trial.words[1:]}",
-        kind=KIND,
-        edit=types.WorkspaceEdit(changes={uri: [types.TextEdit(range=span, new_text=trial.new)]}),
+        kind=ActionKind.REWRITE,
+        edits={uri: (TextEdit(range=span, new_text=trial.new),)},
     )
 
 
@@ -71,7 +67,7 @@ def find_description_uri(view: DocumentView) -> str:
     return f"{view.uri.rpartition('/')[0]}/{quote(view.predicted.result.job.launches_path.name)}"
 
 
-def list_description_actions(view: DocumentView, first: int, last: int) -> Iterator[types.CodeAction]:
+def list_description_actions(view: DocumentView, first: int, last: int) -> Iterator[Action]:
     """For each kernel whose head is among some lines and that has no described launch, a way to begin one."""
     predicted = view.predicted
     if predicted is None or not predicted.is_source:
@@ -85,5 +81,5 @@ def list_description_actions(view: DocumentView, first: int, last: int) -> Itera
         is_wanted = not result.job.launches_text or mangled in result.undescribed
         if is_wanted and first <= _find_head_end(view, line) and last >= line:
             title = f"Describe a launch of {shorten_name(name)}"
-            command = types.Command(title=title, command="gpaLsp.describeLaunch", arguments=[view.uri, mangled])
-            yield types.CodeAction(title=title, kind=KIND, command=command)
+            command = CommandCall(title=title, command="gpaLsp.describeLaunch", arguments=(view.uri, mangled))
+            yield Action(title=title, kind=ActionKind.REWRITE, command=command)

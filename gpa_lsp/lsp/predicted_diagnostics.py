@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lsprotocol import types
-
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.lsp.model import Diagnostic, DiagnosticSeverity, Location, Position, Range, RelatedPlace
 from gpa_lsp.lsp.predicted_results import PredictedFault, PredictedProblem
 from gpa_lsp.lsp.predicted_view import PlacedPredictions
 from gpa_lsp.lsp.predicted_words import count_cost, describe_fault, name_access
@@ -17,8 +16,6 @@ from gpa_lsp.render.numbers import format_percent
 
 if TYPE_CHECKING:
     from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
-
-SOURCE = "gpa-lsp"
 
 LEAST_EXCESS_RATIO = 0.5
 """Of sectors or wavefronts; less is worth a hint, not a diagnostic."""
@@ -31,13 +28,13 @@ _LEAST_BRANCH_RATIO = 0.05
 """Of the executions of the launch's most executed branch."""
 
 _SEVERITIES = {
-    ProblemSeverity.ERROR: types.DiagnosticSeverity.Warning,
-    ProblemSeverity.WARNING: types.DiagnosticSeverity.Information,
-    ProblemSeverity.NOTE: types.DiagnosticSeverity.Hint,
+    ProblemSeverity.ERROR: DiagnosticSeverity.WARNING,
+    ProblemSeverity.WARNING: DiagnosticSeverity.INFORMATION,
+    ProblemSeverity.NOTE: DiagnosticSeverity.HINT,
 }
 
 
-def list_predicted_diagnostics(view: DocumentView, most: int) -> Iterator[types.Diagnostic]:
+def list_predicted_diagnostics(view: DocumentView, most: int) -> Iterator[Diagnostic]:
     """Faults first, then the costliest lines, then what is wrong with the description.
 
     Args:
@@ -53,7 +50,7 @@ def list_predicted_diagnostics(view: DocumentView, most: int) -> Iterator[types.
     yield from _list_problems(view, predicted)
 
 
-def _list_faults(view: DocumentView, predicted: PlacedPredictions) -> Iterator[types.Diagnostic]:
+def _list_faults(view: DocumentView, predicted: PlacedPredictions) -> Iterator[Diagnostic]:
     told: set[tuple[int, str]] = set()
     for line, faults in predicted.faults.items():
         for fault in faults:
@@ -62,36 +59,35 @@ def _list_faults(view: DocumentView, predicted: PlacedPredictions) -> Iterator[t
                 yield _make_fault(view, line, fault)
 
 
-def _make_fault(view: DocumentView, line: int, fault: PredictedFault) -> types.Diagnostic:
+def _make_fault(view: DocumentView, line: int, fault: PredictedFault) -> Diagnostic:
     related = []
     if fault.place is not None:
         related.append(_relate(view, *fault.place, "it happens here"))
     if fault.other is not None:
         related.append(_relate(view, *fault.other, "the other access"))
-    severity = types.DiagnosticSeverity.Information if fault.is_ending else types.DiagnosticSeverity.Warning
-    return types.Diagnostic(
+    severity = DiagnosticSeverity.INFORMATION if fault.is_ending else DiagnosticSeverity.WARNING
+    return Diagnostic(
         range=view.positions.find_text(line),
         severity=severity,
-        source=SOURCE,
         code=f"emulated {fault.kind.replace(' ', '-')}",
         message=f"{describe_fault(fault)} (emulated)",
-        related_information=related or None,
+        related=tuple(related),
     )
 
 
-def _relate(view: DocumentView, file: str, line: int, message: str) -> types.DiagnosticRelatedInformation:
+def _relate(view: DocumentView, file: str, line: int, message: str) -> RelatedPlace:
     """A place as it was compiled; in this document where it is now."""
     if file == view.local_path and view.predicted is not None:
         at = view.predicted.find_line(line) or line
         if at <= len(view.positions.lines):
-            location = types.Location(uri=view.uri, range=view.positions.find_text(at))
-            return types.DiagnosticRelatedInformation(location=location, message=message)
-    start = types.Position(line=max(line - 1, 0), character=0)
-    location = types.Location(uri=Path(file).as_uri(), range=types.Range(start=start, end=start))
-    return types.DiagnosticRelatedInformation(location=location, message=message)
+            location = Location(uri=view.uri, range=view.positions.find_text(at))
+            return RelatedPlace(location=location, message=message)
+    start = Position(line=max(line - 1, 0), character=0)
+    location = Location(uri=Path(file).as_uri(), range=Range(start=start, end=start))
+    return RelatedPlace(location=location, message=message)
 
 
-def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator[types.Diagnostic]:
+def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator[Diagnostic]:
     """One per line and kind of memory, of the launch where it is worst."""
     worst: dict[tuple[int, bool], AccessLineFact] = {}
     for line, accesses in predicted.accesses.items():
@@ -105,10 +101,9 @@ def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator
         pattern = f", {one.pattern_words}" if one.pattern_words else ""
         name = name_access(one).replace("`", "")
         text = f"{what}: {name} take {count_cost(one)} where {one.ideal:.1f} would do{pattern}{share}."
-        yield types.Diagnostic(
+        yield Diagnostic(
             range=view.positions.find_text(line),
-            severity=types.DiagnosticSeverity.Information,
-            source=SOURCE,
+            severity=DiagnosticSeverity.INFORMATION,
             code="emulated bank-conflicts" if is_shared else "emulated uncoalesced",
             message=f"{text} {one.remedy}".rstrip() + " (emulated)",
         )
@@ -119,7 +114,7 @@ def _is_costly(access: "AccessLineFact") -> bool:
     return not access.is_nested and is_large and access.cost > 1 and access.excess_ratio >= LEAST_EXCESS_RATIO
 
 
-def _list_branches(view: DocumentView, predicted: PlacedPredictions) -> Iterator[types.Diagnostic]:
+def _list_branches(view: DocumentView, predicted: PlacedPredictions) -> Iterator[Diagnostic]:
     most: dict[int, int] = {}
     for branch in predicted.result.branches:
         most[branch.launch] = max(most.get(branch.launch, 1), branch.fact.executions)
@@ -127,10 +122,9 @@ def _list_branches(view: DocumentView, predicted: PlacedPredictions) -> Iterator
         own = [one.fact for one in branches if _is_divergent(one.fact, most[one.launch])]
         if own:
             worst = max(own, key=lambda one: one.divergent_ratio)
-            yield types.Diagnostic(
+            yield Diagnostic(
                 range=view.positions.find_text(line),
-                severity=types.DiagnosticSeverity.Information,
-                source=SOURCE,
+                severity=DiagnosticSeverity.INFORMATION,
                 code="emulated divergence",
                 message=f"Divergent: {format_percent(worst.divergent_ratio)} of the branches here go both ways within a warp. Let whole warps go "
                 "one way: branch on the warp, sort the work, or make both sides cheap. (emulated)",
@@ -142,16 +136,15 @@ def _is_divergent(branch: "BranchLineFact", most: int) -> bool:
     return not branch.is_nested and is_frequent and branch.divergent_ratio >= LEAST_DIVERGENT_RATIO
 
 
-def _list_problems(view: DocumentView, predicted: PlacedPredictions) -> Iterator[types.Diagnostic]:
+def _list_problems(view: DocumentView, predicted: PlacedPredictions) -> Iterator[Diagnostic]:
     """In the description at their lines; in the source as what they cost there: why nothing is predicted."""
     for line, problem in predicted.problems:
         if predicted.is_source:
             yield _point_at_description(view, predicted, line, problem)
         else:
-            yield types.Diagnostic(
+            yield Diagnostic(
                 range=view.positions.find_text(line),
                 severity=_SEVERITIES[problem.severity],
-                source=SOURCE,
                 code="emulated launch",
                 message=problem.message,
             )
@@ -159,17 +152,16 @@ def _list_problems(view: DocumentView, predicted: PlacedPredictions) -> Iterator
 
 def _point_at_description(
     view: DocumentView, predicted: PlacedPredictions, line: int, problem: PredictedProblem
-) -> types.Diagnostic:
+) -> Diagnostic:
     path = predicted.result.job.launches_path
     related = []
     if problem.described_line is not None:
         related.append(_relate(view, str(path), problem.described_line, "described here"))
     is_error = problem.severity is ProblemSeverity.ERROR
-    return types.Diagnostic(
+    return Diagnostic(
         range=view.positions.find_text(line),
-        severity=types.DiagnosticSeverity.Information if is_error else types.DiagnosticSeverity.Hint,
-        source=SOURCE,
+        severity=DiagnosticSeverity.INFORMATION if is_error else DiagnosticSeverity.HINT,
         code="emulated launch",
         message=f"{f'{path.name}:{problem.described_line}: ' if related else ''}{problem.message} (emulated)",
-        related_information=related or None,
+        related=tuple(related),
     )

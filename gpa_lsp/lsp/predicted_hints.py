@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lsprotocol import types
-
 from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.lsp.model import Hint
 from gpa_lsp.lsp.predicted_results import LaunchFact
 from gpa_lsp.lsp.predicted_view import PlacedPredictions
 from gpa_lsp.lsp.predicted_words import count_cost, name_access
@@ -23,7 +22,7 @@ LEAST_EXCESS_RATIO = 0.25
 LEAST_DIVERGENT_RATIO = 0.1
 
 
-def list_predicted_hints(view: DocumentView, first: int, last: int) -> list[types.InlayHint]:
+def list_predicted_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
     """The hints of some lines, by line; of several launches the one that is worst."""
     choice, predicted = view.settings.emulation_hints, view.predicted
     if predicted is None or not predicted.is_source or choice is HintChoice.OFF:
@@ -33,9 +32,7 @@ def list_predicted_hints(view: DocumentView, first: int, last: int) -> list[type
     return [hint for hint in made if hint is not None]
 
 
-def _make_hint(
-    view: DocumentView, predicted: PlacedPredictions, line: int, choice: HintChoice
-) -> types.InlayHint | None:
+def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, choice: HintChoice) -> Hint | None:
     is_all = choice is HintChoice.ALL
     parts: list[str] = []
     tips: list[str] = []
@@ -53,11 +50,10 @@ def _make_hint(
         )
     if not parts:
         return None
-    return types.InlayHint(
+    return Hint(
         position=view.positions.find_end(line),
         label=f"{' · '.join(parts)} · emulated",
         tooltip=f"emulated, not measured: {'; '.join(tips)}",
-        padding_left=True,
     )
 
 

@@ -23,6 +23,7 @@ from gpa_lsp.lsp.lines.positions import UnitCounter
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay
 from gpa_lsp.lsp.measure_desk import MeasureDesk, watch_measured
 from gpa_lsp.lsp.measure_on_save import Measuring
+from gpa_lsp.lsp.model import Location
 from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.past import pin_kernels
 from gpa_lsp.lsp.predicted_show import PredictedShow
@@ -271,7 +272,7 @@ class Session:
         """Open a text in the editor."""
         self._editor.show_document(title, markdown)
 
-    def show_location(self, location: types.Location) -> None:
+    def show_location(self, location: Location) -> None:
         """Put the cursor there."""
         self._editor.show_location(location)
 

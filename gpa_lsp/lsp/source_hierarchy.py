@@ -7,8 +7,6 @@ named by where they are now, and remembered in ``data`` by where they were measu
 from collections.abc import Mapping
 from typing import Any
 
-from lsprotocol import types
-
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.cause_words import find_caused_reason
 from gpa_lsp.lsp.counterparts import Counterpart, describe_counterpart, gather_counterparts
@@ -16,7 +14,7 @@ from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.lines.causes import CauseLine
 from gpa_lsp.lsp.lines.names import name_line
 from gpa_lsp.lsp.lines.places import Place, PlaceFinder
-from gpa_lsp.lsp.lines.positions import read_line
+from gpa_lsp.lsp.model import ChainItem, ChainLink, Location
 from gpa_lsp.lsp.session_view import SessionView
 from gpa_lsp.lsp.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.render.numbers import format_percent
@@ -36,19 +34,19 @@ class ChainStep:
         ratio: samples of the connection, of the kernel's.
     """
 
-    item: types.CallHierarchyItem
+    item: ChainItem
     counterpart: Counterpart
     text: str
     ratio: float
 
 
-def prepare(view: DocumentView, params: types.CallHierarchyPrepareParams) -> list[types.CallHierarchyItem] | None:
-    """The line under the cursor, of the kernel it matters most to; None for a line that neither waits nor is waited for."""
-    cause = choose_kernel(view, read_line(params.position))
+def prepare(view: DocumentView, line: int) -> ChainItem | None:
+    """A 1-based line, of the kernel it matters most to; None for a line that neither waits nor is waited for."""
+    cause = choose_kernel(view, line)
     if cause is None:
         return None
     location = view.places.locate(cause.shown, cause.place)
-    return None if location is None else [_make_item(cause.shown, cause.place, location, _describe_line(cause))]
+    return None if location is None else _make_item(cause.shown, cause.place, location, _describe_line(cause))
 
 
 def choose_kernel(view: DocumentView, line: int) -> CauseLine | None:
@@ -63,28 +61,25 @@ def _weigh(cause: CauseLine) -> float:
     return max(blame.waiting_samples, blame.causing_samples) / total if total else 0.0
 
 
-def list_incoming(session: SessionView, data: object) -> list[types.CallHierarchyIncomingCall] | None:
+def list_incoming(session: SessionView, data: object) -> list[ChainLink] | None:
     """What an item's line waits for, most samples first; None for an item that is none of ours or was measured away."""
     origin = read_origin(session.snapshot, data)
     if origin is None:
         return None
     return [
-        types.CallHierarchyIncomingCall(from_=step.item, from_ranges=[step.item.range])
+        ChainLink(item=step.item, ranges=(step.item.range,))
         for step in list_steps(session.places, *origin, is_incoming=True)
     ]
 
 
-def list_outgoing(session: SessionView, data: object) -> list[types.CallHierarchyOutgoingCall] | None:
+def list_outgoing(session: SessionView, data: object) -> list[ChainLink] | None:
     """Who waits for an item's line, most samples first; None for an item that is none of ours or was measured away."""
     origin = read_origin(session.snapshot, data)
     if origin is None:
         return None
     own = session.places.locate(*origin)
-    ranges = [] if own is None else [own.range]
-    return [
-        types.CallHierarchyOutgoingCall(to=step.item, from_ranges=ranges)
-        for step in list_steps(session.places, *origin, is_incoming=False)
-    ]
+    ranges = () if own is None else (own.range,)
+    return [ChainLink(item=step.item, ranges=ranges) for step in list_steps(session.places, *origin, is_incoming=False)]
 
 
 def read_origin(snapshot: Snapshot, data: object) -> tuple[VisibleKernel, Place] | None:
@@ -129,19 +124,17 @@ def _make_step(places: PlaceFinder, shown: VisibleKernel, counterpart: Counterpa
     return ChainStep(item=item, counterpart=counterpart, text=text, ratio=ratio)
 
 
-def _make_item(shown: VisibleKernel, place: Place, location: types.Location, detail: str) -> types.CallHierarchyItem:
+def _make_item(shown: VisibleKernel, place: Place, location: Location, detail: str) -> ChainItem:
     data: dict[str, Any] = {
         "kind": KIND,
         "kernel": shown.kernel.report.mangled_name,
         "file": place[0],
         "line": place[1],
     }
-    return types.CallHierarchyItem(
+    return ChainItem(
         name=name_line(shown, place, location.range.start.line + 1),
-        kind=types.SymbolKind.Event,
         uri=location.uri,
         range=location.range,
-        selection_range=location.range,
         detail=detail,
         data=data,
     )

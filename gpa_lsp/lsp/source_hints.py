@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from lsprotocol import types
-
 from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.counterparts import Counterpart, describe_counterpart, gather_counterparts
@@ -11,6 +9,8 @@ from gpa_lsp.lsp.document_view import DocumentView, HotLine
 from gpa_lsp.lsp.lines.causes import CauseLine
 from gpa_lsp.lsp.lines.names import locate_from, name_location
 from gpa_lsp.lsp.lines.places import Place
+from gpa_lsp.lsp.model import Hint, LabelPart
+from gpa_lsp.lsp.predicted_hints import list_predicted_hints
 from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.lsp.stall_table import label_called, label_line, label_own
 from gpa_lsp.render.numbers import format_percent, format_share
@@ -26,18 +26,24 @@ _WHEN = "numbers come back with the next measurement"
 class _Side:
     """One thing a hint says."""
 
-    parts: tuple[types.InlayHintLabelPart, ...]
+    parts: tuple[LabelPart, ...]
     tooltip: str
 
 
-def list_hints(view: DocumentView, first: int, last: int) -> list[types.InlayHint]:
-    """The hints of some lines, by line.
+def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
+    """A hint for each of some lines whose share is above the user's threshold, or that was edited since it was measured; then those of the emulation.
 
     Args:
         view: the document.
         first: first line, 1-based.
         last: last line.
     """
+    measured = _list_measured(view, first, last) if view.settings.show_inlay_hints else []
+    return [*measured, *list_predicted_hints(view, first, last)]
+
+
+def _list_measured(view: DocumentView, first: int, last: int) -> list[Hint]:
+    """By line."""
     least = view.settings.min_share_ratio
     hot = set(view.hot_lines.list_above(least))
     causing = set(view.cause_lines.list_above(least))
@@ -52,7 +58,7 @@ def _list_first(stale: tuple[int, ...]) -> list[int]:
     return [line for line in stale if line - 1 not in known]
 
 
-def _make_hint(view: DocumentView, line: int) -> types.InlayHint | None:
+def _make_hint(view: DocumentView, line: int) -> Hint | None:
     """Its tooltip is short: all hints of a file are asked for with every edit, and the stall table is what the line's hover is for."""
     sides = [
         side
@@ -63,24 +69,23 @@ def _make_hint(view: DocumentView, line: int) -> types.InlayHint | None:
         if side is not None
     ]
     if not sides and line in view.stale:
-        sides = [_Side(parts=(types.InlayHintLabelPart(value=_EDITED),), tooltip=_WHEN)]
+        sides = [_Side(parts=(LabelPart(value=_EDITED),), tooltip=_WHEN)]
     if not sides:
         return None
     parts = list(sides[0].parts)
     for side in sides[1:]:
-        parts.extend((types.InlayHintLabelPart(value=" · "), *side.parts))
-    return types.InlayHint(
+        parts.extend((LabelPart(value=" · "), *side.parts))
+    return Hint(
         position=view.positions.find_end(line),
         label=_join(parts),
         tooltip="; ".join(side.tooltip for side in sides),
-        padding_left=True,
     )
 
 
-def _join(parts: list[types.InlayHintLabelPart]) -> str | list[types.InlayHintLabelPart]:
+def _join(parts: list[LabelPart]) -> str | tuple[LabelPart, ...]:
     """Plain text where no part is a link: some clients draw parts badly, and none of them gains by it."""
     has_links = any(part.location is not None for part in parts)
-    return parts if has_links else "".join(part.value for part in parts)
+    return tuple(parts) if has_links else "".join(part.value for part in parts)
 
 
 def _say_suffering(view: DocumentView, hot: HotLine | None) -> _Side | None:
@@ -89,14 +94,14 @@ def _say_suffering(view: DocumentView, hot: HotLine | None) -> _Side | None:
         return None
     total = hot.shown.kernel.report.total_samples
     called = "" if hot.is_mostly_called else label_called(hot.row.called_samples, total)
-    parts = [types.InlayHintLabelPart(value=label_line(hot) if hot.is_mostly_called else label_own(hot))]
+    parts = [LabelPart(value=label_line(hot) if hot.is_mostly_called else label_own(hot))]
     place = (hot.row.file or "", hot.row.line or 0)
     causes = hot.shown.kernel.causes.get(place)
     if causes is not None and not hot.is_mostly_called:
         waits = gather_counterparts(causes.waits)
         parts.extend(_link(view, hot.shown, place, waits, whole=hot.row.inclusive_samples, arrow="←"))
     if called:
-        parts.append(types.InlayHintLabelPart(value=f", {called}"))
+        parts.append(LabelPart(value=f", {called}"))
     share = format_share(hot.shown.kernel.report.share_of(hot.row.inclusive_samples))
     return _Side(parts=tuple(parts), tooltip=f"{share} of the samples of {hot.shown.name}")
 
@@ -111,7 +116,7 @@ def _say_causing(view: DocumentView, cause: CauseLine | None) -> _Side | None:
     ratio = min(1.0, samples / (total or 1))
     if not samples or ratio < view.settings.min_share_ratio:
         return None
-    text = types.InlayHintLabelPart(value=f"causes {format_whole_percent(ratio)}")
+    text = LabelPart(value=f"causes {format_whole_percent(ratio)}")
     link = _link(view, cause.shown, cause.place, others, whole=samples, arrow="→")
     tooltip = f"{format_percent(ratio)} of the samples of {cause.shown.name} wait elsewhere for this line"
     return _Side(parts=(text, *link), tooltip=tooltip)
@@ -125,7 +130,7 @@ def _link(
     *,
     whole: float,
     arrow: str,
-) -> tuple[types.InlayHintLabelPart, ...]:
+) -> tuple[LabelPart, ...]:
     """The place at the other end that matters most; none where that is the line itself, or code without lines, or hardly any of the whole."""
     top = next(iter(counterparts), None)
     if top is None or top.place is None or top.place == own or top.samples < _LEAST_LINK_RATIO * whole:
@@ -134,4 +139,4 @@ def _link(
     if location is None:
         return ()
     text = f" {arrow} {name_location(view, top.place, location)}"
-    return (types.InlayHintLabelPart(value=text, tooltip=describe_counterpart(top), location=location),)
+    return (LabelPart(value=text, tooltip=describe_counterpart(top), location=location),)

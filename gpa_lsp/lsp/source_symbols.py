@@ -1,10 +1,9 @@
 """The kernels of a source as its symbols, with their times; loops and calls with advice below them."""
 
-from lsprotocol import types
-
 from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.lsp.document_view import DocumentView, KernelAnchor
 from gpa_lsp.lsp.lines.causes import RemedyAnchor
+from gpa_lsp.lsp.model import Range, Symbol, SymbolKind
 from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.lsp.stall_table import find_top_reason
 from gpa_lsp.render.numbers import format_duration_ns, format_speedup
@@ -13,12 +12,12 @@ _MOST_PER_LINE = 20
 """A template has a kernel per instantiation; the longest are listed."""
 
 
-def list_symbols(view: DocumentView) -> list[types.DocumentSymbol]:
+def list_symbols(view: DocumentView) -> list[Symbol]:
     """The kernels whose body is in the document, by line, then longest first; none when the user does not want them."""
     if not view.settings.show_symbols:
         return []
     counts: dict[int, int] = {}
-    symbols: list[types.DocumentSymbol] = []
+    symbols: list[Symbol] = []
     for anchor in view.anchors:
         counts[anchor.line] = counts.get(anchor.line, 0) + 1
         if counts[anchor.line] <= _MOST_PER_LINE:
@@ -36,19 +35,19 @@ def describe_time(shown: VisibleKernel) -> str:
     return " · ".join(parts)
 
 
-def _make_symbol(view: DocumentView, anchor: KernelAnchor) -> types.DocumentSymbol:
+def _make_symbol(view: DocumentView, anchor: KernelAnchor) -> Symbol:
     """From its definition to the last line of its body that is still there; a symbol's children must lie inside it."""
     children = _list_children(view, anchor)
     last = max(
         [_find_last_line(view, anchor.shown) or 0, anchor.line, *(child.range.end.line + 1 for child in children)]
     )
-    return types.DocumentSymbol(
+    return Symbol(
         name=anchor.shown.name,
         detail=describe_time(anchor.shown),
-        kind=types.SymbolKind.Function,
-        range=types.Range(start=view.positions.find_start(anchor.line), end=view.positions.find_end(last)),
+        kind=SymbolKind.FUNCTION,
+        range=Range(start=view.positions.find_start(anchor.line), end=view.positions.find_end(last)),
         selection_range=view.positions.find_text(anchor.line),
-        children=children,
+        children=tuple(children),
     )
 
 
@@ -63,7 +62,7 @@ def _find_last_line(view: DocumentView, shown: VisibleKernel) -> int | None:
     return next((line for line in lines if line is not None), None)
 
 
-def _list_children(view: DocumentView, anchor: KernelAnchor) -> list[types.DocumentSymbol]:
+def _list_children(view: DocumentView, anchor: KernelAnchor) -> list[Symbol]:
     """Loops and calls of the kernel below its definition, the best advice of each."""
     best: dict[int, RemedyAnchor] = {}
     for remedy in view.remedies:
@@ -72,15 +71,15 @@ def _list_children(view: DocumentView, anchor: KernelAnchor) -> list[types.Docum
     return [_make_child(view, remedy) for remedy in best.values()]
 
 
-def _make_child(view: DocumentView, remedy: RemedyAnchor) -> types.DocumentSymbol:
+def _make_child(view: DocumentView, remedy: RemedyAnchor) -> Symbol:
     scope = remedy.region.scope
     file = None if scope.file is None else remedy.shown.profile.files.get(scope.file)
     last = view.finder.find(file, scope.last_line) if file is not None and scope.last_line else None
-    return types.DocumentSymbol(
+    return Symbol(
         name=f"{scope.kind.value} in line {remedy.line}",
         detail=f"{remedy.advice.title}: {format_speedup(remedy.region.speedup.estimate)}",
-        kind=types.SymbolKind.Event,
-        range=types.Range(
+        kind=SymbolKind.EVENT,
+        range=Range(
             start=view.positions.find_start(remedy.line), end=view.positions.find_end(max(last or 0, remedy.line))
         ),
         selection_range=view.positions.find_text(remedy.line),

@@ -6,11 +6,9 @@ knows three line ends.
 
 import re
 from collections.abc import Sequence
-from typing import Any
-
-from lsprotocol import types
 
 from gpa_lsp.lsp.lines.positions import UnitCounter
+from gpa_lsp.lsp.model import Position, Range, TextChange
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -39,31 +37,26 @@ class EditedText:
             self._text = "".join(self._lines or ())
         return self._text
 
-    def apply(self, changes: Sequence[Any]) -> None:
+    def apply(self, changes: Sequence[TextChange]) -> None:
         """Apply a client's changes, one after the other.
-
-        Args:
-            changes: ``TextDocumentContentChangePartial`` or ``…WholeDocument``.
 
         Positions behind a line's end mean its end, lines behind the last one the end of the text, and a range that ends before it starts is read
         the other way round: a client's slip must not cost the document.
         """
         for change in changes:
-            if isinstance(change, types.TextDocumentContentChangePartial):
-                self._replace(change)
+            if change.range is not None:
+                self._replace(change.range, change.text)
             else:
                 self._text, self._lines = change.text, None
 
-    def _replace(self, change: types.TextDocumentContentChangePartial) -> None:
+    def _replace(self, span: Range, new_text: str) -> None:
         if self._lines is None:
             self._lines = _split(self.read())
         self._text = None
         lines = self._lines
-        places = sorted(
-            _find_place(lines, position, self._units) for position in (change.range.start, change.range.end)
-        )
+        places = sorted(_find_place(lines, position, self._units) for position in (span.start, span.end))
         (first, start), (last, end) = places
-        text = lines[first][:start] + change.text + lines[last][end:]
+        text = lines[first][:start] + new_text + lines[last][end:]
         if text.startswith("\n") and first and lines[first - 1].endswith("\r"):  # two line ends have become one
             first -= 1
             text = lines[first] + text
@@ -73,7 +66,7 @@ class EditedText:
         )  # behind its line end there is nothing
 
 
-def apply_changes(text: str, changes: Sequence[Any], units: UnitCounter) -> str:
+def apply_changes(text: str, changes: Sequence[TextChange], units: UnitCounter) -> str:
     """The text after a client's changes, as :meth:`EditedText.apply` takes them; for a text that is not edited again and again."""
     edited = EditedText(text, units)
     edited.apply(changes)
@@ -86,7 +79,7 @@ def _split(text: str) -> list[str]:
     return [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
 
 
-def _find_place(lines: Sequence[str], position: types.Position, units: UnitCounter) -> tuple[int, int]:
+def _find_place(lines: Sequence[str], position: Position, units: UnitCounter) -> tuple[int, int]:
     """The line and the characters before a position on it."""
     if position.line >= len(lines):
         return len(lines) - 1, len(lines[-1])

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from lsprotocol import types
 
 from gpa_lsp.blame.model import Dependency
 from gpa_lsp.lsp.sass import definition, hierarchy, hover, references
@@ -17,7 +16,6 @@ from tests.lsp.sass.documents import URI, open_document, show_report
 
 CORPUS = find_corpus()
 REPORTS = sorted(path.name for path in (CORPUS / "ncu").glob("*.ncu-rep")) if CORPUS else []
-DOCUMENT = types.TextDocumentIdentifier(URI)
 
 pytestmark = [
     pytest.mark.corpus,
@@ -54,12 +52,11 @@ def test_everything_can_be_asked(name: str) -> None:
             for value in (None, *list_values(texts[row])):
                 column = view.document.instruction_column + (0 if value is None else value.start)
                 place = view.positions.find_place(int(view.document.line_of_row[row]), column)
-                found = hover.answer_hover(view, types.HoverParams(DOCUMENT, place))
-                assert found is not None and texts[row] in str(found.contents)
-                definition.answer(view, types.DefinitionParams(DOCUMENT, place))
-                references.answer_highlights(view, types.DocumentHighlightParams(DOCUMENT, place))
-                context = types.ReferenceContext(include_declaration=True)
-                places = references.answer_references(view, types.ReferenceParams(context, DOCUMENT, place))
+                found = hover.describe_hover(view, place)
+                assert found is not None and texts[row] in found.text
+                definition.find_definition(view, place)
+                references.find_highlights(view, place)
+                places = references.find_references(view, place, with_declarations=True)
                 if value is not None and value.resources and value.is_read:
                     assert places, (row, texts[row])
                 asked += 1

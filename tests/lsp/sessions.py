@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lsprotocol import types
 from pygls.workspace import PositionCodec
 
 from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.documents import Documents
 from gpa_lsp.lsp.lines.places import PlaceFinder
+from gpa_lsp.lsp.model import Location
 from gpa_lsp.lsp.sass.document import build_document
 from gpa_lsp.lsp.sass.library import SassDocuments
 from gpa_lsp.lsp.settings import Settings
@@ -50,7 +50,7 @@ class Session:
             self.documents.open(Path(path).as_uri(), path, text, 1)
         self.sass = SassDocuments(build_document, PositionCodec())
         self.sass.take(self.snapshot.visible, self.settings, self.places)
-        self.locations: list[types.Location] = []
+        self.locations: list[Location] = []
         self.documents_shown: list[tuple[str, str]] = []
         self.messages: list[str] = []
 
@@ -67,7 +67,7 @@ class Session:
     def show_document(self, title: str, markdown: str) -> None:
         self.documents_shown.append((title, markdown))
 
-    def show_location(self, location: types.Location) -> None:
+    def show_location(self, location: Location) -> None:
         self.locations.append(location)
 
     def show_message(self, text: str) -> None:

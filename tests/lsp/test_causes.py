@@ -3,15 +3,14 @@
 import pickle
 from typing import Any
 
-from lsprotocol import types
-
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
-from gpa_lsp.lsp.features.text_document_hover import answer_hover
-from gpa_lsp.lsp.features.text_document_publish_diagnostics import list_diagnostics
 from gpa_lsp.lsp.kernel_page import describe_kernel
+from gpa_lsp.lsp.model import Diagnostic
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.snapshot import measure_kernel
+from gpa_lsp.lsp.source_diagnostics import list_diagnostics
+from gpa_lsp.lsp.source_hover import describe_hover
+from gpa_lsp.lsp.source_lenses import list_lenses
 from tests.lsp.views import SOURCE, make_profile, make_view
 from tests.report_builder import build_kernel
 
@@ -35,7 +34,6 @@ ADVICE = """
 """
 KERNEL = build_kernel(LISTING, name="saxpy(float*, float*)", mangled_name="_Z5saxpyPfS_", blame=BLAME, advice=ADVICE)
 PROFILE = make_profile(KERNEL, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"})
-DOCUMENT = types.TextDocumentIdentifier("file:///project/saxpy.cu")
 
 
 def view(text: str = SOURCE, path: str = "/project/saxpy.cu", **settings: Any) -> DocumentView:
@@ -45,13 +43,12 @@ def view(text: str = SOURCE, path: str = "/project/saxpy.cu", **settings: Any) -
 
 
 def hover(document: DocumentView, line: int) -> str:
-    found = answer_hover(document, types.HoverParams(DOCUMENT, types.Position(line - 1, 0)))
+    found = describe_hover(document, line)
     assert found is not None
-    assert isinstance(found.contents, types.MarkupContent)
-    return found.contents.value
+    return found
 
 
-def diagnostics(document: DocumentView) -> dict[int, types.Diagnostic]:
+def diagnostics(document: DocumentView) -> dict[int, Diagnostic]:
     return {found.range.start.line + 1: found for found in list_diagnostics(document)}
 
 
@@ -83,7 +80,7 @@ def test_the_diagnostic_stands_on_the_causing_line() -> None:
 
 
 def test_the_lines_that_suffer_are_related() -> None:
-    (related,) = diagnostics(view())[5].related_information or []
+    (related,) = diagnostics(view())[5].related
     assert related.message == "60 samples wait here (long_scoreboard)"
     assert (related.location.uri, related.location.range.start.line) == ("file:///project/saxpy.cu", 5)
 
@@ -107,7 +104,7 @@ def test_stalls_without_a_cause_are_diagnosed_where_they_were_taken() -> None:
 def test_edits_move_diagnostic_and_related_lines_along() -> None:
     found = diagnostics(view("// new\n" + SOURCE))[6]
     assert found.message.endswith("(measured before your edits)")
-    (related,) = found.related_information or []
+    (related,) = found.related
     assert related.location.range.start.line == 6
 
 
@@ -147,8 +144,7 @@ def test_places_in_other_files_are_named_by_file() -> None:
 
 
 def test_lenses_on_the_kernel_and_on_the_loop() -> None:
-    found = answer_code_lens(view(), types.CodeLensParams(DOCUMENT))
-    titles = [(lens.range.start.line + 1, lens.command.title) for lens in found if lens.command]
+    titles = [(lens.range.start.line + 1, lens.command.title) for lens in list_lenses(view())]
     (kernel_line, kernel_title), _, (loop_line, loop_title) = titles
     assert kernel_line == 2
     assert kernel_title.endswith("Move loads earlier: 1.50×")

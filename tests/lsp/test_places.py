@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lsprotocol import types
 
 from gpa_lsp.lsp.lines import places as places_module
 from gpa_lsp.lsp.lines.places import PlaceFinder, name_file
 from gpa_lsp.lsp.lines.positions import Positions
+from gpa_lsp.lsp.model import Location, Position, Range
 from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import find_files
@@ -49,7 +49,7 @@ def test_a_closed_file_is_read_as_it_is_now(finder: PlaceFinder, tmp_path: Path)
     assert [find(finder, shown, line) for line in (4, 5, 6, 7, 8, 99, 0, -1)] == [5, None, 7, 8, 9, None, None, None]
     location = finder.locate(shown, ("saxpy.cu", 4))
     assert location is not None and location.uri == source.as_uri()
-    assert location.range == types.Range(types.Position(4, 4), types.Position(4, 24))
+    assert location.range == Range(Position(4, 4), Position(4, 24))
     source.write_text(SOURCE)
     os.utime(source, (1, 1))
     assert find(finder, shown, 5) == 5
@@ -85,9 +85,7 @@ def test_a_file_outside_is_never_opened(
     opened: list[Path] = []
     monkeypatch.setattr(places_module, "open_regular_file", opened.append)
     location = finder.locate(show(tmp_path, text, is_outside=True), ("saxpy.cu", 5))
-    assert location == types.Location(
-        uri=(tmp_path / "saxpy.cu").as_uri(), range=types.Range(types.Position(4, 0), types.Position(4, 0))
-    )
+    assert location == Location(uri=(tmp_path / "saxpy.cu").as_uri(), range=Range(Position(4, 0), Position(4, 0)))
     assert finder.locate(show(tmp_path, text, is_outside=True, is_verified=False), ("saxpy.cu", 5)) is None
     assert opened == []
 
@@ -156,11 +154,11 @@ def test_columns_there_and_back(text: str, encoding: str) -> None:
     for number, line in enumerate(positions.lines, start=1):
         for column in range(len(line) + 1):
             place = positions.find_place(number, column)
-            assert place == types.Position(number - 1, sum(map(ENCODINGS[encoding], line[:column])))
+            assert place == Position(number - 1, sum(map(ENCODINGS[encoding], line[:column])))
             assert positions.read_column(place) == column
         assert positions.find_place(number, len(line) + 9) == positions.find_place(number, len(line))
-        assert positions.read_column(types.Position(number - 1, 10**6)) == len(line)
-    assert positions.read_column(types.Position(len(positions.lines), 3)) == 0
+        assert positions.read_column(Position(number - 1, 10**6)) == len(line)
+    assert positions.read_column(Position(len(positions.lines), 3)) == 0
 
 
 @given(TEXTS, st.sampled_from(sorted(ENCODINGS)), st.integers(0, 60))
@@ -169,4 +167,4 @@ def test_a_column_inside_a_character_is_behind_it(text: str, encoding: str, unit
     line = positions.lines[0]
     widths = [sum(map(ENCODINGS[encoding], line[:column])) for column in range(len(line) + 1)]
     expected = next((column for column, width in enumerate(widths) if width >= units), len(line))
-    assert positions.read_column(types.Position(0, units)) == expected
+    assert positions.read_column(Position(0, units)) == expected

@@ -3,20 +3,19 @@
 import re
 from dataclasses import replace
 
-from lsprotocol import types
-
 from gpa_lsp.analyses.access.patterns import REMEDIES, Pattern
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.features.text_document_code_action import answer_code_action
-from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
-from gpa_lsp.lsp.features.text_document_inlay_hint import answer_inlay_hint
-from gpa_lsp.lsp.features.text_document_publish_diagnostics import list_diagnostics
+from gpa_lsp.lsp.model import Action, ActionKind, CommandCall, DiagnosticSeverity, TextEdit
 from gpa_lsp.lsp.predicted_results import PredictedProblem, PredictedResult
 from gpa_lsp.lsp.predicted_view import make_state
 from gpa_lsp.lsp.safe_markdown import defuse
 from gpa_lsp.lsp.settings import HintChoice
+from gpa_lsp.lsp.source_actions import list_actions
+from gpa_lsp.lsp.source_diagnostics import list_diagnostics
+from gpa_lsp.lsp.source_hints import list_hints
 from gpa_lsp.lsp.source_hover import describe_hover
+from gpa_lsp.lsp.source_lenses import list_lenses
 from gpa_lsp.lsp.static_results import StaticKernel, StaticResult
 from gpa_lsp.lsp.static_view import StaticState, take_result
 from gpa_lsp.ptx.model import Space
@@ -41,27 +40,17 @@ from tests.lsp.predictions import (
 from tests.lsp.views import LISTING, make_profile, make_snapshot
 from tests.report_builder import build_kernel
 
-WHOLE = types.Range(start=types.Position(line=0, character=0), end=types.Position(line=99, character=0))
-
 
 def hints(seen: DocumentView) -> list[tuple[int, str]]:
-    params = types.InlayHintParams(text_document=types.TextDocumentIdentifier(uri=seen.uri), range=WHOLE)
-    return [(hint.position.line, str(hint.label)) for hint in answer_inlay_hint(seen, params)]
+    return [(hint.position.line, str(hint.label)) for hint in list_hints(seen, 1, 99)]
 
 
-def lenses(seen: DocumentView) -> list[tuple[int, types.Command]]:
-    params = types.CodeLensParams(text_document=types.TextDocumentIdentifier(uri=seen.uri))
-    return [(lens.range.start.line, lens.command) for lens in answer_code_lens(seen, params) if lens.command]
+def lenses(seen: DocumentView) -> list[tuple[int, CommandCall]]:
+    return [(lens.range.start.line, lens.command) for lens in list_lenses(seen)]
 
 
-def actions(seen: DocumentView, line: int) -> list[types.CodeAction]:
-    at = types.Position(line=line - 1, character=0)
-    params = types.CodeActionParams(
-        text_document=types.TextDocumentIdentifier(uri=seen.uri),
-        range=types.Range(start=at, end=at),
-        context=types.CodeActionContext(diagnostics=[], only=[types.CodeActionKind.RefactorRewrite]),
-    )
-    return answer_code_action(seen, params) or []
+def actions(seen: DocumentView, line: int) -> list[Action]:
+    return list_actions(seen, line, line, lambda kind: kind is ActionKind.REWRITE)
 
 
 def codes(seen: DocumentView) -> list[tuple[int, str]]:
@@ -112,8 +101,7 @@ def test_the_worst_of_several_launches_is_told_and_named() -> None:
     other = replace(LAUNCH, what="block 32, its block")
     worse = change(ACCESS, launch=1, sectors_per_request=32.0, arrays=("y",))
     seen = view(replace(RESULT, launches=(LAUNCH, other), accesses=(ACCESS, worse), branches=()))
-    params = types.InlayHintParams(text_document=types.TextDocumentIdentifier(uri=seen.uri), range=WHOLE)
-    (hint,) = answer_inlay_hint(seen, params)
+    (hint,) = list_hints(seen, 1, 99)
     assert hint.label == "32.0 sectors/req · emulated"
     assert isinstance(hint.tooltip, str) and "scale, block 32, its block" in hint.tooltip
     text = describe_hover(seen, 5)
@@ -132,14 +120,14 @@ def test_a_hover_says_who_calls_the_function_of_a_line() -> None:
 def test_costly_lines_are_information_and_faults_are_warnings() -> None:
     found = list_diagnostics(view())
     assert [(one.range.start.line, one.code, one.severity) for one in found] == [
-        (5, "emulated race-on-shared-memory", types.DiagnosticSeverity.Warning),
-        (4, "emulated uncoalesced", types.DiagnosticSeverity.Information),
-        (5, "emulated bank-conflicts", types.DiagnosticSeverity.Information),
-        (4, "emulated divergence", types.DiagnosticSeverity.Information),
+        (5, "emulated race-on-shared-memory", DiagnosticSeverity.WARNING),
+        (4, "emulated uncoalesced", DiagnosticSeverity.INFORMATION),
+        (5, "emulated bank-conflicts", DiagnosticSeverity.INFORMATION),
+        (4, "emulated divergence", DiagnosticSeverity.INFORMATION),
     ]
-    assert all(one.source == "gpa-lsp" and one.message.endswith("(emulated)") for one in found)
+    assert all(one.message.endswith("(emulated)") for one in found)
     race, uncoalesced = found[0], found[1]
-    (related,) = race.related_information or ()
+    (related,) = race.related
     assert (related.location.uri, related.location.range.start.line) == (SOURCE.as_uri(), 4)
     assert uncoalesced.message == (
         "Uncoalesced: stores of x take 16.0 sectors per request where 2.0 would do, strided by 64 bytes, 80.0 % of the kernel's sectors. "
@@ -156,7 +144,7 @@ def test_what_costs_little_is_no_diagnostic() -> None:
     assert codes(seen) == []
     ended = replace(RACE, kind="time budget reached", is_ending=True, other=None)
     (ending,) = list_diagnostics(view(replace(RESULT, accesses=(), branches=(), faults=(ended,))))
-    assert ending.severity == types.DiagnosticSeverity.Information
+    assert ending.severity == DiagnosticSeverity.INFORMATION
 
 
 def test_the_settings_bound_and_silence_diagnostics() -> None:
@@ -167,8 +155,8 @@ def test_the_settings_bound_and_silence_diagnostics() -> None:
 def test_lines_follow_edits_and_edited_lines_are_silent() -> None:
     shifted = view(text=f"#include <x>\n\n{TEXT}")
     assert [line for line, _ in codes(shifted)] == [7, 6, 7, 6]
-    race = next(one for one in list_diagnostics(shifted) if one.related_information)
-    assert race.related_information is not None and race.related_information[0].location.range.start.line == 6
+    race = next(one for one in list_diagnostics(shifted) if one.related)
+    assert race.related[0].location.range.start.line == 6
     changed = view(text=TEXT.replace("8 * i", "9 * i"))
     assert [line for line, _ in codes(changed)] == [5, 5]
     assert describe_hover(changed, 5) is None
@@ -180,7 +168,7 @@ def test_the_lens_opens_the_page_of_its_launch() -> None:
     other = replace(LAUNCH, words="predicted: L1 limits")
     found = lenses(view(replace(RESULT, launches=(LAUNCH, other))))
     assert [line for line, _ in found] == [1, 1]
-    assert [command.arguments for _, command in found] == [[SOURCE.as_uri(), 0], [SOURCE.as_uri(), 1]]
+    assert [command.arguments for _, command in found] == [(SOURCE.as_uri(), 0), (SOURCE.as_uri(), 1)]
     assert {command.command for _, command in found} == {"gpaLsp.showPrediction"}
 
 
@@ -191,15 +179,13 @@ def test_problems_stand_in_the_description_and_point_there_from_the_source() -> 
     whole = PredictedProblem(severity=ProblemSeverity.NOTE, message="no GPU is known")
     result = PredictedResult(job=JOB, launches=(LAUNCH,), problems=(known, whole))
     (there,) = list_diagnostics(view(result, path=DESCRIPTION))
-    assert (there.range.start.line, there.severity) == (1, types.DiagnosticSeverity.Warning)
+    assert (there.range.start.line, there.severity) == (1, DiagnosticSeverity.WARNING)
     assert there.message == "argument n is missing"
     here, note = list_diagnostics(view(result))
-    assert (here.range.start.line, here.severity) == (1, types.DiagnosticSeverity.Information)
+    assert (here.range.start.line, here.severity) == (1, DiagnosticSeverity.INFORMATION)
     assert here.message == "k.launch.toml:2: argument n is missing (emulated)"
-    assert [(one.location.uri, one.location.range.start.line) for one in here.related_information or ()] == [
-        (DESCRIPTION.as_uri(), 1)
-    ]
-    assert note.severity == types.DiagnosticSeverity.Hint
+    assert [(one.location.uri, one.location.range.start.line) for one in here.related] == [(DESCRIPTION.as_uri(), 1)]
+    assert note.severity == DiagnosticSeverity.HINT
     moved = view(result, f"# more\n\n{TOML}", path=DESCRIPTION)
     assert [one.range.start.line for one in list_diagnostics(moved)] == [3]
 
@@ -222,18 +208,18 @@ def test_a_block_worth_a_try_is_one_edit_of_the_description() -> None:
     state = make_state(RESULT, (TRIAL,))
     (action,) = actions(view(state), 5)
     assert action.title == "Try block 128: predicted −31 % DRAM traffic, 1.25× as fast"
-    assert action.edit is not None and action.edit.changes is not None
-    ((uri, (edit,)),) = action.edit.changes.items()
+    assert action.edits is not None
+    ((uri, (edit,)),) = action.edits.items()
     assert uri == DESCRIPTION.as_uri()
     assert apply_edit(TOML, edit) == TOML.replace("64", "128")
     assert actions(view(state), 1) == []
     moved = f"# more\n{TOML}"
     (there,) = actions(view(state, moved, path=DESCRIPTION), 4)
-    assert there.edit is not None and there.edit.changes is not None
-    assert apply_edit(moved, there.edit.changes[DESCRIPTION.as_uri()][0]) == moved.replace("64", "128")
+    assert there.edits is not None
+    assert apply_edit(moved, there.edits[DESCRIPTION.as_uri()][0]) == moved.replace("64", "128")
 
 
-def apply_edit(text: str, edit: types.TextEdit) -> str:
+def apply_edit(text: str, edit: TextEdit) -> str:
     lines = text.split("\n")
     span = edit.range
     line = lines[span.start.line]
@@ -251,7 +237,7 @@ def test_a_launch_can_be_described_where_there_is_none() -> None:
     (action,) = actions(view(nothing, statics=make_statics()), 2)
     assert action.title == "Describe a launch of scale"
     assert action.command is not None
-    assert (action.command.command, action.command.arguments) == ("gpaLsp.describeLaunch", [SOURCE.as_uri(), NAME])
+    assert (action.command.command, action.command.arguments) == ("gpaLsp.describeLaunch", (SOURCE.as_uri(), NAME))
     assert actions(view(nothing, statics=make_statics()), 6) == [], "only on the head of the kernel"
     assert actions(view(RESULT, statics=make_statics()), 2) == []
     assert len(actions(view(replace(RESULT, undescribed=(NAME,)), statics=make_statics()), 2)) == 1

@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-from lsprotocol import types
-
 from gpa_lsp.analyses.answers import LineMark, Quantity
 from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.features.text_document_hover import answer_hover
 from gpa_lsp.lsp.kernel_page import describe_kernel, describe_kernel_briefly
+from gpa_lsp.lsp.source_hover import describe_hover
 from gpa_lsp.report.model import KernelReport
 from tests.analyses_samples import ANALYSES, ANSWER, ROOFLINE
 from tests.lsp.sessions import Session
@@ -47,10 +45,9 @@ def open_session(kernel: KernelReport, **abilities: bool) -> Session:
 def hover(line: int, kernel: KernelReport = KERNEL, **abilities: bool) -> str:
     view = open_session(kernel, **abilities).view(URI)
     assert view is not None
-    found = answer_hover(view, types.HoverParams(types.TextDocumentIdentifier(URI), types.Position(line - 1, 0)))
+    found = describe_hover(view, line)
     assert found is not None
-    assert isinstance(found.contents, types.MarkupContent)
-    return found.contents.value
+    return found
 
 
 HOSTILE = "unit\n```\n<img src=x> [click](command:x) *loud*"

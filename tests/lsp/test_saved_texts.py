@@ -4,9 +4,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from lsprotocol import types
-
 from gpa_lsp.basis.file_stamps import read_stamp
+from gpa_lsp.lsp.model import TextChange
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.snapshot import LoadedProfile
 from tests.lsp.sessions import Session
@@ -77,7 +76,7 @@ def test_measured_again_after_a_save_the_saved_text_counts(tmp_path: Path) -> No
     write(file, MEASURED, seconds=1000)
     session = Session(load(file), {str(file): MEASURED})
     uri = file.as_uri()
-    session.documents.change(uri, [types.TextDocumentContentChangeWholeDocument(text=EDITED)], 2)
+    session.documents.change(uri, [TextChange(range=None, text=EDITED)], 2)
     assert list_hot(session, file) == [3]
     write(file, EDITED, seconds=2000)
     session.documents.save(uri)

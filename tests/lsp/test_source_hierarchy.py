@@ -1,8 +1,8 @@
 """Def-use chains of source lines as a call hierarchy."""
 
 import pytest
-from lsprotocol import types
 
+from gpa_lsp.lsp.model import ChainItem, Position, Range
 from gpa_lsp.lsp.snapshot import LoadedProfile
 from gpa_lsp.lsp.source_hierarchy import list_incoming, list_outgoing, prepare
 from tests.lsp.sessions import Session
@@ -26,29 +26,25 @@ PROFILE = make_profile(KERNEL, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"})
 URI = "file:///project/saxpy.cu"
 
 
-def start(
-    line: int, text: str = SOURCE, profile: LoadedProfile = PROFILE
-) -> tuple[Session, types.CallHierarchyItem | None]:
+def start(line: int, text: str = SOURCE, profile: LoadedProfile = PROFILE) -> tuple[Session, ChainItem | None]:
     session = Session(profile, {"/project/saxpy.cu": text})
     view = session.view(URI)
     assert view is not None
-    position = types.Position(line - 1, 3)
-    found = prepare(view, types.CallHierarchyPrepareParams(types.TextDocumentIdentifier(URI), position))
-    return session, found[0] if found else None
+    return session, prepare(view, line)
 
 
-def incoming(session: Session, item: types.CallHierarchyItem) -> list[types.CallHierarchyItem]:
+def incoming(session: Session, item: ChainItem) -> list[ChainItem]:
     calls = list_incoming(session, item.data)
     assert calls is not None
-    assert all(call.from_ranges == [call.from_.range] for call in calls)  # relative to the item they come from
-    return [call.from_ for call in calls]
+    assert all(call.ranges == (call.item.range,) for call in calls)  # relative to the item they come from
+    return [call.item for call in calls]
 
 
-def outgoing(session: Session, item: types.CallHierarchyItem) -> list[types.CallHierarchyItem]:
+def outgoing(session: Session, item: ChainItem) -> list[ChainItem]:
     calls = list_outgoing(session, item.data)
     assert calls is not None
-    assert all(call.from_ranges == [item.range] for call in calls)  # relative to the item that was asked about
-    return [call.to for call in calls]
+    assert all(call.ranges == (item.range,) for call in calls)  # relative to the item that was asked about
+    return [call.item for call in calls]
 
 
 def test_the_item_names_the_line_and_what_it_costs() -> None:
@@ -56,7 +52,7 @@ def test_the_item_names_the_line_and_what_it_costs() -> None:
     assert item is not None
     assert item.name == "line 6: y[i] = scale(y[i]);"
     assert item.detail == "waits 50.0 %, causes 20.0 % of saxpy · long_scoreboard"
-    assert item.range == item.selection_range == types.Range(types.Position(5, 4), types.Position(5, 23))
+    assert item.range == Range(Position(5, 4), Position(5, 23))
 
 
 def test_a_chain_leads_from_the_victim_to_its_causes_and_theirs() -> None:

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from lsprotocol import types
 
-from gpa_lsp.lsp.features.text_document_inlay_hint import answer_inlay_hint
+from gpa_lsp.lsp.model import Hint
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.snapshot import LoadedProfile
+from gpa_lsp.lsp.source_hints import list_hints
 from tests.lsp.sessions import Session
 from tests.lsp.views import SOURCE, make_profile
 from tests.report_builder import build_kernel
@@ -28,22 +28,18 @@ def make(listing: str = LISTING, blame: str | None = BLAME) -> LoadedProfile:
     )
 
 
-def hints(
-    text: str = SOURCE, profile: LoadedProfile | None = None, uri: str = URI, **settings: Any
-) -> dict[int, types.InlayHint]:
+def hints(text: str = SOURCE, profile: LoadedProfile | None = None, uri: str = URI, **settings: Any) -> dict[int, Hint]:
     opened = {"/project/saxpy.cu": text, "/project/scale.h": "a\nb\n"}
     view = Session(profile or make(), opened, settings=Settings(**settings)).view(uri)
     assert view is not None
-    span = types.Range(types.Position(0, 0), types.Position(1000, 0))
-    found = answer_inlay_hint(view, types.InlayHintParams(types.TextDocumentIdentifier(uri), span))
-    return {hint.position.line + 1: hint for hint in found}
+    return {hint.position.line + 1: hint for hint in list_hints(view, 1, 1000)}
 
 
-def words(hint: types.InlayHint) -> str:
+def words(hint: Hint) -> str:
     return hint.label if isinstance(hint.label, str) else "".join(part.value for part in hint.label)
 
 
-def links(hint: types.InlayHint) -> list[tuple[str, str, int]]:
+def links(hint: Hint) -> list[tuple[str, str, int]]:
     parts = [] if isinstance(hint.label, str) else hint.label
     return [
         (part.value, part.location.uri.rpartition("/")[2], part.location.range.start.line + 1)

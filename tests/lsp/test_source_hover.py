@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-from lsprotocol import types
-
 from gpa_lsp.advice.model import UnitUse
 from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.features.text_document_hover import answer_hover
+from gpa_lsp.lsp.source_hover import describe_hover
 from tests.lsp.sessions import Session
 from tests.lsp.views import SOURCE, make_profile
 from tests.report_builder import build_kernel
@@ -33,11 +31,7 @@ def hover(line: int, text: str = SOURCE, units: tuple[UnitUse, ...] = UNITS, **a
     opened = {"/project/saxpy.cu": text, "/project/scale.h": "// new\na\nb\n"}
     view = Session(profile, opened, abilities=Abilities(**abilities)).view(URI)
     assert view is not None
-    found = answer_hover(view, types.HoverParams(types.TextDocumentIdentifier(URI), types.Position(line - 1, 0)))
-    if found is None:
-        return None
-    assert isinstance(found.contents, types.MarkupContent)
-    return found.contents.value
+    return describe_hover(view, line)
 
 
 def must(text: str | None) -> str:
@@ -96,6 +90,4 @@ def test_a_line_without_samples_of_its_own_has_a_picture_of_the_roofs() -> None:
     kernel = replace(kernel, advice=replace(kernel.advice, units=UNITS))
     view = Session(make_profile(kernel), abilities=Abilities(images=True)).view(URI)
     assert view is not None
-    found = answer_hover(view, types.HoverParams(types.TextDocumentIdentifier(URI), types.Position(3, 0)))
-    assert found is not None and isinstance(found.contents, types.MarkupContent)
-    assert "![of their peak: DRAM 87 %, SM 31 %](data:image" in found.contents.value
+    assert "![of their peak: DRAM 87 %, SM 31 %](data:image" in must(describe_hover(view, 4))

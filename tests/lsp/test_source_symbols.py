@@ -68,7 +68,7 @@ def test_a_symbol_shrinks_to_what_is_left_of_its_body() -> None:
     assert lines(kernel) == (1, 4, 1)
     (kernel,) = symbols("__global__ void saxpy(float *x, float *y)\n{\n}\n")
     assert lines(kernel) == (1, 1, 1)
-    assert kernel.children == []
+    assert kernel.children == ()
 
 
 def test_the_user_may_not_want_them() -> None:

@@ -2,16 +2,15 @@
 
 from pathlib import Path
 
-from lsprotocol import types
-
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.lsp.document_view import DocumentView, OpenDocument, build_view
-from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
-from gpa_lsp.lsp.features.text_document_publish_diagnostics import list_diagnostics
+from gpa_lsp.lsp.model import DiagnosticSeverity
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.snapshot import Snapshot
+from gpa_lsp.lsp.source_diagnostics import list_diagnostics
 from gpa_lsp.lsp.source_hover import describe_hover
+from gpa_lsp.lsp.source_lenses import list_lenses
 from gpa_lsp.lsp.static_results import StaticKernel, StaticMark, StaticResult
 from gpa_lsp.lsp.static_view import StaticState, take_result
 from tests.lsp.views import LISTING, make_knowledge, make_profile, make_snapshot
@@ -69,16 +68,14 @@ def view(
 
 
 def titles(seen: DocumentView) -> list[tuple[int, str]]:
-    params = types.CodeLensParams(text_document=types.TextDocumentIdentifier(uri=seen.uri))
-    lenses = answer_code_lens(seen, params)
-    return [(lens.range.start.line, lens.command.title) for lens in lenses if lens.command is not None]
+    return [(lens.range.start.line, lens.command.title) for lens in list_lenses(seen)]
 
 
 def test_findings_are_marked_static_and_loud_only_in_loops() -> None:
     first, second = list_diagnostics(view(take_result(None, make_result())))
-    assert (first.range.start.line, first.severity) == (4, types.DiagnosticSeverity.Information)
-    assert (second.range.start.line, second.severity) == (5, types.DiagnosticSeverity.Hint)
-    assert (first.source, first.code) == ("gpa-lsp", "static double-constants")
+    assert (first.range.start.line, first.severity) == (4, DiagnosticSeverity.INFORMATION)
+    assert (second.range.start.line, second.severity) == (5, DiagnosticSeverity.HINT)
+    assert first.code == "static double-constants"
     assert first.message == "Values are widened. Write `0.5f`. (static)"
     assert second.message.endswith("(static, likely)")
 
@@ -139,8 +136,8 @@ def make_message(line: int | None, **changes: object) -> CompilerMessage:
 def test_errors_stand_at_their_place_and_name_the_compiler() -> None:
     result = make_result(has_failed=True, kernels=(), marks=(), messages=(make_message(5),))
     (error,) = list_diagnostics(view(take_result(None, result)))
-    assert error.severity == types.DiagnosticSeverity.Error
-    assert (error.source, error.code) == ("gpa-lsp", "NVRTC 13.0 20")
+    assert error.severity == DiagnosticSeverity.ERROR
+    assert error.code == "NVRTC 13.0 20"
     assert (error.range.start.line, error.range.start.character, error.range.end.character) == (4, 8, 9)
     assert list_diagnostics(view(take_result(None, result), shows_compiler_messages=False)) == ()
 
@@ -152,17 +149,17 @@ def test_what_is_known_of_the_code_stays_while_it_does_not_compile() -> None:
     seen = view(bad, broken)
     assert titles(seen) == [(1, "18 registers · static · before your edits")]
     assert [(one.range.start.line, one.severity) for one in list_diagnostics(seen)] == [
-        (4, types.DiagnosticSeverity.Information),
-        (5, types.DiagnosticSeverity.Hint),
-        (0, types.DiagnosticSeverity.Error),
+        (4, DiagnosticSeverity.INFORMATION),
+        (5, DiagnosticSeverity.HINT),
+        (0, DiagnosticSeverity.ERROR),
     ]
     fixed = take_result(bad, make_result())
-    assert all(one.severity != types.DiagnosticSeverity.Error for one in list_diagnostics(view(fixed)))
+    assert all(one.severity != DiagnosticSeverity.ERROR for one in list_diagnostics(view(fixed)))
 
 
 def test_a_missing_header_is_a_warning_where_the_flags_are_unknown() -> None:
     missing = make_message(1, text="x.h: No such file or directory", column=None)
-    for has_flags, severity in ((True, types.DiagnosticSeverity.Error), (False, types.DiagnosticSeverity.Warning)):
+    for has_flags, severity in ((True, DiagnosticSeverity.ERROR), (False, DiagnosticSeverity.WARNING)):
         result = make_result(has_failed=True, has_flags=has_flags, messages=(missing,))
         (found,) = [one for one in list_diagnostics(view(take_result(None, result))) if one.severity == severity]
         assert found.range.start.line == 0
@@ -176,7 +173,7 @@ def test_notes_go_with_their_message_and_other_files_stand_on_the_first_line() -
     )
     result = make_result(has_failed=True, kernels=(), marks=(), messages=messages)
     first, second = list_diagnostics(view(take_result(None, result)))
-    assert [one.message for one in first.related_information or ()] == ["declared here"]
+    assert [one.message for one in first.related] == ["declared here"]
     assert second.range.start.line == 0
     assert second.message == "/project/h.cuh:7: expected a ;"
 

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
+from gpa_lsp.lsp import protocol_types
+from gpa_lsp.lsp.model import TextChange
 from gpa_lsp.lsp.text_changes import EditedText, apply_changes
 from gpa_lsp.lsp.wire import make_converter
 from gpa_lsp.report.line_map import split_lines
@@ -21,11 +23,12 @@ CONVERTER = make_converter()
 ENCODING = st.sampled_from(sorted(ENCODINGS))
 
 
-def read_changes(changes: list[dict[str, Any]]) -> Any:
+def read_changes(changes: list[dict[str, Any]]) -> list[TextChange]:
     """Changes as the server gets them from the wire."""
     document = {"uri": "file:///x", "version": 1}
     params = {"textDocument": document, "contentChanges": changes}
-    return CONVERTER.structure(params, types.DidChangeTextDocumentParams).content_changes
+    given = CONVERTER.structure(params, types.DidChangeTextDocumentParams).content_changes
+    return protocol_types.read_changes(given)
 
 
 def replace(start: tuple[int, int], end: tuple[int, int], text: str) -> dict[str, Any]:

@@ -6,9 +6,8 @@ A command must do something in every client: one that cannot open documents gets
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from lsprotocol import types
-
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.lsp.model import Location
 from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.predicted_show import PredictedShow
 from gpa_lsp.lsp.session_view import SessionView
@@ -36,7 +35,7 @@ class Desk(SessionView, Protocol):
         """Open a text in the editor, or say where it lies when the editor cannot be asked to."""
         ...
 
-    def show_location(self, location: types.Location) -> None:
+    def show_location(self, location: Location) -> None:
         """Put the cursor there, or say where that is when the editor cannot be asked to."""
         ...
 

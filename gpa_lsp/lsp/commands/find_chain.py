@@ -6,11 +6,9 @@ For clients that show def-use chains themselves: the items are opened further wi
 from collections.abc import Sequence
 from typing import Any
 
-from lsprotocol import types
-
 from gpa_lsp.lsp.command_arguments import read_place, read_text
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jump import encode_range
+from gpa_lsp.lsp.plain_json import encode_item
 from gpa_lsp.lsp.sass import hierarchy
 from gpa_lsp.lsp.sass.hierarchy import InstructionStep
 from gpa_lsp.lsp.sass.library import is_sass_uri
@@ -47,19 +45,6 @@ def list_chain(
     if cause is None:
         return []
     return list_steps(session.places, cause.shown, cause.place, is_incoming=is_incoming)
-
-
-def encode_item(item: types.CallHierarchyItem) -> dict[str, Any]:
-    """An item as plain JSON, as the protocol has it."""
-    return {
-        "name": item.name,
-        "kind": item.kind.value,
-        "uri": item.uri,
-        "range": encode_range(item.range),
-        "selectionRange": encode_range(item.selection_range),
-        "detail": item.detail,
-        "data": item.data,
-    }
 
 
 COMMAND = Command(name="gpaLsp.findChain", run=find_chain)

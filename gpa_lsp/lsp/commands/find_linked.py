@@ -5,7 +5,8 @@ from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_place
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.sass.links import encode_link, find_links
+from gpa_lsp.lsp.plain_json import encode_link
+from gpa_lsp.lsp.sass.links import find_links
 
 
 def find_linked(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_place
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jump import encode_jump
 from gpa_lsp.lsp.jumps import find_causes
+from gpa_lsp.lsp.plain_json import encode_jump
 
 
 def go_to_cause(desk: Desk, arguments: Sequence[Any]) -> dict[str, Any] | None:

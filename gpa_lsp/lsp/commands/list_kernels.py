@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jump import encode_location
 from gpa_lsp.lsp.kernel_places import find_source_place
+from gpa_lsp.lsp.plain_json import encode_location
 from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.lsp.source_symbols import describe_time
 

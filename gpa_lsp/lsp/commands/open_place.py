@@ -5,7 +5,7 @@ from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_text
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jump import encode_location
+from gpa_lsp.lsp.plain_json import encode_location
 
 _MOST_LINES = 1 << 31
 

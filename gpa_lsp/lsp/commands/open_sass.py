@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lsprotocol import types
-
 from gpa_lsp.lsp.command_arguments import read_place, read_text
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jump import encode_location
 from gpa_lsp.lsp.lines.positions import span_line
+from gpa_lsp.lsp.model import Location
+from gpa_lsp.lsp.plain_json import encode_location
 from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.sass.links import find_links
 from gpa_lsp.lsp.snapshot import VisibleKernel
@@ -29,10 +28,10 @@ def open_sass(desk: Desk, arguments: Sequence[Any]) -> dict[str, Any] | None:
     return encode_location(location)
 
 
-def _find_line(desk: Desk, uri: str, line: int) -> types.Location | None:
+def _find_line(desk: Desk, uri: str, line: int) -> Location | None:
     """The instruction of a line; the kernel's document for the line a kernel's lens stands on."""
     if is_sass_uri(uri):
-        return None if desk.sass.find_kernel(uri) is None else types.Location(uri=uri, range=span_line(line))
+        return None if desk.sass.find_kernel(uri) is None else Location(uri=uri, range=span_line(line))
     links = find_links(desk, uri, line)
     if links:
         return links[0].location
@@ -41,13 +40,13 @@ def _find_line(desk: Desk, uri: str, line: int) -> types.Location | None:
     return next((_begin(desk, anchor.shown) for anchor in anchors if anchor.line == line), None)
 
 
-def _find_kernel(desk: Desk, mangled: str | None) -> types.Location | None:
+def _find_kernel(desk: Desk, mangled: str | None) -> Location | None:
     kernels = (shown for shown in desk.snapshot.visible if shown.kernel.report.mangled_name == mangled)
     return next((_begin(desk, shown) for shown in kernels), None)
 
 
-def _begin(desk: Desk, shown: VisibleKernel) -> types.Location:
-    return types.Location(uri=desk.sass.find_uri(shown), range=span_line(1))
+def _begin(desk: Desk, shown: VisibleKernel) -> Location:
+    return Location(uri=desk.sass.find_uri(shown), range=span_line(1))
 
 
 COMMAND = Command(name="gpaLsp.openSass", run=open_sass)

@@ -6,6 +6,7 @@ from lsprotocol import types
 
 from gpa_lsp.lsp import source_hierarchy
 from gpa_lsp.lsp.features import Method, SessionFeature
+from gpa_lsp.lsp.protocol_types import make_outgoing_call
 from gpa_lsp.lsp.sass import hierarchy
 from gpa_lsp.lsp.session_view import SessionView
 
@@ -16,7 +17,9 @@ def answer(
     """The instructions or lines one step down; None for an item that is none of ours."""
     data = params.item.data
     found = hierarchy.list_outgoing(session, data)
-    return source_hierarchy.list_outgoing(session, data) if found is None else found
+    if found is None:
+        found = source_hierarchy.list_outgoing(session, data)
+    return None if found is None else [make_outgoing_call(link) for link in found]
 
 
 FEATURE = SessionFeature(

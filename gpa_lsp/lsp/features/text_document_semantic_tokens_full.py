@@ -4,7 +4,7 @@ from lsprotocol import types
 
 from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.sass.model import SassView
-from gpa_lsp.lsp.sass.token_types import LEGEND
+from gpa_lsp.lsp.sass.token_types import MODIFIER_NAMES, TYPE_NAMES
 
 
 def answer_semantic_tokens(view: SassView, params: types.SemanticTokensParams) -> types.SemanticTokens:
@@ -18,5 +18,5 @@ def answer_semantic_tokens(view: SassView, params: types.SemanticTokensParams) -
 FEATURE = RequestFeature(
     method=Method[types.SemanticTokensParams, types.SemanticTokens | None](types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL),
     answer_sass=answer_semantic_tokens,
-    options=LEGEND,
+    options=types.SemanticTokensLegend(token_types=list(TYPE_NAMES), token_modifiers=list(MODIFIER_NAMES)),
 )

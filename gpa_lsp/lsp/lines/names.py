@@ -1,9 +1,8 @@
 """What a measured line is called in lists and sentences: where it is now, and what it says."""
 
-from lsprotocol import types
-
 from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.lines.places import Place, name_file
+from gpa_lsp.lsp.model import Location
 from gpa_lsp.lsp.snapshot import VisibleKernel
 
 _LONGEST_TEXT = 60
@@ -43,13 +42,13 @@ def name_place(view: DocumentView, shown: VisibleKernel, place: Place | None) ->
     return where if file is None else f"{where} as measured"
 
 
-def name_location(view: DocumentView, place: Place, location: types.Location) -> str:
+def name_location(view: DocumentView, place: Place, location: Location) -> str:
     """The same for a place that was found."""
     line = location.range.start.line + 1
     return f"line {line}" if location.uri == view.uri else f"{name_file(place[0])}:{line}"
 
 
-def locate_from(view: DocumentView, shown: VisibleKernel, place: Place) -> types.Location | None:
+def locate_from(view: DocumentView, shown: VisibleKernel, place: Place) -> Location | None:
     """Where a measured place is now, seen from a document: in it by its own lines, elsewhere as far as it can be found."""
     file = shown.profile.files.get(place[0])
     if file is None or file.local_path != view.local_path:
@@ -57,7 +56,7 @@ def locate_from(view: DocumentView, shown: VisibleKernel, place: Place) -> types
     line = view.finder.find(file, place[1])
     if line is None or not 1 <= line <= len(view.positions.lines):
         return None
-    return types.Location(uri=view.uri, range=view.positions.find_text(line))
+    return Location(uri=view.uri, range=view.positions.find_text(line))
 
 
 def read_text(shown: VisibleKernel, place: Place) -> str:

@@ -5,13 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from lsprotocol import types
-
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.file_stamps import Stamp, read_stamp
 from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.lsp.lines.finder import LineFinder
 from gpa_lsp.lsp.lines.positions import Positions, UnitCounter, span_line
+from gpa_lsp.lsp.model import Location
 from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.profile.opening import open_regular_file
 from gpa_lsp.report.line_map import split_lines
@@ -61,7 +60,7 @@ class PlaceFinder:
         self._find_open = find_open
         self._closed: OrderedDict[str, tuple[Stamp, Positions, LineFinder]] = OrderedDict()
 
-    def locate(self, shown: VisibleKernel, place: Place) -> types.Location | None:
+    def locate(self, shown: VisibleKernel, place: Place) -> Location | None:
         """The line a measured place is on now, as the range of its text; None when it is not on this machine or was edited away.
 
         A file we may not read is believed to be as it was, and its line's range is empty.
@@ -71,14 +70,14 @@ class PlaceFinder:
             return None
         if (file.lines is None or file.is_outside) and self._find_open(file.local_path) is None:
             uri = Path(file.local_path).as_uri()
-            return types.Location(uri=uri, range=span_line(place[1])) if file.is_verified else None
+            return Location(uri=uri, range=span_line(place[1])) if file.is_verified else None
         uri, positions, finder = self._read(file)
         if positions is None or finder is None:
             return None
         line = finder.find(file, place[1])
         if line is None or not 1 <= line <= len(positions.lines):
             return None
-        return types.Location(uri=uri, range=positions.find_text(line))
+        return Location(uri=uri, range=positions.find_text(line))
 
     def _read(self, file: MeasuredFile) -> tuple[str, Positions | None, LineFinder | None]:
         opened = self._find_open(file.local_path)

@@ -1,7 +1,6 @@
 """From an operand to the instructions that wrote it, from a branch to its target, from anything else of an instruction to its stall's causes."""
 
-from lsprotocol import types
-
+from gpa_lsp.lsp.model import Location, Position
 from gpa_lsp.lsp.sass.jumps import locate_row
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.sass.targets import find_target
@@ -12,9 +11,9 @@ _LEAST_RATIO = 0.1
 """Of the samples an instruction waits: causes with less are not worth a choice, but the first one."""
 
 
-def answer(view: SassView, params: types.DefinitionParams) -> list[types.Location] | None:
+def find_definition(view: SassView, position: Position) -> list[Location] | None:
     """The definitions of what is under the cursor."""
-    pointed = point_at(view, params.position)
+    pointed = point_at(view, position)
     if pointed is None:
         return None
     value = pointed.value
@@ -25,11 +24,11 @@ def answer(view: SassView, params: types.DefinitionParams) -> list[types.Locatio
         if value.resources:
             mentions = find_definitions(view, pointed.row, value)
             uri = view.document.uri
-            return [types.Location(uri=uri, range=span_mention(view, mention)) for mention in mentions] or None
+            return [Location(uri=uri, range=span_mention(view, mention)) for mention in mentions] or None
     return _find_causes(view, pointed.row) or None
 
 
-def _find_causes(view: SassView, row: int) -> list[types.Location]:
+def _find_causes(view: SassView, row: int) -> list[Location]:
     """The instructions that one waits for mostly, most samples first."""
     others = join_by_instruction(list_causes(view.document.shown.kernel.report, row))
     least = _LEAST_RATIO * sum(other.samples for other in others)

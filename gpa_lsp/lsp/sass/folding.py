@@ -1,19 +1,18 @@
 """What can be folded away in a SASS document: the header, functions, loops, blocks."""
 
-from lsprotocol import types
-
+from gpa_lsp.lsp.model import Fold, FoldKind
 from gpa_lsp.lsp.sass.model import SassDocument, Section, SectionKind
 
 _MOST_FOLDS = 4_900
 """VS Code takes five thousand and then leaves some out, without regard to which."""
 
 
-def list_folds(document: SassDocument) -> list[types.FoldingRange]:
+def list_folds(document: SassDocument) -> list[Fold]:
     """The folds, by first line; where there are too many, those of the shortest blocks are left out."""
     folds = [_make_fold(section) for section in _choose_sections(document) if section.last_line > section.first_line]
     header_lines = next((index for index, line in enumerate(document.lines) if not line.startswith("//")), 0)
     if header_lines > 1:
-        header = types.FoldingRange(start_line=0, end_line=header_lines - 1, kind=types.FoldingRangeKind.Comment)
+        header = Fold(start_line=0, end_line=header_lines - 1, kind=FoldKind.COMMENT)
         return [header, *folds]
     return folds
 
@@ -28,7 +27,5 @@ def _choose_sections(document: SassDocument) -> list[Section]:
     return sorted(ranked[:_MOST_FOLDS], key=lambda section: section.first_line)
 
 
-def _make_fold(section: Section) -> types.FoldingRange:
-    return types.FoldingRange(
-        start_line=section.first_line - 1, end_line=section.last_line - 1, kind=types.FoldingRangeKind.Region
-    )
+def _make_fold(section: Section) -> Fold:
+    return Fold(start_line=section.first_line - 1, end_line=section.last_line - 1, kind=FoldKind.REGION)

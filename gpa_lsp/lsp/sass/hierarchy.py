@@ -6,9 +6,8 @@ Where nothing was blamed on either side, the registers speak: who wrote what it 
 from collections.abc import Mapping
 from typing import Any
 
-from lsprotocol import types
-
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.lsp.model import ChainItem, ChainLink, Range
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.jumps import describe_tie, span_instruction
 from gpa_lsp.lsp.sass.model import SassView
@@ -34,39 +33,39 @@ class InstructionStep:
         resource: what connects the two; None when nothing does, or nobody knows.
     """
 
-    item: types.CallHierarchyItem
+    item: ChainItem
     text: str
     ratio: float
     row: int
     resource: int | None
 
 
-def prepare(view: SassView, params: types.CallHierarchyPrepareParams) -> list[types.CallHierarchyItem] | None:
-    """The instruction under the cursor."""
-    row = view.document.find_row(params.position.line + 1)
-    return None if row is None else [make_item(view, row, _describe_own(view, row))]
+def prepare(view: SassView, line: int) -> ChainItem | None:
+    """The instruction on a 1-based line; None where there is none."""
+    row = view.document.find_row(line)
+    return None if row is None else make_item(view, row, _describe_own(view, row))
 
 
-def list_incoming(session: SessionView, data: object) -> list[types.CallHierarchyIncomingCall] | None:
+def list_incoming(session: SessionView, data: object) -> list[ChainLink] | None:
     """What an item's instruction waits for, most samples first; None for an item that is none of ours or is not in the text any more."""
     origin = read_origin(session, data)
     if origin is None:
         return None
     view, row = origin
     return [
-        types.CallHierarchyIncomingCall(from_=step.item, from_ranges=_find_ranges(view, step.row, step.resource))
+        ChainLink(item=step.item, ranges=_find_ranges(view, step.row, step.resource))
         for step in list_steps(view, row, is_incoming=True)
     ]
 
 
-def list_outgoing(session: SessionView, data: object) -> list[types.CallHierarchyOutgoingCall] | None:
+def list_outgoing(session: SessionView, data: object) -> list[ChainLink] | None:
     """Who waits for an item's instruction, most samples first; None for an item that is none of ours or is not in the text any more."""
     origin = read_origin(session, data)
     if origin is None:
         return None
     view, row = origin
     return [
-        types.CallHierarchyOutgoingCall(to=step.item, from_ranges=_find_ranges(view, row, step.resource))
+        ChainLink(item=step.item, ranges=_find_ranges(view, row, step.resource))
         for step in list_steps(view, row, is_incoming=False)
     ]
 
@@ -137,16 +136,13 @@ def _list_by_registers(view: SassView, row: int, *, is_incoming: bool) -> list[I
     return steps
 
 
-def make_item(view: SassView, row: int, detail: str) -> types.CallHierarchyItem:
+def make_item(view: SassView, row: int, detail: str) -> ChainItem:
     """An instruction as an item."""
-    place = span_instruction(view, row)
     data: dict[str, Any] = {"kind": KIND, "uri": view.document.uri, "row": row}
-    return types.CallHierarchyItem(
+    return ChainItem(
         name=_name(view, row),
-        kind=types.SymbolKind.Event,
         uri=view.document.uri,
-        range=place,
-        selection_range=place,
+        range=span_instruction(view, row),
         detail=detail,
         data=data,
     )
@@ -170,7 +166,7 @@ def _describe_own(view: SassView, row: int) -> str:
     return f"{format_percent(samples / report.total_samples)} of {shown.name}"
 
 
-def _find_ranges(view: SassView, row: int, resource: int | None) -> list[types.Range]:
+def _find_ranges(view: SassView, row: int, resource: int | None) -> tuple[Range, ...]:
     """Where an instruction writes what connects it with another one; all of it where that is not in the text."""
     from gpa_lsp.lsp.sass.operand_values import (
         find_mentions,  # needs numpy, which the answer to initialize must not wait for
@@ -178,4 +174,5 @@ def _find_ranges(view: SassView, row: int, resource: int | None) -> list[types.R
 
     text = view.document.shown.kernel.report.instructions.texts[row]
     named = [] if resource is None else find_mentions(text, resource, is_written=True)
-    return [span_instruction(view, row, value.start, value.end) for value in named] or [span_instruction(view, row)]
+    spans = tuple(span_instruction(view, row, value.start, value.end) for value in named)
+    return spans or (span_instruction(view, row),)

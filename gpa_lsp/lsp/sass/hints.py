@@ -2,10 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lsprotocol import types
-
 from gpa_lsp.basis.figures import format_whole_percent
-from gpa_lsp.lsp.lines.positions import read_lines
+from gpa_lsp.lsp.model import Hint, LabelPart, Location
 from gpa_lsp.lsp.sass.model import SassDocument, SassView
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
@@ -35,13 +33,18 @@ class _Ties(NamedTuple):
     others: int
 
 
-def answer_sass(view: SassView, params: types.InlayHintParams) -> list[types.InlayHint]:
-    """The hints of the requested lines."""
+def list_hints(view: SassView, first: int, last: int) -> list[Hint]:
+    """The hints of some lines, by line.
+
+    Args:
+        view: the document.
+        first: first line, 1-based.
+        last: last line.
+    """
     document = view.document
     report = document.shown.kernel.report
     if not view.settings.show_inlay_hints or report.blame is None or not report.total_samples:
         return []
-    first, last = read_lines(params.range)
     rows = document.row_of_line[max(first - 1, 0) : max(last, 0)]
     rows = rows[rows >= 0]
     if not len(rows):
@@ -92,31 +95,31 @@ def _tie(
     return found
 
 
-def _make_hint(view: SassView, row: int, waits: _Ties | None, causes: _Ties | None) -> types.InlayHint:
+def _make_hint(view: SassView, row: int, waits: _Ties | None, causes: _Ties | None) -> Hint:
     """One hint per line, the weightier part first: editors cut what is long."""
-    parts: list[list[types.InlayHintLabelPart]] = []
+    parts: list[list[LabelPart]] = []
     if waits is not None:
         parts.append(_describe_waits(view, waits))
     if causes is not None:
         parts.insert(0 if waits is None or causes.samples > waits.samples else 1, _describe_causes(view, causes))
-    label = parts[0] if len(parts) == 1 else [*parts[0], types.InlayHintLabelPart(value=" · "), *parts[1]]
+    label = parts[0] if len(parts) == 1 else [*parts[0], LabelPart(value=" · "), *parts[1]]
     line = int(view.document.line_of_row[row])
-    return types.InlayHint(position=view.positions.find_end(line), label=label, padding_left=True)
+    return Hint(position=view.positions.find_end(line), label=tuple(label))
 
 
-def _describe_waits(view: SassView, ties: _Ties) -> list[types.InlayHintLabelPart]:
+def _describe_waits(view: SassView, ties: _Ties) -> list[LabelPart]:
     """``waits 41 % for /*0040*/ LDG``."""
-    more = [types.InlayHintLabelPart(value=f" and {ties.others - 1} more")] if ties.others > 1 else []
-    head = types.InlayHintLabelPart(value=f"waits {_format(view, ties.samples)} for ")
+    more = [LabelPart(value=f" and {ties.others - 1} more")] if ties.others > 1 else []
+    head = LabelPart(value=f"waits {_format(view, ties.samples)} for ")
     return [head, _link(view, ties.top_row), *more]
 
 
-def _describe_causes(view: SassView, ties: _Ties) -> list[types.InlayHintLabelPart]:
+def _describe_causes(view: SassView, ties: _Ties) -> list[LabelPart]:
     """``/*0050*/ FFMA waits 41 %`` or ``3 wait 41 %, most /*0050*/ FFMA``."""
     share = _format(view, ties.samples)
     if ties.others == 1:
-        return [_link(view, ties.top_row), types.InlayHintLabelPart(value=f" waits {share}")]
-    head = types.InlayHintLabelPart(value=f"{ties.others} wait {share}, most ")
+        return [_link(view, ties.top_row), LabelPart(value=f" waits {share}")]
+    head = LabelPart(value=f"{ties.others} wait {share}, most ")
     return [head, _link(view, ties.top_row)]
 
 
@@ -124,10 +127,10 @@ def _format(view: SassView, samples: float) -> str:
     return format_whole_percent(min(1.0, samples / view.document.shown.kernel.report.total_samples))
 
 
-def _link(view: SassView, row: int) -> types.InlayHintLabelPart:
+def _link(view: SassView, row: int) -> LabelPart:
     document = view.document
-    location = types.Location(uri=document.uri, range=view.positions.find_text(int(document.line_of_row[row])))
-    return types.InlayHintLabelPart(value=name_instruction(document, row), location=location)
+    location = Location(uri=document.uri, range=view.positions.find_text(int(document.line_of_row[row])))
+    return LabelPart(value=name_instruction(document, row), location=location)
 
 
 def name_instruction(document: SassDocument, row: int) -> str:

@@ -1,15 +1,14 @@
 """The hottest instructions of a SASS document."""
 
-from lsprotocol import types
-
 from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.lsp.lines.heat import HeatKind
+from gpa_lsp.lsp.model import Location
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.jumps import locate_row
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
-HotRow = tuple[types.Location, float, HeatKind, str]
+HotRow = tuple[Location, float, HeatKind, str]
 """Place, share of the kernel's samples, whether they were taken there or are blamed on it, a few words."""
 
 _MOST_ROWS = 50

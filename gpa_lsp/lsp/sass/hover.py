@@ -1,11 +1,10 @@
 """The hover of an instruction: the operand under the cursor, the instruction itself, its stalls, its source."""
 
-from lsprotocol import types
-
+from gpa_lsp.lsp.model import Hover, Position
 from gpa_lsp.lsp.sass.model import SassView
 
 
-def answer_hover(view: SassView, params: types.HoverParams) -> types.Hover | None:
+def describe_hover(view: SassView, position: Position) -> Hover | None:
     """What is to be said about the instruction under the cursor; None on lines without one."""
     # these need numpy, which the answer to initialize must not wait for
     from gpa_lsp.lsp.sass.instruction_words import describe_details, describe_opcode
@@ -14,7 +13,7 @@ def answer_hover(view: SassView, params: types.HoverParams) -> types.Hover | Non
     from gpa_lsp.lsp.sass.stall_words import describe_share, describe_source, describe_stalls
     from gpa_lsp.lsp.sass.value_trace import point_at
 
-    pointed = point_at(view, params.position)
+    pointed = point_at(view, position)
     if pointed is None:
         return None
     document, row, value = view.document, pointed.row, pointed.value
@@ -28,6 +27,5 @@ def answer_hover(view: SassView, params: types.HoverParams) -> types.Hover | Non
         describe_source(view, row),
     ]
     text = "\n\n".join(part for part in parts if part)
-    content = types.MarkupContent(kind=types.MarkupKind.Markdown, value=text)
     span = span_instruction(view, row, value.start, value.end) if value is not None and operand else None
-    return types.Hover(contents=content, range=span or span_instruction(view, row))
+    return Hover(text=text, range=span or span_instruction(view, row))

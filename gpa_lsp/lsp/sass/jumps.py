@@ -1,8 +1,6 @@
 """From an instruction to those it waits for, and to those that wait for it."""
 
-from lsprotocol import types
-
-from gpa_lsp.lsp.jump import Jump
+from gpa_lsp.lsp.model import Jump, Location, Range
 from gpa_lsp.lsp.sass.hints import name_instruction
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.session_view import SessionView
@@ -36,12 +34,12 @@ def find_victims_of_row(view: SassView, row: int) -> list[Jump]:
     return _list_jumps(view, row, is_cause=False)
 
 
-def locate_row(view: SassView, row: int) -> types.Location:
+def locate_row(view: SassView, row: int) -> Location:
     """The line of an instruction, as the range of its text."""
-    return types.Location(uri=view.document.uri, range=span_instruction(view, row))
+    return Location(uri=view.document.uri, range=span_instruction(view, row))
 
 
-def span_instruction(view: SassView, row: int, start: int = 0, end: int | None = None) -> types.Range:
+def span_instruction(view: SassView, row: int, start: int = 0, end: int | None = None) -> Range:
     """The text of an instruction, or a part of it in characters."""
     line, first, last = view.document.find_place(row)
     return view.positions.find_span(line, first + start, last if end is None else first + end)

@@ -4,12 +4,12 @@ import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 from urllib.parse import quote, unquote
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.lines.places import PlaceFinder
 from gpa_lsp.lsp.lines.positions import Positions, UnitCounter
+from gpa_lsp.lsp.model import TextChange
 from gpa_lsp.lsp.sass.model import SCHEME, SassDocument, SassView
 from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.snapshot import VisibleKernel
@@ -96,7 +96,7 @@ class SassDocuments:
             document = known.document if known is not None and known.document and _holds(known.document, text) else None
         self._open[normalise_uri(uri)] = _OpenDocument(text=text, document=document)
 
-    def change(self, uri: str, changes: Sequence[Any]) -> None:
+    def change(self, uri: str, changes: Sequence[TextChange]) -> None:
         """The client's text was changed, which happens when the editor reads it anew."""
         opened = self._open.get(normalise_uri(uri))
         if opened is not None:

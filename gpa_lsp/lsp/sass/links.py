@@ -1,15 +1,13 @@
 """The same code on the other side: the instructions of a source line, and the source lines of an instruction."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-
-from lsprotocol import types
+from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.jump import encode_range
 from gpa_lsp.lsp.lines.names import name_line
 from gpa_lsp.lsp.lines.positions import Positions
+from gpa_lsp.lsp.model import Location, Range
 from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.sass.model import SassDocument, is_same_code
 from gpa_lsp.lsp.session_view import SessionView
@@ -38,26 +36,15 @@ class Link:
     """
 
     uri: str
-    ranges: tuple[types.Range, ...]
-    primary: types.Range
+    ranges: tuple[Range, ...]
+    primary: Range
     kernel: str
     text: str
 
     @property
-    def location(self) -> types.Location:
+    def location(self) -> Location:
         """The line to go to."""
-        return types.Location(uri=self.uri, range=self.primary)
-
-
-def encode_link(link: Link) -> dict[str, Any]:
-    """A link as plain JSON."""
-    return {
-        "uri": link.uri,
-        "ranges": [encode_range(one) for one in link.ranges],
-        "primary": encode_range(link.primary),
-        "kernel": link.kernel,
-        "text": link.text,
-    }
+        return Location(uri=self.uri, range=self.primary)
 
 
 def find_links(session: SessionView, uri: str, line: int) -> list[Link]:
@@ -193,7 +180,7 @@ def choose_primary(shown: VisibleKernel, rows: "npt.NDArray[np.int64]") -> int:
     return int(rows[np.lexsort((rows, -taken, -caused))[0]])
 
 
-def _merge(document: SassDocument, positions: Positions, rows: "npt.NDArray[np.int64]") -> Iterator[types.Range]:
+def _merge(document: SassDocument, positions: Positions, rows: "npt.NDArray[np.int64]") -> Iterator[Range]:
     """Stretches of instructions that follow each other, as ranges of lines."""
     import numpy as np
 
@@ -201,4 +188,4 @@ def _merge(document: SassDocument, positions: Positions, rows: "npt.NDArray[np.i
     breaks = (np.flatnonzero(np.diff(rows) > 1) + 1).tolist()
     for start, end in zip([0, *breaks], [*breaks, len(rows)], strict=True):
         first, last = positions.find_text(lines[start]), positions.find_text(lines[end - 1])
-        yield types.Range(start=first.start, end=last.end)
+        yield Range(start=first.start, end=last.end)

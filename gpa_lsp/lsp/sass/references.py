@@ -1,7 +1,6 @@
 """Every place that writes or reads the value of an operand, and everything that goes to a target."""
 
-from lsprotocol import types
-
+from gpa_lsp.lsp.model import Highlight, HighlightKind, Location, Position
 from gpa_lsp.lsp.sass.jumps import locate_row
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.sass.targets import find_target, list_origins
@@ -9,16 +8,15 @@ from gpa_lsp.lsp.sass.value_trace import PointedOperand, find_mentions_of, point
 from gpa_lsp.report.scoreboard_queries import find_setters, find_waiters, list_awaited, list_set
 
 
-def answer_references(view: SassView, params: types.ReferenceParams) -> list[types.Location] | None:
+def find_references(view: SassView, position: Position, *, with_declarations: bool) -> list[Location] | None:
     """The references of what is under the cursor, in the order of the text; those that write a value are its declarations."""
-    pointed = point_at(view, params.position)
+    pointed = point_at(view, position)
     if pointed is None:
         return None
-    with_declarations = params.context.include_declaration
     if pointed.value is not None and pointed.value.resources:
         uri = view.document.uri
         return [
-            types.Location(uri=uri, range=span_mention(view, mention))
+            Location(uri=uri, range=span_mention(view, mention))
             for mention in find_mentions_of(view, pointed.row, pointed.value)
             if with_declarations or not mention.is_written
         ]
@@ -29,41 +27,41 @@ def answer_references(view: SassView, params: types.ReferenceParams) -> list[typ
     return [locate_row(view, row) for row in ([target, *rows] if with_declarations else rows)]
 
 
-def answer_highlights(view: SassView, params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
+def find_highlights(view: SassView, position: Position) -> list[Highlight] | None:
     """Where the value under the cursor is written and read; on a target, where it is and who goes there; elsewhere, partners behind scoreboards."""
-    pointed = point_at(view, params.position)
+    pointed = point_at(view, position)
     if pointed is None:
         return None
     if pointed.value is not None and pointed.value.resources:
         return [
-            types.DocumentHighlight(
+            Highlight(
                 range=span_mention(view, mention),
-                kind=types.DocumentHighlightKind.Write if mention.is_written else types.DocumentHighlightKind.Read,
+                kind=HighlightKind.WRITE if mention.is_written else HighlightKind.READ,
             )
             for mention in find_mentions_of(view, pointed.row, pointed.value)
         ]
     target = _find_meant_target(view, pointed)
     origins = list_origins(view.document, target)
     if origins:
-        return [_highlight(view, row, types.DocumentHighlightKind.Text) for row in (target, *origins)]
+        return [_highlight(view, row, HighlightKind.TEXT) for row in (target, *origins)]
     return _highlight_partners(view, pointed.row) if pointed.value is None else None
 
 
-def _highlight_partners(view: SassView, row: int) -> list[types.DocumentHighlight] | None:
+def _highlight_partners(view: SassView, row: int) -> list[Highlight] | None:
     """An instruction with those whose scoreboards it waits for, as writes, and those that wait for its own, as reads."""
     report = view.document.shown.kernel.report
     setters = {one for awaited in list_awaited(report, row) for one in find_setters(report, row, awaited).rows}
     waiters = {one for given in list_set(report, row) for one in find_waiters(report, row, given).rows}
     if not setters and not waiters:
         return None
-    kinds = dict.fromkeys(waiters, types.DocumentHighlightKind.Read)
-    kinds.update(dict.fromkeys(setters, types.DocumentHighlightKind.Write))
-    kinds[row] = types.DocumentHighlightKind.Text
+    kinds = dict.fromkeys(waiters, HighlightKind.READ)
+    kinds.update(dict.fromkeys(setters, HighlightKind.WRITE))
+    kinds[row] = HighlightKind.TEXT
     return [_highlight(view, one, kinds[one]) for one in sorted(kinds)]
 
 
-def _highlight(view: SassView, row: int, kind: types.DocumentHighlightKind) -> types.DocumentHighlight:
-    return types.DocumentHighlight(range=locate_row(view, row).range, kind=kind)
+def _highlight(view: SassView, row: int, kind: HighlightKind) -> Highlight:
+    return Highlight(range=locate_row(view, row).range, kind=kind)
 
 
 def _find_meant_target(view: SassView, pointed: PointedOperand) -> int:

@@ -1,7 +1,8 @@
 """The outline of a SASS document: functions, the loops in them, and the blocks worth going to."""
 
-from lsprotocol import types
+from typing import NamedTuple
 
+from gpa_lsp.lsp.model import Range, Symbol, SymbolKind
 from gpa_lsp.lsp.sass.model import SassDocument, SassView, Section, SectionKind
 
 _LEAST_BLOCK_RATIO = 0.01
@@ -12,28 +13,35 @@ _DEEPEST = 12
 """What is nested deeper stands beside its like: nobody writes such code by hand, and JSON of any depth breaks its readers."""
 
 _KINDS = {
-    SectionKind.FUNCTION: types.SymbolKind.Function,
-    SectionKind.LOOP: types.SymbolKind.Event,
-    SectionKind.BLOCK: types.SymbolKind.Key,
+    SectionKind.FUNCTION: SymbolKind.FUNCTION,
+    SectionKind.LOOP: SymbolKind.EVENT,
+    SectionKind.BLOCK: SymbolKind.BLOCK,
 }
 
 
-def list_symbols(view: SassView) -> list[types.DocumentSymbol]:
+class _Part(NamedTuple):
+    """A section that is listed, and those in it."""
+
+    section: Section
+    children: "list[_Part]"
+
+
+def list_symbols(view: SassView) -> list[Symbol]:
     """The outline, nested as the code is."""
     document = view.document
     blocks = _find_hot_blocks(document)
-    outline: list[types.DocumentSymbol] = []
-    around: list[tuple[int, list[types.DocumentSymbol]]] = []  # last line of a part, and what is in it
+    outline: list[_Part] = []
+    around: list[_Part] = []
     for number, section in enumerate(document.sections):
         if section.kind is SectionKind.BLOCK and number not in blocks:
             continue
-        while around and around[-1][0] < section.first_line:
+        while around and around[-1].section.last_line < section.first_line:
             around.pop()
-        children: list[types.DocumentSymbol] = []
-        (around[-1][1] if around else outline).append(_make_symbol(view, section, children))
+        part = _Part(section, [])
+        (around[-1].children if around else outline).append(part)
         if len(around) < _DEEPEST:
-            around.append((section.last_line, children))
-    return outline
+            around.append(part)
+    return [_make_symbol(view, part) for part in outline]
 
 
 def _find_hot_blocks(document: SassDocument) -> frozenset[int]:
@@ -54,13 +62,14 @@ def _find_hot_blocks(document: SassDocument) -> frozenset[int]:
     return frozenset(number for _, number in sorted(found)[:_MOST_BLOCKS])
 
 
-def _make_symbol(view: SassView, section: Section, children: list[types.DocumentSymbol]) -> types.DocumentSymbol:
+def _make_symbol(view: SassView, part: _Part) -> Symbol:
+    section = part.section
     heading = view.positions.find_text(section.first_line)
-    return types.DocumentSymbol(
+    return Symbol(
         name=section.name,
         detail=section.detail or None,
         kind=_KINDS[section.kind],
-        range=types.Range(start=heading.start, end=view.positions.find_end(section.last_line)),
+        range=Range(start=heading.start, end=view.positions.find_end(section.last_line)),
         selection_range=heading,
-        children=children,
+        children=tuple(_make_symbol(view, child) for child in part.children),
     )

@@ -5,8 +5,6 @@ Imports nothing heavy: what is here is said in the answer to initialize.
 
 from enum import IntEnum
 
-from lsprotocol import types
-
 
 class TokenType(IntEnum):
     """What a word is; the number is its place in the legend."""
@@ -49,28 +47,19 @@ class TokenModifier(IntEnum):
     """At least a hundredth; our own."""
 
 
-_TYPE_NAMES = {
-    TokenType.COMMENT: types.SemanticTokenTypes.Comment.value,
-    TokenType.STRING: types.SemanticTokenTypes.String.value,
-    TokenType.NUMBER: types.SemanticTokenTypes.Number.value,
-    TokenType.ENUM_MEMBER: types.SemanticTokenTypes.EnumMember.value,
-    TokenType.FUNCTION: types.SemanticTokenTypes.Function.value,
-    TokenType.KEYWORD: types.SemanticTokenTypes.Keyword.value,
-    TokenType.PROPERTY: types.SemanticTokenTypes.Property.value,
-    TokenType.VARIABLE: types.SemanticTokenTypes.Variable.value,
-    TokenType.PARAMETER: types.SemanticTokenTypes.Parameter.value,
-    TokenType.LABEL: "label",
-}
-_MODIFIER_NAMES = {
-    TokenModifier.DECLARATION: types.SemanticTokenModifiers.Declaration.value,
-    TokenModifier.READONLY: types.SemanticTokenModifiers.Readonly.value,
-    TokenModifier.STATIC: types.SemanticTokenModifiers.Static.value,
-    TokenModifier.MODIFICATION: types.SemanticTokenModifiers.Modification.value,
-    TokenModifier.HOT: "hot",
-    TokenModifier.WARM: "warm",
-}
-
-LEGEND = types.SemanticTokensLegend(
-    token_types=[_TYPE_NAMES[one] for one in TokenType], token_modifiers=[_MODIFIER_NAMES[one] for one in TokenModifier]
+TYPE_NAMES = (
+    "comment",
+    "string",
+    "number",
+    "enumMember",
+    "function",
+    "keyword",
+    "property",
+    "variable",
+    "parameter",
+    "label",
 )
-"""What the numbers of :func:`gpa_lsp.lsp.sass.tokens.encode_tokens` mean."""
+"""What the numbers of types are called, in their order."""
+
+MODIFIER_NAMES = ("declaration", "readonly", "static", "modification", "hot", "warm")
+"""What the bits of modifiers are called, in their order."""

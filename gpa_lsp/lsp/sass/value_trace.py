@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from lsprotocol import types
-
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.lsp.model import Position, Range
 from gpa_lsp.lsp.sass.jumps import span_instruction
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.sass.operand_values import OperandValue, find_mentions, find_value
@@ -44,7 +43,7 @@ class Mention:
     is_written: bool
 
 
-def point_at(view: SassView, position: types.Position) -> PointedOperand | None:
+def point_at(view: SassView, position: Position) -> PointedOperand | None:
     """What is at a place of a document; None on lines without an instruction."""
     document = view.document
     row = document.find_row(position.line + 1)
@@ -96,7 +95,7 @@ def find_mentions_of(view: SassView, row: int, value: OperandValue) -> list[Ment
     return sorted(found, key=lambda mention: (mention.row, mention.start))
 
 
-def span_mention(view: SassView, mention: Mention) -> types.Range:
+def span_mention(view: SassView, mention: Mention) -> Range:
     """The place of a mention."""
     return span_instruction(view, mention.row, mention.start, mention.end)
 

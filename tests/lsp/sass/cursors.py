@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable
 
-from lsprotocol import types
-
+from gpa_lsp.lsp.model import Position, Range
 from gpa_lsp.lsp.sass.model import SassView
 
 
-def put_cursor(view: SassView, marked: str) -> types.Position:
+def put_cursor(view: SassView, marked: str) -> Position:
     """The place of the ``^`` in some words of a line, e.g. ``FFMA R0, ^R2``; the first line with these words."""
     before, _, after = marked.partition("^")
     for number, line in enumerate(view.document.lines, start=1):
@@ -17,7 +16,7 @@ def put_cursor(view: SassView, marked: str) -> types.Position:
     raise ValueError(f"no line has {before + after!r}")
 
 
-def read_places(view: SassView, ranges: Iterable[types.Range]) -> list[str]:
+def read_places(view: SassView, ranges: Iterable[Range]) -> list[str]:
     """Each range as address and the text in it: ``0030 R2``."""
     found = []
     for span in ranges:

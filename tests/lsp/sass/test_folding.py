@@ -1,12 +1,15 @@
 """Folds and outline follow the sections of the document."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from lsprotocol import converters, types
+from lsprotocol import converters
 
-from gpa_lsp.lsp.features import text_document_document_symbol, text_document_folding_range
+from gpa_lsp.lsp.model import FoldKind, Range, Symbol
+from gpa_lsp.lsp.protocol_types import make_symbol
 from gpa_lsp.lsp.sass.folding import list_folds
 from gpa_lsp.lsp.sass.model import Section, SectionKind
+from gpa_lsp.lsp.sass.symbols import list_symbols
 from tests.lsp.sass.documents import LOOP, URI, find_line, open_document, show_report, write_document
 from tests.report_builder import build_kernel
 
@@ -24,31 +27,29 @@ inner:
 
 
 def list_outline(text: str) -> list[str]:
-    feature = text_document_document_symbol.FEATURE
-    assert feature.answer_sass is not None
     found: list[str] = []
 
-    def walk(symbols: list[types.DocumentSymbol], indent: str, outside: types.Range | None) -> None:
+    def walk(symbols: Sequence[Symbol], indent: str, outside: Range | None) -> None:
         for symbol in symbols:
             assert symbol.range.start.line <= symbol.selection_range.start.line <= symbol.range.end.line
             assert outside is None or outside.start.line <= symbol.range.start.line
             assert outside is None or symbol.range.end.line <= outside.end.line
-            found.append(f"{indent}{symbol.kind.name} {symbol.name}: {symbol.detail}")
-            walk(list(symbol.children or ()), indent + "  ", symbol.range)
+            found.append(f"{indent}{symbol.kind.value} {symbol.name}: {symbol.detail}")
+            walk(symbol.children, indent + "  ", symbol.range)
 
-    walk(feature.answer_sass(open_document(write_document(text)), None), "", None)
+    walk(list_symbols(open_document(write_document(text))), "", None)
     return found
 
 
 def test_the_outline_has_functions_loops_and_hot_blocks() -> None:
     assert list_outline(NEST) == [
-        "Function kernel: 100 % · wait",
-        "  Key .L_0000: 2 % · wait",
-        "  Event loop .L_0010: 98 % · wait",
-        "    Key .L_0010: 1 % · wait",
-        "    Event loop .L_0020: 90 % · wait",
-        "      Key .L_0020: 90 % · wait",
-        "    Key .L_0040: 7 % · wait",
+        "function kernel: 100 % · wait",
+        "  block .L_0000: 2 % · wait",
+        "  event loop .L_0010: 98 % · wait",
+        "    block .L_0010: 1 % · wait",
+        "    event loop .L_0020: 90 % · wait",
+        "      block .L_0020: 90 % · wait",
+        "    block .L_0040: 7 % · wait",
     ]
 
 
@@ -56,25 +57,21 @@ def test_the_outline_of_a_deep_nest_can_be_written_as_json() -> None:
     depth = 500
     heads = "\n".join(f"l{number}:\nIADD3 R0, R0, 0x1, RZ  # - | wait=9" for number in range(depth))
     backs = "\n".join(f"@P0 BRA l{number}" for number in reversed(range(depth)))
-    feature = text_document_document_symbol.FEATURE
-    assert feature.answer_sass is not None
-    symbols = feature.answer_sass(open_document(write_document(f"{heads}\n{backs}\nEXIT")), None)
+    symbols = [make_symbol(one) for one in list_symbols(open_document(write_document(f"{heads}\n{backs}\nEXIT")))]
     assert str(converters.get_converter().unstructure(symbols)).count("loop .L_") == depth
 
 
 def test_an_outline_without_samples_has_no_blocks_and_no_details() -> None:
-    assert list_outline("MOV R0, RZ\nl:\n@P0 BRA l\nEXIT") == ["Function kernel: None", "  Event loop .L_0010: None"]
+    assert list_outline("MOV R0, RZ\nl:\n@P0 BRA l\nEXIT") == ["function kernel: None", "  event loop .L_0010: None"]
 
 
 def test_folds_nest_and_begin_on_headings() -> None:
-    feature = text_document_folding_range.FEATURE
-    assert feature.answer_sass is not None
     document = write_document(LOOP)
-    folds = feature.answer_sass(open_document(document), None)
+    folds = list_folds(document)
     shown = [
         (document.lines[fold.start_line].split(" ")[0], fold.kind, fold.end_line - fold.start_line) for fold in folds
     ]
-    comment, region = types.FoldingRangeKind.Comment, types.FoldingRangeKind.Region
+    comment, region = FoldKind.COMMENT, FoldKind.REGION
     assert shown == [
         ("//", comment, 4), ("kernel:", region, 19), (".L_0000:", region, 3), ("//", region, 8), (".L_0020:", region, 7),
         (".L_0060:", region, 4),
@@ -102,4 +99,4 @@ def test_a_kernel_without_instructions_folds_its_header() -> None:
     from gpa_lsp.lsp.sass.document import build_document
 
     document = build_document(URI, show_report(build_kernel("")))
-    assert [(fold.kind, fold.start_line) for fold in list_folds(document)] == [(types.FoldingRangeKind.Comment, 0)]
+    assert [(fold.kind, fold.start_line) for fold in list_folds(document)] == [(FoldKind.COMMENT, 0)]

@@ -13,6 +13,7 @@ from gpa_lsp.lsp.features import (
     call_hierarchy_outgoing_calls,
     text_document_prepare_call_hierarchy,
 )
+from gpa_lsp.lsp.protocol_types import make_position
 from gpa_lsp.lsp.sass.model import SassView
 from gpa_lsp.lsp.settings import Settings
 from tests.lsp.sass.cursors import put_cursor, read_places
@@ -36,8 +37,8 @@ def start(text: str = LOOP, **changes: Any) -> tuple[Session, SassView]:
 def prepare(view: SassView, marked: str) -> types.CallHierarchyItem | None:
     feature = text_document_prepare_call_hierarchy.FEATURE
     assert feature.answer_sass is not None
-    document = types.TextDocumentIdentifier(view.document.uri)
-    found = feature.answer_sass(view, types.CallHierarchyPrepareParams(document, put_cursor(view, marked)))
+    document, place = types.TextDocumentIdentifier(view.document.uri), make_position(put_cursor(view, marked))
+    found = feature.answer_sass(view, types.CallHierarchyPrepareParams(document, place))
     return found[0] if found else None
 
 

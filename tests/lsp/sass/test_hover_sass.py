@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from lsprotocol import types
 
-from gpa_lsp.lsp.features.text_document_hover import FEATURE
+from gpa_lsp.lsp.model import Hover, Position
 from gpa_lsp.lsp.sass.document import build_document
+from gpa_lsp.lsp.sass.hover import describe_hover
 from gpa_lsp.lsp.sass.instruction_words import name_resources
 from gpa_lsp.lsp.sass.model import SassView
 from tests.lsp.sass.cursors import put_cursor, read_places
@@ -41,18 +41,14 @@ def calls() -> SassView:
     return open_document(write_document(CALLS))
 
 
-def ask(view: SassView, marked: str) -> types.Hover | None:
-    assert FEATURE.answer_sass is not None
-    found = FEATURE.answer_sass(view, types.HoverParams(types.TextDocumentIdentifier(URI), put_cursor(view, marked)))
-    assert found is None or isinstance(found, types.Hover)
-    return found
+def ask(view: SassView, marked: str) -> Hover | None:
+    return describe_hover(view, put_cursor(view, marked))
 
 
 def hover(view: SassView, marked: str) -> str:
     found = ask(view, marked)
-    assert found is not None and isinstance(found.contents, types.MarkupContent)
-    assert found.contents.kind is types.MarkupKind.Markdown
-    return found.contents.value
+    assert found is not None
+    return found.text
 
 
 def place(view: SassView, marked: str) -> str:
@@ -191,10 +187,10 @@ def test_code_that_could_not_be_disassembled_is_said_to_be_so() -> None:
     columns = replace(report.instructions, texts=("",) * len(report.instructions))
     view = open_document(build_document(URI, show_report(replace(report, instructions=columns, code=None))))
     row = int(view.document.line_of_row[3]) - 1
-    assert FEATURE.answer_sass is not None
-    found = FEATURE.answer_sass(view, types.HoverParams(types.TextDocumentIdentifier(URI), types.Position(row, 4)))
-    assert "there is no disassembly of this code" in found.contents.value
-    assert "84 of 100 samples" in found.contents.value
+    found = describe_hover(view, Position(row, 4))
+    assert found is not None
+    assert "there is no disassembly of this code" in found.text
+    assert "84 of 100 samples" in found.text
 
 
 def test_registers_are_named_in_stretches() -> None:

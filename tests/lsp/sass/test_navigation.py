@@ -4,20 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lsprotocol import types
 
-from gpa_lsp.lsp.features import (
-    text_document_definition,
-    text_document_document_highlight,
-    text_document_references,
-)
+from gpa_lsp.lsp.sass.definition import find_definition
 from gpa_lsp.lsp.sass.document import build_document
 from gpa_lsp.lsp.sass.jumps import find_causes_of_row, find_victims_of_row
 from gpa_lsp.lsp.sass.model import SassView
+from gpa_lsp.lsp.sass.references import find_highlights, find_references
 from tests.lsp.sass.cursors import put_cursor, read_places
 from tests.lsp.sass.documents import LOOP, URI, open_document, show_report, write_document, write_report
-
-DOCUMENT = types.TextDocumentIdentifier(URI)
 
 CALLS = """
     MOV R4, R7
@@ -57,9 +51,7 @@ def calls() -> SassView:
 
 
 def define(view: SassView, marked: str) -> list[str] | None:
-    feature = text_document_definition.FEATURE
-    assert feature.answer_sass is not None
-    found = feature.answer_sass(view, types.DefinitionParams(DOCUMENT, put_cursor(view, marked)))
+    found = find_definition(view, put_cursor(view, marked))
     if found is None:
         return None
     assert {location.uri for location in found} == {URI}
@@ -67,23 +59,16 @@ def define(view: SassView, marked: str) -> list[str] | None:
 
 
 def refer(view: SassView, marked: str, *, declarations: bool = True) -> list[str] | None:
-    feature = text_document_references.FEATURE
-    assert feature.answer_sass is not None
-    context = types.ReferenceContext(include_declaration=declarations)
-    found = feature.answer_sass(
-        view, types.ReferenceParams(context=context, text_document=DOCUMENT, position=put_cursor(view, marked))
-    )
+    found = find_references(view, put_cursor(view, marked), with_declarations=declarations)
     return None if found is None else read_places(view, [location.range for location in found])
 
 
 def highlight(view: SassView, marked: str) -> list[str] | None:
-    feature = text_document_document_highlight.FEATURE
-    assert feature.answer_sass is not None
-    found = feature.answer_sass(view, types.DocumentHighlightParams(DOCUMENT, put_cursor(view, marked)))
+    found = find_highlights(view, put_cursor(view, marked))
     if found is None:
         return None
     places = read_places(view, [one.range for one in found])
-    return [f"{one.kind.name} {place}" for one, place in zip(found, places, strict=True) if one.kind is not None]
+    return [f"{one.kind.name.capitalize()} {place}" for one, place in zip(found, places, strict=True)]
 
 
 def test_an_operand_is_defined_where_it_was_written(loop: SassView) -> None:

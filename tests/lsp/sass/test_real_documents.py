@@ -3,12 +3,11 @@
 from functools import cache
 
 import pytest
-from lsprotocol import types
 from pygls.workspace import PositionCodec
 
 from gpa_lsp.lsp.sass.document import build_document
 from gpa_lsp.lsp.sass.folding import list_folds
-from gpa_lsp.lsp.sass.hints import answer_sass
+from gpa_lsp.lsp.sass.hints import list_hints
 from gpa_lsp.lsp.sass.model import SassDocument, SectionKind
 from gpa_lsp.lsp.sass.operand_spans import list_operands
 from gpa_lsp.lsp.sass.symbols import list_symbols
@@ -56,9 +55,7 @@ def check_answers(document: SassDocument) -> None:
     assert all(number >= 0 for number in data) and all(data[2::5])
     assert all(fold.end_line < len(document.lines) for fold in list_folds(document))
     assert list_symbols(view)
-    everything = types.Range(types.Position(0, 0), types.Position(len(document.lines), 0))
-    params = types.InlayHintParams(text_document=types.TextDocumentIdentifier(uri=URI), range=everything)
-    assert all(hint.label for hint in answer_sass(view, params))
+    assert all(hint.label for hint in list_hints(view, 1, len(document.lines)))
 
 
 @pytest.mark.parametrize("name", REPORTS)

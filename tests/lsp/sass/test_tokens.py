@@ -3,10 +3,10 @@
 import pytest
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.lsp.features.text_document_semantic_tokens_full import FEATURE
 from gpa_lsp.lsp.sass.instruction_tokens import InstructionEncoder, read_run
 from gpa_lsp.lsp.sass.model import SassDocument
-from gpa_lsp.lsp.sass.token_types import LEGEND, TokenType
+from gpa_lsp.lsp.sass.token_types import MODIFIER_NAMES, TYPE_NAMES, TokenModifier, TokenType
+from gpa_lsp.lsp.sass.tokens import encode_tokens
 from tests.lsp.sass.documents import LOOP, SOURCES, find_line, open_document, write_document
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
@@ -21,17 +21,16 @@ def cut_units(text: str, start: int, length: int, encoding: str) -> str:
 
 def read_tokens(document: SassDocument, encoding: str = "utf-16") -> list[tuple[int, str, str, tuple[str, ...]]]:
     """The 1-based line, text, type and modifiers of every token."""
-    assert FEATURE.answer_sass is not None
-    data = list(FEATURE.answer_sass(open_document(document, encoding=encoding), None).data)
+    data = encode_tokens(document, open_document(document, encoding=encoding).positions.units)
     found = []
     line = start = length = 0
     for index in range(0, len(data), 5):
         down, right, units, kind, bits = data[index : index + 5]
         assert down > 0 or right >= length or not found, "tokens overlap"
         line, start, length = line + down, right if down else start + right, units
-        names = tuple(name for bit, name in enumerate(LEGEND.token_modifiers) if bits >> bit & 1)
+        names = tuple(name for bit, name in enumerate(MODIFIER_NAMES) if bits >> bit & 1)
         text = cut_units(document.lines[line], start, length, encoding)
-        found.append((line + 1, text, LEGEND.token_types[kind], names))
+        found.append((line + 1, text, TYPE_NAMES[kind], names))
     return found
 
 
@@ -110,7 +109,7 @@ def test_names_of_any_letters(encoding: str) -> None:
     ],
 )
 def test_words_of_an_instruction(text: str, wanted: str) -> None:
-    modification = 1 << LEGEND.token_modifiers.index("modification")
+    modification = 1 << MODIFIER_NAMES.index("modification")
     words = [
         text[token.start : token.start + token.length] + "*" * bool(token.modifiers & modification)
         for token in read_run(InstructionEncoder().encode(text))
@@ -120,7 +119,7 @@ def test_words_of_an_instruction(text: str, wanted: str) -> None:
 
 def test_a_document_without_instructions_has_remarks() -> None:
     assert {kind for _, _, kind, _ in read_tokens(write_document("EXIT"))} >= {"comment", "keyword"}
-    assert len(LEGEND.token_types) == len(TokenType)
+    assert (len(TYPE_NAMES), len(MODIFIER_NAMES)) == (len(TokenType), len(TokenModifier))
 
 
 def test_columns_are_asked_for_once_per_character() -> None:
