@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 from lsprotocol import types
 
+from gpa_lsp.editor.lines.positions import Positions, UnitCounter
+from gpa_lsp.editor.model import Location, Position, Range
 from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.lines.positions import Positions, UnitCounter
-from gpa_lsp.lsp.model import Location, Position, Range
 from gpa_lsp.lsp.protocol_types import make_range
 from gpa_lsp.report.line_map import split_lines
 

@@ -5,10 +5,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.lsp.commands import Command, Desk
 from gpa_lsp.lsp.features import Feature, RequestFeature, SessionFeature
 from gpa_lsp.lsp.outgoing import make_shown
-from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.wire import PyglsServer
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from lsprotocol import types
 
 from gpa_lsp.basis.visible_text import make_visible
-from gpa_lsp.lsp.model import Location
+from gpa_lsp.editor.model import Location
 from gpa_lsp.lsp.outgoing import make_shown
 from gpa_lsp.lsp.protocol_types import make_range
 

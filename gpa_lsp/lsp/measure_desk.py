@@ -10,9 +10,9 @@ from lsprotocol import types
 from gpa_lsp.collect.measured_reports import find_measured_folder
 from gpa_lsp.collect.model import RunResult
 from gpa_lsp.collect.result_words import describe_result
+from gpa_lsp.editor.settings import Settings
 from gpa_lsp.lsp.editor import Editor
 from gpa_lsp.lsp.loader import ProgressDisplay
-from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.status import MEASURING, Status
 
 _SUFFIXES = (".ncu-rep", ".ncu-repz")

@@ -24,10 +24,10 @@ from gpa_lsp.collect.variables import (
     list_environment,
     uses_variable,
 )
+from gpa_lsp.editor.settings import Settings
 from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.lsp.measure_permission import Permission
 from gpa_lsp.lsp.measure_progress import MeasureProgress
-from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.threads import call_in_thread
 
 logger = logging.getLogger(__name__)

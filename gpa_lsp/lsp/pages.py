@@ -10,8 +10,8 @@ from lsprotocol import types
 
 from gpa_lsp.basis.errors import MissingToolError
 from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.snapshot import VisibleKernel
 from gpa_lsp.lsp.threads import call_in_thread
 
 if TYPE_CHECKING:

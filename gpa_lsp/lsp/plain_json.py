@@ -1,18 +1,20 @@
 """Records as plain JSON, for commands and notifications of our own (``editors/PROTOCOL.md``)."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.hot_spots import HotSpot
-from gpa_lsp.lsp.model import ChainItem, Jump, Location, Range
-from gpa_lsp.lsp.sass.links import Link
+from gpa_lsp.editor.model import ChainItem, Jump, Location, Range
+
+if TYPE_CHECKING:  # what only a person asks for is imported when they ask
+    from gpa_lsp.editor.hot_spots import HotSpot
+    from gpa_lsp.editor.sass.links import Link
 
 
 def encode_jump(jump: Jump) -> dict[str, Any]:
     """A jump as plain JSON.
 
-    >>> from gpa_lsp.lsp.model import Position
+    >>> from gpa_lsp.editor.model import Position
     >>> start = Position(line=4, character=2)
     >>> place = Location(uri="file:///k.cu", range=Range(start=start, end=start))
     >>> sorted(encode_jump(Jump(location=place, text="60 samples", ratio=0.6, samples=60.0)))
@@ -30,7 +32,7 @@ def encode_jump(jump: Jump) -> dict[str, Any]:
 def encode_location(location: Location) -> dict[str, Any]:
     """A location as plain JSON.
 
-    >>> from gpa_lsp.lsp.model import Position
+    >>> from gpa_lsp.editor.model import Position
     >>> start = Position(line=4, character=2)
     >>> encode_location(Location(uri="file:///k.cu", range=Range(start=start, end=start)))["range"]
     {'start': {'line': 4, 'character': 2}, 'end': {'line': 4, 'character': 2}}
@@ -46,7 +48,7 @@ def encode_range(span: Range) -> dict[str, Any]:
     }
 
 
-def encode_link(link: Link) -> dict[str, Any]:
+def encode_link(link: "Link") -> dict[str, Any]:
     """A link as plain JSON."""
     return {
         "uri": link.uri,
@@ -70,7 +72,7 @@ def encode_item(item: ChainItem) -> dict[str, Any]:
     }
 
 
-def encode_spot(spot: HotSpot) -> dict[str, Any]:
+def encode_spot(spot: "HotSpot") -> dict[str, Any]:
     """A hot spot as plain JSON."""
     return {
         **encode_location(spot.location),

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gpa_lsp.basis.file_stamps import Stamp, read_stamp
-from gpa_lsp.lsp.late_imports import warm_up_predictions
-from gpa_lsp.lsp.loader import ProgressDisplay
-from gpa_lsp.lsp.predicted_results import (
+from gpa_lsp.editor.late_imports import warm_up_predictions
+from gpa_lsp.editor.predicted.results import (
     PageJob,
     PageResult,
     PredictedJob,
@@ -25,7 +24,8 @@ from gpa_lsp.lsp.predicted_results import (
     TrialsJob,
     TrialsResult,
 )
-from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.lsp.source_scope import SourceScope
 from gpa_lsp.lsp.threads import call_in_thread
 from gpa_lsp.processes.async_worker import AsyncWorker, attend
@@ -61,7 +61,7 @@ class PredictedProcess(AsyncWorker):
     """
 
     def __init__(self) -> None:
-        kind = WorkerKind(module="gpa_lsp.lsp.predicted_work", title="prediction process", niceness=10)
+        kind = WorkerKind(module="gpa_lsp.editor.predicted.worker", title="prediction process", niceness=10)
         super().__init__(kind)  # compiling comes first
 
     async def predict(self, job: PredictedJob, tell: Callable[[Step], object] | None = None) -> PredictedResult:

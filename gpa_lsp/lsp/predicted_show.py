@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.editor.documents import Documents
+from gpa_lsp.editor.lines.positions import UnitCounter
+from gpa_lsp.editor.predicted.results import PredictedResult, TrialsResult
+from gpa_lsp.editor.predicted.view import PredictedState, make_state
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.static.results import StaticResult
 from gpa_lsp.lsp.appending import append_text, name_beside
-from gpa_lsp.lsp.documents import Documents
 from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.lines.positions import UnitCounter
 from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.lsp.predicted_desk import PredictedDesk
-from gpa_lsp.lsp.predicted_results import PredictedResult, TrialsResult
-from gpa_lsp.lsp.predicted_view import PredictedState, make_state
-from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.static_results import StaticResult
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.model import (
+from gpa_lsp.editor.model import (
     Action,
     ActionKind,
     ChainItem,

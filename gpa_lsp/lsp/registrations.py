@@ -7,11 +7,11 @@ from typing import Any
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.abilities import Abilities
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.sass.model import SCHEME
+from gpa_lsp.editor.settings import Settings
 from gpa_lsp.lsp.editor import Editor
 from gpa_lsp.lsp.features import RequestFeature
-from gpa_lsp.lsp.sass.model import SCHEME
-from gpa_lsp.lsp.settings import Settings
 
 _PLACES: Mapping[str, tuple[str, str]] = {
     types.TEXT_DOCUMENT_DEFINITION: ("definition_provider", "text_document.definition"),

@@ -11,28 +11,28 @@ from lsprotocol import types
 
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.collect.model import RunResult
-from gpa_lsp.lsp.abilities import Abilities, read_abilities
-from gpa_lsp.lsp.document_sync import DocumentSync
-from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.documents import Documents, Doubts
+from gpa_lsp.editor.abilities import Abilities, read_abilities
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.documents import Documents, Doubts
+from gpa_lsp.editor.late_imports import build_sass, warm_up
+from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.lines.positions import UnitCounter
+from gpa_lsp.editor.model import Location
+from gpa_lsp.editor.sass.library import SassDocuments, is_sass_uri
+from gpa_lsp.editor.sass.model import SCHEME
+from gpa_lsp.editor.settings import HeldSettings, Settings
+from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
+from gpa_lsp.lsp.document_sync import DocumentSync, Pushes
 from gpa_lsp.lsp.editor import Editor, Wire
 from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature
-from gpa_lsp.lsp.late_imports import build_sass, warm_up
-from gpa_lsp.lsp.lines.places import PlaceFinder
-from gpa_lsp.lsp.lines.positions import UnitCounter
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay
 from gpa_lsp.lsp.measure_desk import MeasureDesk, watch_measured
 from gpa_lsp.lsp.measure_on_save import Measuring
-from gpa_lsp.lsp.model import Location
 from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.past import pin_kernels
 from gpa_lsp.lsp.predicted_show import PredictedShow
 from gpa_lsp.lsp.registrations import LateRegistrations, withdraw
-from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
-from gpa_lsp.lsp.sass.model import SCHEME
-from gpa_lsp.lsp.settings import HeldSettings, Settings
 from gpa_lsp.lsp.settings_sync import SettingsSync
-from gpa_lsp.lsp.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.lsp.source_show import SourceShow
 from gpa_lsp.lsp.status import READING, Status
 from gpa_lsp.lsp.threads import call_in_thread
@@ -88,13 +88,9 @@ class Session:
         self._requests = [one for one in features.values() if isinstance(one, RequestFeature)]
         self._registrations = LateRegistrations(self._editor, [one for one in self._requests if one.is_conditional])
         push = {name: one for name, one in features.items() if isinstance(one, PushFeature)}
-        self._documents = Documents(
-            units=units,
-            abilities=self.abilities,
-            push_features={name: one for name, one in push.items() if one.is_wanted(self.abilities)},
-            send=self._editor.notify,
-            guard=guard,
-        )
+        wanted = {name: one for name, one in push.items() if one.is_wanted(self.abilities)}
+        watcher = Pushes(wanted, self._editor.notify, guard)
+        self._documents = Documents(units=units, abilities=self.abilities, watcher=watcher)
         self.sass = SassDocuments(build_sass, units)
         """The SASS documents."""
         self.pages = Pages(self._editor)

@@ -4,8 +4,8 @@ from typing import Any
 
 from lsprotocol import types
 
+from gpa_lsp.editor.settings import HeldSettings
 from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.settings import HeldSettings
 
 _SECTION = "gpaLsp"
 

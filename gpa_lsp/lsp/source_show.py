@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gpa_lsp.lsp.documents import Documents
+from gpa_lsp.editor.documents import Documents
+from gpa_lsp.editor.lines.positions import UnitCounter
+from gpa_lsp.editor.settings import Settings
 from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.lines.positions import UnitCounter
 from gpa_lsp.lsp.predicted_show import PredictedShow
-from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.static_show import StaticShow
 
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.static.results import StaticJob, StaticResult
 from gpa_lsp.lsp.source_scope import SourceScope
-from gpa_lsp.lsp.static_results import StaticJob, StaticResult
 from gpa_lsp.processes.async_worker import AsyncWorker, attend
 from gpa_lsp.processes.supervision import WorkerKind
 
@@ -29,7 +29,7 @@ class StaticProcess(AsyncWorker):
     """Compiles sources and looks at their code."""
 
     def __init__(self) -> None:
-        super().__init__(WorkerKind(module="gpa_lsp.lsp.static_work", title="static analysis process"))
+        super().__init__(WorkerKind(module="gpa_lsp.editor.static.worker", title="static analysis process"))
 
     async def examine(self, job: StaticJob) -> StaticResult:
         """The result of a job.

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gpa_lsp.lsp.documents import Documents
-from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.editor.documents import Documents
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.static.results import StaticResult
 from gpa_lsp.lsp.static_desk import StaticDesk
-from gpa_lsp.lsp.static_results import StaticResult
 
 
 class StaticShow:

@@ -21,18 +21,17 @@ from pygls.workspace import PositionCodec
 from gpa_lsp.basis.locations import Frame
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.lsp.lines.places import PlaceFinder
-from gpa_lsp.lsp.lines.positions import Positions
-from gpa_lsp.lsp.sass.document import build_document
-from gpa_lsp.lsp.sass.folding import list_folds
-from gpa_lsp.lsp.sass.hints import list_hints
-from gpa_lsp.lsp.sass.instruction_tokens import InstructionEncoder
-from gpa_lsp.lsp.sass.model import SassDocument, SassView
-from gpa_lsp.lsp.sass.operand_spans import has_target, scan_operand
-from gpa_lsp.lsp.sass.symbols import list_symbols
-from gpa_lsp.lsp.sass.tokens import encode_tokens
-from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot, VisibleKernel, measure_kernel
+from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.lines.positions import Positions
+from gpa_lsp.editor.sass.document import build_document
+from gpa_lsp.editor.sass.hints import list_hints
+from gpa_lsp.editor.sass.instruction_tokens import InstructionEncoder
+from gpa_lsp.editor.sass.model import SassDocument, SassView
+from gpa_lsp.editor.sass.operand_spans import has_target, scan_operand
+from gpa_lsp.editor.sass.outline import list_folds, list_symbols
+from gpa_lsp.editor.sass.tokens import encode_tokens
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot, VisibleKernel, measure_kernel
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from gpa_lsp.report.gather import AnalysedKernel, gather_report

@@ -19,18 +19,18 @@ from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.disassembler import disassemble
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.control_flow.build import build_flow_graph
-from gpa_lsp.lsp.model import Position
-from gpa_lsp.lsp.sass import definition, hierarchy, hover, references
-from gpa_lsp.lsp.sass.document import build_document
-from gpa_lsp.lsp.sass.model import SassView
-from gpa_lsp.lsp.sass.operand_values import list_values
+from gpa_lsp.editor.model import Position
+from gpa_lsp.editor.sass import chains, hover, navigation
+from gpa_lsp.editor.sass.document import build_document
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.operand_values import list_values
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.rows.model import Kernel
 from tests.bench.large_function import repeat_function
 from tests.conftest import ROOT
-from tests.lsp.sass.documents import URI, open_document, show_report
+from tests.editor.sass.documents import URI, open_document, show_report
 from tests.rows.builders import make_kernel, make_section
 from tests.rows.written import write_kernel
 
@@ -40,9 +40,9 @@ Question = Callable[[SassView, Position], object]
 
 QUESTIONS: Mapping[str, Question] = {
     "hover": hover.describe_hover,
-    "definition": definition.find_definition,
-    "references": lambda view, place: references.find_references(view, place, with_declarations=True),
-    "highlight": references.find_highlights,
+    "definition": navigation.find_definition,
+    "references": lambda view, place: navigation.find_references(view, place, with_declarations=True),
+    "highlight": navigation.find_highlights,
     "incoming": lambda view, place: _ask_chain(view, place, is_incoming=True),
     "outgoing": lambda view, place: _ask_chain(view, place, is_incoming=False),
 }
@@ -50,7 +50,7 @@ QUESTIONS: Mapping[str, Question] = {
 
 def _ask_chain(view: SassView, place: Position, *, is_incoming: bool) -> object:
     row = view.document.find_row(place.line + 1)
-    return None if row is None else hierarchy.list_steps(view, row, is_incoming=is_incoming)
+    return None if row is None else chains.list_steps(view, row, is_incoming=is_incoming)
 
 
 def build_straight(instruction_count: int) -> KernelReport:

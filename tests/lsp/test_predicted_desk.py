@@ -9,10 +9,7 @@ import pytest
 import pytest_asyncio
 
 from gpa_lsp.basis.errors import ToolError
-from gpa_lsp.lsp import predicted_desk
-from gpa_lsp.lsp.loader import ProgressDisplay
-from gpa_lsp.lsp.predicted_desk import PredictedDesk, PredictedProcess
-from gpa_lsp.lsp.predicted_results import (
+from gpa_lsp.editor.predicted.results import (
     PredictedJob,
     PredictedResult,
     TemplateJob,
@@ -20,10 +17,13 @@ from gpa_lsp.lsp.predicted_results import (
     TrialsJob,
     TrialsResult,
 )
-from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.lsp import predicted_desk
+from gpa_lsp.lsp.loader import ProgressDisplay
+from gpa_lsp.lsp.predicted_desk import PredictedDesk, PredictedProcess
 from gpa_lsp.processes.frames import Step
+from tests.editor.predictions import LAUNCH, TRIAL
 from tests.lsp.loop_waiting import settle, wait_until
-from tests.lsp.predictions import LAUNCH, TRIAL
 
 
 class Process(PredictedProcess):

@@ -3,8 +3,7 @@
 import pytest
 from lsprotocol import types
 
-from gpa_lsp.lsp import protocol_types
-from gpa_lsp.lsp.model import (
+from gpa_lsp.editor.model import (
     Action,
     ActionKind,
     CommandCall,
@@ -23,6 +22,7 @@ from gpa_lsp.lsp.model import (
     TextChange,
     TextEdit,
 )
+from gpa_lsp.lsp import protocol_types
 
 SPAN = Range(Position(1, 2), Position(3, 4))
 THERE = types.Range(types.Position(1, 2), types.Position(3, 4))

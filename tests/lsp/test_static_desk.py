@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 
 from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.static.results import StaticJob, StaticResult
 from gpa_lsp.lsp import static_desk
-from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.static_desk import StaticDesk, StaticProcess
-from gpa_lsp.lsp.static_results import StaticJob, StaticResult
 from tests.lsp.loop_waiting import settle, wait_until
 
 

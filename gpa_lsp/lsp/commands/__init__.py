@@ -1,17 +1,18 @@
 """One file per command the editor can ask the server to execute; each defines ``COMMAND``. ``editors/PROTOCOL.md`` lists them.
 
-A command must do something in every client: one that cannot open documents gets a message instead.
+A command must do something in every client: one that cannot open documents gets a message instead. What only a person asks for is
+imported when they ask: the answer to initialize must not wait for it.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.lsp.model import Location
+from gpa_lsp.editor.model import Location
+from gpa_lsp.editor.session_view import SessionView
+from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.predicted_show import PredictedShow
-from gpa_lsp.lsp.session_view import SessionView
-from gpa_lsp.lsp.snapshot import VisibleKernel
 
 
 class Desk(SessionView, Protocol):

@@ -5,12 +5,13 @@ from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_place
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jumps import find_causes
 from gpa_lsp.lsp.plain_json import encode_jump
 
 
 def answer(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The jumps from the place in the arguments; none when it is no place."""
+    from gpa_lsp.editor.jumps import find_causes
+
     place = read_place(arguments)
     return [] if place is None else [encode_jump(jump) for jump in find_causes(desk, *place)]
 

@@ -6,11 +6,12 @@ from typing import Any
 from gpa_lsp.lsp.command_arguments import read_place
 from gpa_lsp.lsp.commands import Command, Desk
 from gpa_lsp.lsp.plain_json import encode_link
-from gpa_lsp.lsp.sass.links import find_links
 
 
 def find_linked(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The links from the place in the arguments; none when it is no place."""
+    from gpa_lsp.editor.sass.links import find_links
+
     place = read_place(arguments)
     return [] if place is None else [encode_link(link) for link in find_links(desk, *place)]
 

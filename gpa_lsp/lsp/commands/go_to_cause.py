@@ -5,7 +5,6 @@ from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_place
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jumps import find_causes
 from gpa_lsp.lsp.plain_json import encode_jump
 
 
@@ -15,6 +14,8 @@ def go_to_cause(desk: Desk, arguments: Sequence[Any]) -> dict[str, Any] | None:
     Returns:
         The jump; None when nothing is known to make the line wait, which is said.
     """
+    from gpa_lsp.editor.jumps import find_causes
+
     place = read_place(arguments)
     jumps = [] if place is None else find_causes(desk, *place)
     if place is None or not jumps:

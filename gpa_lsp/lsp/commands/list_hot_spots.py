@@ -5,12 +5,13 @@ from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_text
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.hot_spots import list_hot_spots
 from gpa_lsp.lsp.plain_json import encode_spot
 
 
 def answer(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The hot spots of the document in the arguments; of all where there is none."""
+    from gpa_lsp.editor.hot_spots import list_hot_spots
+
     return [encode_spot(spot) for spot in list_hot_spots(desk, read_text(arguments))]
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.source.symbols import describe_time
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.kernel_places import find_source_place
 from gpa_lsp.lsp.plain_json import encode_location
-from gpa_lsp.lsp.snapshot import VisibleKernel
-from gpa_lsp.lsp.source_symbols import describe_time
 
 
 def list_kernels(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
@@ -17,6 +16,8 @@ def list_kernels(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _describe(desk: Desk, shown: VisibleKernel) -> dict[str, Any]:
+    from gpa_lsp.editor.kernels import find_source_place
+
     location = find_source_place(desk, shown)
     return {
         "name": shown.name,

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.editor.lines.positions import span_line
+from gpa_lsp.editor.model import Location
+from gpa_lsp.editor.sass.library import is_sass_uri
+from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.lsp.command_arguments import read_place, read_text
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.lines.positions import span_line
-from gpa_lsp.lsp.model import Location
 from gpa_lsp.lsp.plain_json import encode_location
-from gpa_lsp.lsp.sass.library import is_sass_uri
-from gpa_lsp.lsp.sass.links import find_links
-from gpa_lsp.lsp.snapshot import VisibleKernel
 
 
 def open_sass(desk: Desk, arguments: Sequence[Any]) -> dict[str, Any] | None:
@@ -30,6 +29,8 @@ def open_sass(desk: Desk, arguments: Sequence[Any]) -> dict[str, Any] | None:
 
 def _find_line(desk: Desk, uri: str, line: int) -> Location | None:
     """The instruction of a line; the kernel's document for the line a kernel's lens stands on."""
+    from gpa_lsp.editor.sass.links import find_links
+
     if is_sass_uri(uri):
         return None if desk.sass.find_kernel(uri) is None else Location(uri=uri, range=span_line(line))
     links = find_links(desk, uri, line)

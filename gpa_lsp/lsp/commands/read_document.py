@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.editor.sass.library import is_sass_uri
+from gpa_lsp.editor.sass.model import LANGUAGE_ID
 from gpa_lsp.lsp.command_arguments import read_text
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.sass.library import is_sass_uri
-from gpa_lsp.lsp.sass.model import LANGUAGE_ID
 
 
 def read_document(desk: Desk, arguments: Sequence[Any]) -> dict[str, str] | None:

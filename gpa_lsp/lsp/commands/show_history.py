@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.editor.history import describe_past
+from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.lsp.command_arguments import choose_kernels
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.history_words import describe_past
 from gpa_lsp.lsp.safe_markdown import defuse
-from gpa_lsp.lsp.snapshot import VisibleKernel
 
 
 def show_history(desk: Desk, arguments: Sequence[Any]) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.editor.kernel_page import describe_kernel
 from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.kernel_page import describe_kernel
 from gpa_lsp.lsp.safe_markdown import defuse
 
 

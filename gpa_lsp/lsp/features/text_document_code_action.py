@@ -7,16 +7,17 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.positions import read_lines
+from gpa_lsp.editor.model import Action, ActionKind
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.lines.positions import read_lines
-from gpa_lsp.lsp.model import Action, ActionKind
 from gpa_lsp.lsp.protocol_types import SOURCE, make_action, read_range
-from gpa_lsp.lsp.source_actions import list_actions
 
 
 def answer_code_action(view: DocumentView, params: types.CodeActionParams) -> list[types.CodeAction] | None:
     """What can be done about the lines of a range."""
+    from gpa_lsp.editor.source.actions import list_actions
+
     first, last = read_lines(read_range(params.range))
     wanted, diagnostics = params.context.only, params.context.diagnostics
     found = list_actions(view, first, last, lambda kind: _is_wanted(kind, wanted))

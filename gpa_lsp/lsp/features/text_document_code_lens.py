@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.source.lenses import list_lenses
 from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.protocol_types import make_lens
-from gpa_lsp.lsp.source_lenses import list_lenses
 
 
 def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[types.CodeLens]:

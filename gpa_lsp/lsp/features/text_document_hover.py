@@ -4,14 +4,14 @@ have their say.
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.positions import read_line
+from gpa_lsp.editor.model import Hover
+from gpa_lsp.editor.sass import hover as sass_hover
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.source.hover import describe_hover
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.lines.positions import read_line
-from gpa_lsp.lsp.model import Hover
 from gpa_lsp.lsp.protocol_types import make_hover, read_position
-from gpa_lsp.lsp.sass import hover as sass_hover
-from gpa_lsp.lsp.sass.model import SassView
-from gpa_lsp.lsp.source_hover import describe_hover
 
 
 def answer_hover(view: DocumentView, params: types.HoverParams) -> types.Hover | None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.positions import read_lines
+from gpa_lsp.editor.sass import hints as sass_hints
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.source.hints import list_hints
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.lines.positions import read_lines
 from gpa_lsp.lsp.protocol_types import make_hint, read_range
-from gpa_lsp.lsp.sass import hints as sass_hints
-from gpa_lsp.lsp.sass.model import SassView
-from gpa_lsp.lsp.source_hints import list_hints
 
 
 def answer_inlay_hint(view: DocumentView, params: types.InlayHintParams) -> list[types.InlayHint]:

@@ -4,26 +4,28 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.lsp import source_hierarchy
-from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.positions import read_line
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.settings import Settings
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.lines.positions import read_line
 from gpa_lsp.lsp.protocol_types import make_chain_item, read_position
-from gpa_lsp.lsp.sass import hierarchy
-from gpa_lsp.lsp.sass.model import SassView
-from gpa_lsp.lsp.settings import Settings
 
 
 def answer_source(view: DocumentView, params: types.CallHierarchyPrepareParams) -> list[types.CallHierarchyItem] | None:
     """The line under the cursor."""
-    item = source_hierarchy.prepare(view, read_line(read_position(params.position)))
+    from gpa_lsp.editor.source.chains import prepare
+
+    item = prepare(view, read_line(read_position(params.position)))
     return None if item is None else [make_chain_item(item)]
 
 
 def answer_sass(view: SassView, params: types.CallHierarchyPrepareParams) -> list[types.CallHierarchyItem] | None:
     """The instruction under the cursor."""
-    item = hierarchy.prepare(view, read_line(read_position(params.position)))
+    from gpa_lsp.editor.sass.chains import prepare
+
+    item = prepare(view, read_line(read_position(params.position)))
     return None if item is None else [make_chain_item(item)]
 
 

@@ -5,10 +5,10 @@ Pushed and not pulled, because results come when an analysis is done.
 
 from lsprotocol import types
 
+from gpa_lsp.editor.model import Diagnostic
+from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.lsp.features import Method, PushFeature
-from gpa_lsp.lsp.model import Diagnostic
 from gpa_lsp.lsp.protocol_types import make_diagnostic
-from gpa_lsp.lsp.source_diagnostics import list_diagnostics
 
 
 def _wrap(uri: str, version: int | None, items: tuple[Diagnostic, ...]) -> types.PublishDiagnosticsParams:

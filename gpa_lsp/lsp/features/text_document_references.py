@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
+from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.lsp.features import Method, RequestFeature
 from gpa_lsp.lsp.protocol_types import make_locations, read_position
-from gpa_lsp.lsp.sass.model import SassView
 
 
 def answer_sass(view: SassView, params: types.ReferenceParams) -> list[types.Location] | None:
     """The references of what is under the cursor."""
-    from gpa_lsp.lsp.sass.references import find_references  # needs numpy, which initialize must not wait for
+    from gpa_lsp.editor.sass.navigation import find_references  # needs numpy, which initialize must not wait for
 
     position, with_declarations = read_position(params.position), params.context.include_declaration
     return make_locations(find_references(view, position, with_declarations=with_declarations))

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
+from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.lsp.features import Method, SessionFeature
-from gpa_lsp.lsp.kernel_places import find_kernels
 from gpa_lsp.lsp.protocol_types import make_kernel_symbol
-from gpa_lsp.lsp.session_view import SessionView
 
 
 def answer_workspace_symbol(session: SessionView, params: types.WorkspaceSymbolParams) -> list[types.WorkspaceSymbol]:
     """The kernels that the query's characters name."""
+    from gpa_lsp.editor.kernels import find_kernels
+
     return [make_kernel_symbol(symbol) for symbol in find_kernels(session, params.query)]
 
 
