@@ -13,7 +13,7 @@ from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.sass.library import SassDocuments, is_sass_uri
 from gpa_lsp.lsp.features import PushFeature
 from gpa_lsp.lsp.protocol_types import read_changes
-from gpa_lsp.lsp.source_show import SourceShow
+from gpa_lsp.lsp.unmeasured_sources import UnmeasuredSources
 from gpa_lsp.lsp.uris import read_path
 
 _PUSH_DELAY_S = 0.3
@@ -72,7 +72,7 @@ class DocumentSync:
         sources: what is said of sources without a profile.
     """
 
-    def __init__(self, documents: Documents, sass: SassDocuments, sources: SourceShow) -> None:
+    def __init__(self, documents: Documents, sass: SassDocuments, sources: UnmeasuredSources) -> None:
         self._documents = documents
         self._sass = sass
         self._sources = sources

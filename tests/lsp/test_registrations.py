@@ -11,7 +11,7 @@ import gpa_lsp.lsp.features
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.lsp.editor import Editor
+from gpa_lsp.lsp.client import Client
 from gpa_lsp.lsp.features import Feature, RequestFeature, text_document_prepare_call_hierarchy
 from gpa_lsp.lsp.registrations import LateRegistrations, make_registration, withdraw
 
@@ -52,7 +52,7 @@ class FakeEditor:
 
 
 def make(editor: FakeEditor) -> LateRegistrations:
-    return LateRegistrations(cast(Editor, editor), CONDITIONAL)
+    return LateRegistrations(cast(Client, editor), CONDITIONAL)
 
 
 def schemes(filters: list[dict[str, str]]) -> list[str]:

@@ -12,10 +12,10 @@ from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.lsp.pages import Pages
-from gpa_lsp.lsp.predicted_show import PredictedShow
+from gpa_lsp.lsp.predictions import Predictions
 
 
-class Desk(SessionView, Protocol):
+class SessionActions(SessionView, Protocol):
     """What a command may do beside reading the session."""
 
     @property
@@ -24,7 +24,7 @@ class Desk(SessionView, Protocol):
         ...
 
     @property
-    def predictions(self) -> PredictedShow:
+    def predictions(self) -> Predictions:
         """What was emulated of open sources."""
         ...
 
@@ -71,8 +71,8 @@ class Command:
 
     Attributes:
         name: starts with ``gpaLsp.``; the same for all clients.
-        run: (desk, the request's arguments) → the result, plain JSON, or a coroutine of it. Arguments come from the client unchecked.
+        run: (session, the request's arguments) → the result, plain JSON, or a coroutine of it. Arguments come from the client unchecked.
     """
 
     name: str
-    run: Callable[[Desk, Sequence[Any]], Any]
+    run: Callable[[SessionActions, Sequence[Any]], Any]

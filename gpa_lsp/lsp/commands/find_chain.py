@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_place, read_text
-from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.commands import Command, SessionActions
 from gpa_lsp.lsp.plain_json import encode_item
 
 _DIRECTIONS = {"incoming": True, "outgoing": False}
 
 
-def find_chain(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def find_chain(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The lines one step from a place, most samples first; none when the arguments are no place and direction."""
     from gpa_lsp.editor.chains import list_chain
 
     place, direction = read_place(arguments), read_text(arguments, 2)
     if place is None or direction not in _DIRECTIONS:
         return []
-    steps = list_chain(desk, *place, is_incoming=_DIRECTIONS[direction])
+    steps = list_chain(session, *place, is_incoming=_DIRECTIONS[direction])
     return [{"item": encode_item(step.item), "text": step.text, "ratio": step.ratio} for step in steps]
 
 

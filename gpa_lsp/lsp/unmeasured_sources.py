@@ -6,25 +6,25 @@ from pathlib import Path
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.lines.positions import UnitCounter
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.predicted_show import PredictedShow
-from gpa_lsp.lsp.static_show import StaticShow
+from gpa_lsp.lsp.client import Client
+from gpa_lsp.lsp.predictions import Predictions
+from gpa_lsp.lsp.static_findings import StaticFindings
 
 
-class SourceShow:
+class UnmeasuredSources:
     """Both, in this order.
 
     Args:
         documents: what is open.
-        editor: the client.
+        client: the editor.
         units: counts columns for it.
         refresh: lets it ask again for what it shows.
     """
 
-    def __init__(self, documents: Documents, editor: Editor, units: UnitCounter, refresh: Callable[[], None]) -> None:
-        self.predictions = PredictedShow(documents, editor, units, refresh)
+    def __init__(self, documents: Documents, client: Client, units: UnitCounter, refresh: Callable[[], None]) -> None:
+        self.predictions = Predictions(documents, client, units, refresh)
         """What emulating them shows."""
-        self._static = StaticShow(documents, refresh, self.predictions.compiled)
+        self._static = StaticFindings(documents, refresh, self.predictions.compiled)
 
     def configure(self, settings: Settings, roots: Sequence[Path], *, is_trusted: bool) -> None:
         """Take settings, workspace folders, and whether the user trusts them."""

@@ -49,7 +49,7 @@ class Wire(Protocol):
         ...
 
 
-class Editor:
+class Client:
     """One connected client.
 
     Args:
@@ -218,10 +218,10 @@ class Editor:
 class ProgressBar:
     """Work done progress; silent until the client has agreed to show it, and altogether when the work is done by then."""
 
-    def __init__(self, editor: Editor, title: str) -> None:
+    def __init__(self, client: Client, title: str) -> None:
         self.token: int | str = str(uuid.uuid4())
         self.cancel: Callable[[], None] | None = None
-        self._editor = editor
+        self._client = client
         self._title = title
         self._is_shown = False
         self._has_ended = False
@@ -231,7 +231,7 @@ class ProgressBar:
         """Ask the client for a bar."""
         params = types.WorkDoneProgressCreateParams(token=self.token)
         register()
-        await self._editor.ask(types.WINDOW_WORK_DONE_PROGRESS_CREATE, params)
+        await self._client.ask(types.WINDOW_WORK_DONE_PROGRESS_CREATE, params)
         if not self._has_ended:
             self._is_shown = True
             self._send(types.WorkDoneProgressBegin(title=self._title, cancellable=True, percentage=0))
@@ -248,10 +248,10 @@ class ProgressBar:
     def end(self, text: str) -> None:
         """Take the bar away."""
         self._has_ended = True
-        self._editor.drop_progress(self.token)
+        self._client.drop_progress(self.token)
         if self._is_shown:
             self._is_shown = False
             self._send(types.WorkDoneProgressEnd(message=text))
 
     def _send(self, value: Any) -> None:
-        self._editor.notify(types.PROGRESS, types.ProgressParams(token=self.token, value=value))
+        self._client.notify(types.PROGRESS, types.ProgressParams(token=self.token, value=value))

@@ -1,6 +1,6 @@
 """When sources are emulated: after they were compiled, and when the description of their launches is saved or edited; the latest texts count.
 
-Knows nothing of the protocol; the server is its :class:`PredictedHost`.
+Knows nothing of the protocol; the server is its :class:`EmulationAudience`.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ _MOMENT_S = 1.0
 _TICK_S = 1.0
 
 
-class PredictedProcess(AsyncWorker):
+class EmulationProcess(AsyncWorker):
     """Emulates sources, looks for launch configurations, and writes pages and descriptions.
 
     It is another one than that which compiles, so that static findings never wait for an emulation.
@@ -89,7 +89,7 @@ class PredictedProcess(AsyncWorker):
         return result
 
 
-class PredictedHost(Protocol):
+class EmulationAudience(Protocol):
     """What this needs of the server. All of it is called on the event loop."""
 
     def read_open(self, local_path: str) -> str | None:
@@ -109,19 +109,19 @@ class PredictedHost(Protocol):
         ...
 
 
-class PredictedDesk:
+class EmulationSchedule:
     """Keeps what is predicted of open sources in step with them and with the descriptions of their launches.
 
     A source is emulated only where the user trusts the workspace and only below its folders. Nothing of it runs on this machine: it is compiled, and
     its device code is interpreted.
 
     Args:
-        host: the server.
+        audience: asks and is told.
         process: does the work; None for a process of its own.
     """
 
-    def __init__(self, host: PredictedHost, process: PredictedProcess | None = None) -> None:
-        self._host = host
+    def __init__(self, audience: EmulationAudience, process: EmulationProcess | None = None) -> None:
+        self._audience = audience
         self._process = process
         self._settings = Settings()
         self._scope = SourceScope()
@@ -222,9 +222,9 @@ class PredictedDesk:
         if self._process is not None:
             await self._process.leave()
 
-    def _get_process(self) -> PredictedProcess:
+    def _get_process(self) -> EmulationProcess:
         if self._process is None:
-            self._process = PredictedProcess()
+            self._process = EmulationProcess()
         return self._process
 
     def _is_relevant(self, local_path: str) -> bool:
@@ -286,17 +286,17 @@ class PredictedDesk:
             return
         explore_s = self._settings.exploration_s
         self._done[local_path] = (job, explore_s)
-        self._host.take_predicted(result)
+        self._audience.take_predicted(result)
         if explore_s > 0 and result.launches and local_path not in self._wanted:
             trials = await self._attend(job, self._get_process().find_trials(TrialsJob(base=job, seconds=explore_s)))
             if isinstance(trials, TrialsResult) and self._may_show(local_path):
-                self._host.take_trials(trials)
+                self._audience.take_trials(trials)
 
     def _may_show(self, local_path: str) -> bool:
         return self.may_run and local_path in self._sources
 
     async def _predict(self, job: PredictedJob) -> PredictedResult:
-        progress = _LateProgress(self._host.start_progress, f"Emulating {job.path.name}")
+        progress = _LateProgress(self._audience.start_progress, f"Emulating {job.path.name}")
         try:
             result, _ = await asyncio.gather(
                 self._get_process().predict(job, progress.take), call_in_thread(warm_up_predictions)
@@ -316,13 +316,13 @@ class PredictedDesk:
 
     async def _make_job(self, local_path: str) -> PredictedJob | None:
         """The job of the texts as they are now: that which was compiled last, or is open; None when the source is not open."""
-        open_source = self._host.read_open(local_path)
+        open_source = self._audience.read_open(local_path)
         if open_source is None:
             return None
         text = self._compiled.get(local_path, open_source)
         description = _find_description(local_path)
         settings = self._settings
-        open_text = self._host.read_open(description)
+        open_text = self._audience.read_open(description)
         launches_text = open_text or ""
         if open_text is None:
             stamp, launches_text = await call_in_thread(partial(_read_description, description))

@@ -1,6 +1,6 @@
 """When sources are compiled and looked at: when they are opened and saved, and while they are edited if the user wants that; the latest text counts.
 
-Knows nothing of the protocol; the server is its :class:`StaticHost`.
+Knows nothing of the protocol; the server is its :class:`CompileAudience`.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class StaticProcess(AsyncWorker):
         return result
 
 
-class StaticHost(Protocol):
+class CompileAudience(Protocol):
     """What this needs of the server. All of it is called on the event loop."""
 
     def read_open(self, local_path: str) -> str | None:
@@ -53,18 +53,18 @@ class StaticHost(Protocol):
         ...
 
 
-class StaticDesk:
+class CompileSchedule:
     """Keeps what is said of open sources in step with their text.
 
     A source is compiled only where the user trusts the workspace and only below its folders. What runs is our own compiler, with flags from a list.
 
     Args:
-        host: the server.
+        audience: asks and is told.
         process: does the work; None for a process of its own.
     """
 
-    def __init__(self, host: StaticHost, process: StaticProcess | None = None) -> None:
-        self._host = host
+    def __init__(self, audience: CompileAudience, process: StaticProcess | None = None) -> None:
+        self._audience = audience
         self._process = process
         self._settings = Settings()
         self._scope = SourceScope()
@@ -148,18 +148,18 @@ class StaticDesk:
     async def _work_off(self) -> None:
         while self._wanted and self._may_run:
             local_path, _ = self._wanted.popitem()
-            text = self._host.read_open(local_path)
+            text = self._audience.read_open(local_path)
             job = None if text is None else self._make_job(local_path, text)
             if job is None or self._done.get(local_path) == job:
                 continue
             result = await self._examine(job)
-            if result is None or not self._may_run or self._host.read_open(local_path) is None:
+            if result is None or not self._may_run or self._audience.read_open(local_path) is None:
                 continue
             self._done[local_path] = job
             for remark in (*result.remarks, result.failure):
                 if remark:
                     logger.info("%s: %s", local_path, remark)
-            self._host.take_static(result)
+            self._audience.take_static(result)
 
     def _make_job(self, local_path: str, text: str) -> StaticJob:
         return StaticJob(

@@ -14,9 +14,9 @@ from gpa_lsp.editor.predicted.view import PredictedState, make_state
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.static.results import StaticResult
 from gpa_lsp.lsp.appending import append_text, name_beside
-from gpa_lsp.lsp.editor import Editor
+from gpa_lsp.lsp.client import Client
+from gpa_lsp.lsp.emulation_schedule import EmulationSchedule
 from gpa_lsp.lsp.loader import ProgressDisplay
-from gpa_lsp.lsp.predicted_desk import PredictedDesk
 
 logger = logging.getLogger(__name__)
 
@@ -24,30 +24,30 @@ _TOOL = "prediction"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
-class PredictedShow:
-    """The host of the desk that predicts.
+class Predictions:
+    """What sources were predicted to do, for what shows it, and for commands.
 
     Args:
         documents: what is open.
-        editor: the client.
+        client: the editor.
         units: counts columns for it.
         refresh: lets the client ask again for what it shows.
     """
 
-    def __init__(self, documents: Documents, editor: Editor, units: UnitCounter, refresh: Callable[[], None]) -> None:
+    def __init__(self, documents: Documents, client: Client, units: UnitCounter, refresh: Callable[[], None]) -> None:
         self._documents = documents
         self._units = units
-        self._editor = editor
+        self._client = client
         self._refresh = refresh
         self._states: dict[str, PredictedState] = {}
-        self._desk = PredictedDesk(self)
+        self._schedule = EmulationSchedule(self)
 
     def configure(self, settings: Settings, roots: Sequence[Path], *, is_trusted: bool) -> None:
         """Take settings, workspace folders, and whether the user trusts them; without trust nothing is emulated and nothing is said."""
         if not settings.emulates or not is_trusted:
             for source in list(self._states):
                 self._forget(source)
-        self._desk.configure(settings, roots, self._documents.list_open(), is_trusted=is_trusted)
+        self._schedule.configure(settings, roots, self._documents.list_open(), is_trusted=is_trusted)
 
     def opened(self, uri: str) -> None:
         """A document was opened, or saved."""
@@ -57,7 +57,7 @@ class PredictedShow:
         for state in self._states.values():
             if path == state.launches_file.local_path:
                 self._documents.take_predicted(path, state)
-        self._desk.opened(path)
+        self._schedule.opened(path)
 
     def changed(self, uri: str) -> None:
         """A document was edited. An edit that tries a block is of the description as it was: it is offered no more."""
@@ -67,22 +67,22 @@ class PredictedShow:
         for source, state in list(self._states.items()):
             if path == state.launches_file.local_path and state.trials:
                 self._put(source, replace(state, trials=()))
-        self._desk.changed(path)
+        self._schedule.changed(path)
 
     def closed(self, uri: str) -> None:
         """A document is about to be closed."""
         path = self._documents.find_local_path(uri)
         if path is not None:
             self._forget(path)
-            self._desk.closed(path)
+            self._schedule.closed(path)
 
     def compiled(self, result: StaticResult) -> None:
         """A source was compiled, and what its code says is shown."""
-        self._desk.compiled(str(result.path), result.text, has_failed=result.has_failed or bool(result.failure))
+        self._schedule.compiled(str(result.path), result.text, has_failed=result.has_failed or bool(result.failure))
 
     async def leave(self) -> None:
         """End everything."""
-        await self._desk.leave()
+        await self._schedule.leave()
 
     # What commands ask
 
@@ -101,8 +101,8 @@ class PredictedShow:
             ToolError: it cannot be written.
         """
         name = _UNSAFE.sub("_", state.result.job.path.stem)[:60]
-        path = self._editor.make_folder() / f"prediction-{name}.html"
-        result = await self._desk.write_page(state.result.job, path)
+        path = self._client.make_folder() / f"prediction-{name}.html"
+        result = await self._schedule.write_page(state.result.job, path)
         if result.failure:
             raise ToolError(_TOOL, result.failure)
         return path
@@ -114,7 +114,7 @@ class PredictedShow:
             ToolError: nothing may be compiled, the source does not compile, or the process died.
         """
         path = self._documents.find_local_path(uri)
-        found = None if path is None else await self._desk.write_template(path, kernel)
+        found = None if path is None else await self._schedule.write_template(path, kernel)
         if found is None:
             raise ToolError(_TOOL, "the source is not open, or not in a trusted workspace, or emulation.enable is off")
         job, result = found
@@ -123,10 +123,10 @@ class PredictedShow:
         text = self._documents.read_open(str(job.launches_path))
         text = text if text is not None else job.launches_text or None
         target = name_beside(uri.rpartition("/")[0], job.launches_path)
-        await append_text(self._editor, target, text, result.text, label="Describe a launch", units=self._units)
+        await append_text(self._client, target, text, result.text, label="Describe a launch", units=self._units)
         return result.text
 
-    # What the desk asks and tells
+    # What the schedule asks and tells
 
     def read_open(self, local_path: str) -> str | None:
         """The text of an open file."""
@@ -152,7 +152,7 @@ class PredictedShow:
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins."""
-        return self._editor.start_progress(title, cancel)
+        return self._client.start_progress(title, cancel)
 
     def _put(self, source: str, state: PredictedState) -> None:
         self._states[source] = state
