@@ -1,4 +1,4 @@
-"""What needs numpy, which the answer to initialize must not wait for."""
+"""What the answer to initialize must not wait for: what needs numpy, and what only a person asks for."""
 
 from typing import TYPE_CHECKING
 
