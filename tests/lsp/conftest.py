@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.editor.views import LISTING, SOURCE
 from tests.lsp.raw_client import RawClient
-from tests.lsp.views import LISTING, SOURCE
 from tests.patience import wait_until
 
 HERE = Path(__file__).resolve().parent

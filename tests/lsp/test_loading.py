@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.lsp import analysis
 from gpa_lsp.lsp.analysis import ProfileReaders
 from gpa_lsp.lsp.loader import ProfileLoader
@@ -23,13 +25,11 @@ from gpa_lsp.lsp.profile_messages import (
     ProfileRead,
 )
 from gpa_lsp.lsp.reading_order import rank_profiles
-from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.processes.frames import Step
 from gpa_lsp.processes.supervision import Patience
+from tests.editor.views import LISTING, SOURCE, make_profile
 from tests.lsp.conftest import LISTINGS, write_profile
 from tests.lsp.loop_waiting import settle
-from tests.lsp.views import LISTING, SOURCE, make_profile
 from tests.patience import LIMIT_S, wait_until_so
 from tests.report_builder import build_kernel
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.editor.views import LISTING
 from tests.lsp.conftest import LISTINGS, StartClient, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
-from tests.lsp.views import LISTING
 from tests.patience import wait_until
 
 NAME = "#name saxpy(float*, float*)"

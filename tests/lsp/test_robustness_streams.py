@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import LISTINGS, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
 from tests.lsp.test_measuring import NAME, find_marked, write_profiler
 from tests.lsp.test_security import measure_peak_bytes
 from tests.lsp.test_server import find_children, is_alive
-from tests.lsp.views import LISTING, SOURCE
 from tests.patience import LIMIT_S, wait_until
 
 

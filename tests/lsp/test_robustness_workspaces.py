@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.lsp import loader as loader_module
 from gpa_lsp.lsp.loader import ProfileLoader
 from gpa_lsp.lsp.profile_messages import (
@@ -21,12 +23,10 @@ from gpa_lsp.lsp.profile_messages import (
     ProfileMessage,
     ProfileRead,
 )
-from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.snapshot import Snapshot
+from tests.editor.views import LISTING, SOURCE, make_profile
 from tests.lsp.conftest import LISTINGS, let_look_twice, list_kernels, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
 from tests.lsp.test_security import measure_peak_bytes
-from tests.lsp.views import LISTING, SOURCE, make_profile
 from tests.patience import wait_until, wait_until_so
 from tests.report_builder import build_kernel
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import LISTINGS, StartClient, let_look_twice, make_ancient, make_old, write_profile
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.lsp.views import LISTING, SOURCE
 from tests.patience import LIMIT_S, wait_until
 
 QUICK = {"pollSeconds": 0.1}
@@ -518,8 +518,8 @@ def test_of_two_checkouts_the_one_the_profile_lies_in_is_served(start_client: St
 
 def test_the_oldest_profiles_are_left_out_when_all_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpa_lsp.basis.file_stamps import Stamp
+    from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
     from gpa_lsp.lsp import loader
-    from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
 
     monkeypatch.setattr(loader, "MOST_KEPT_BYTES", 100)
     told: list[str] = []

@@ -19,7 +19,7 @@ from lsprotocol import types
 
 import gpa_lsp.lsp
 from gpa_lsp.lsp import wire
-from gpa_lsp.lsp.editor import make_sentence
+from gpa_lsp.lsp.client import make_sentence
 from gpa_lsp.lsp.incoming import MOST_MESSAGE_BYTES, IncomingPipe, find_request_id
 from gpa_lsp.lsp.server_log import MOST_WAITING_RECORDS, PatientHandler, VisibleFormatter
 from gpa_lsp.lsp.wire import OutgoingPipe, Protocol, PyglsServer, make_converter

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
+from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.lsp.features.text_document_hover import answer_hover
-from gpa_lsp.lsp.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.render.advice_markdown import render_advice_markdown
 from gpa_lsp.render.advice_notes import list_notes
 from gpa_lsp.render.advice_sarif import build_advice_sarif
@@ -25,7 +25,7 @@ from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.text import render_report
 from gpa_lsp.report.model import FunctionRole, KernelReport, Report
 from gpa_lsp.report_file.store import read_report, write_report
-from tests.lsp.views import SOURCE, make_profile, make_snapshot, make_view
+from tests.editor.views import SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel, build_report
 
 LISTING = """

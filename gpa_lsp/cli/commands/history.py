@@ -134,7 +134,7 @@ def _record(history: "History", arguments: argparse.Namespace, terminal: Termina
 
 def _say_recorded(remembered: Any, arguments: argparse.Namespace, terminal: Terminal) -> None:
     from gpa_lsp.cli.history_text import make_run
-    from gpa_lsp.lsp.history_words import describe_change_briefly
+    from gpa_lsp.editor.history import describe_change_briefly
     from gpa_lsp.render.layout import Style
     from gpa_lsp.report.names import shorten_name
 
