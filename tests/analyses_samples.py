@@ -9,7 +9,6 @@ from gpa_lsp.analyses.answers import (
     Finding,
     LineMark,
     Missing,
-    Quantity,
     Series,
     Table,
     Weight,
@@ -23,6 +22,7 @@ from gpa_lsp.analyses.roofline_model import (
     Roofline,
     Traffic,
 )
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.device.model import (
     Bandwidth,
     ClockBasis,

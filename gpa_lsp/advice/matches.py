@@ -2,6 +2,7 @@
 
 from gpa_lsp.advice.model import Hotspot, MemoryLevel
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Sentence
 from gpa_lsp.rows.scopes import Scope
 
 
@@ -21,7 +22,7 @@ class EliminationRegion:
     samples: float
     latency_samples: float | None
     hotspots: tuple[Hotspot, ...]
-    hint: str = ""
+    hint: Sentence = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +40,9 @@ class EliminationMatch:
     """
 
     regions: tuple[EliminationRegion, ...]
-    hint: str
-    caveats: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
+    hint: Sentence
+    caveats: tuple[Sentence, ...] = ()
+    reasons: tuple[Sentence, ...] = ()
     relieves: tuple[MemoryLevel, ...] = ()
     keeps_instructions: bool = False
 
@@ -65,7 +66,7 @@ class HidingRegion:
     latency_samples: float
     active_samples: float
     hotspots: tuple[Hotspot, ...]
-    hint: str = ""
+    hint: Sentence = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +83,9 @@ class HidingMatch:
 
     regions: tuple[HidingRegion, ...]
     active_samples: float
-    hint: str
-    caveats: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
+    hint: Sentence
+    caveats: tuple[Sentence, ...] = ()
+    reasons: tuple[Sentence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +114,10 @@ class ParallelMatch:
     scales_warps: bool
     factor: float
     bound: float
-    bound_reason: str
-    hint: str
-    caveats: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
+    bound_reason: Sentence
+    hint: Sentence
+    caveats: tuple[Sentence, ...] = ()
+    reasons: tuple[Sentence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +141,7 @@ class IdleMatch:
     saved_ratio_low: float
     saved_ratio_high: float
     bound: float
-    bound_reason: str
-    hint: str
-    caveats: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
+    bound_reason: Sentence
+    hint: Sentence
+    caveats: tuple[Sentence, ...] = ()
+    reasons: tuple[Sentence, ...] = ()

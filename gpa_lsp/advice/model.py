@@ -8,6 +8,7 @@ from enum import Enum, StrEnum
 
 from gpa_lsp.basis.figures import Share
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Sentence
 from gpa_lsp.binary.model import name_resource
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.rows.scopes import Scope
@@ -70,7 +71,7 @@ class Hotspot:
     distance_instructions: int | None = None
     resource: int | None = None
     is_separable: bool = True
-    note: str = ""
+    note: Sentence = NOTHING
     def_loop: Scope | None = None
     use_loop: Scope | None = None
 
@@ -103,7 +104,7 @@ class Speedup:
     low: float
     high: float
     bound: float
-    bound_reason: str
+    bound_reason: Sentence
     uncapped: float
 
 
@@ -129,7 +130,7 @@ class Region:
     speedup: Speedup
     density: float
     hotspots: tuple[Hotspot, ...]
-    hint: str = ""
+    hint: Sentence = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,10 +164,10 @@ class Advice:
     matched_latency_samples: float | None
     scope: Scope
     regions: tuple[Region, ...]
-    hint: str
-    caveats: tuple[str, ...]
-    reasons: tuple[str, ...]
-    rank_reason: str = ""
+    hint: Sentence
+    caveats: tuple[Sentence, ...]
+    reasons: tuple[Sentence, ...]
+    rank_reason: Sentence = NOTHING
 
     @property
     def hotspots(self) -> tuple[Hotspot, ...]:
@@ -208,7 +209,7 @@ class Silence:
 
     optimizer: str
     stage: SilenceStage
-    message: str
+    message: Sentence
 
 
 BANDWIDTH_BOUND_RATIO = 0.8
@@ -247,6 +248,6 @@ class KernelAdvice:
 
     advice: tuple[Advice, ...]
     silences: tuple[Silence, ...] = ()
-    memory: str = ""
+    memory: Sentence = NOTHING
     is_bandwidth_bound: bool = False
     units: tuple[UnitUse, ...] = ()

@@ -8,6 +8,7 @@ from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.binary.compiled_limits import CompiledLimits
 from gpa_lsp.rows.scopes import ScopeTree
 
@@ -66,8 +67,8 @@ class StaticFinding:
     file: str | None
     line: int | None
     chain: InlineChain | None
-    message: str
-    remedy: str
+    message: Sentence
+    remedy: Sentence
     certainty: Certainty
     loop_depth: int
     weight: float
@@ -112,8 +113,8 @@ class StaticFacts:
         check: str,
         rows: Sequence[int],
         *,
-        message: str,
-        remedy: str,
+        message: Sentence,
+        remedy: Sentence,
         certainty: Certainty = Certainty.CERTAIN,
         anchor: int | None = None,
         place: Frame | None = None,

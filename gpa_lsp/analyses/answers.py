@@ -7,37 +7,9 @@ could not know. All numbers are in SI units; prefixes, percent and rounding belo
 from enum import StrEnum
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import NOTHING, Sentence
 from gpa_lsp.device.model import MemoryLevel, OperationKind
-
-
-class Quantity(StrEnum):
-    """What a number is, which decides how it is written."""
-
-    TEXT = "text"
-    COUNT = "count"
-    NUMBER = "number"
-    """Without a unit, with decimals."""
-    RATIO = "ratio"
-    """0..1, written in percent."""
-    FACTOR = "factor"
-    """A speedup, written 1.23×."""
-    BYTES = "bytes"
-    BYTES_PER_S = "bytes/s"
-    FLOPS_PER_S = "FLOP/s"
-    INTEGER_OPS_PER_S = "IOP/s"
-    OPS_PER_S = "OP/s"
-    """Of special functions."""
-    INSTRUCTIONS_PER_S = "warp instructions/s"
-    OPS_PER_BYTE = "operations/byte"
-    CYCLES = "cycles"
-    HZ = "Hz"
-    NS = "ns"
-    SAMPLES = "samples"
-    WARPS = "warps"
-
-
-Cell = str | int | float | None
-"""One value of a table; None is unknown and is written so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +41,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     current_row: int | None = None
-    note: str = ""
+    note: Sentence = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +58,7 @@ class Bar:
     label: str
     ratio: float
     ceiling_ratio: float = 1.0
-    words: str = ""
+    words: Sentence = NOTHING
 
 
 class ChartKind(StrEnum):
@@ -156,9 +128,9 @@ class Finding:
         share_ratio: part of the kernel's samples or time it is about, 0..1; None where that has no meaning.
     """
 
-    text: str
+    text: Sentence
     weight: Weight = Weight.PLAIN
-    remedy: str = ""
+    remedy: Sentence = NOTHING
     share_ratio: float | None = None
 
 
@@ -182,7 +154,7 @@ class LineMark:
     value: float
     quantity: Quantity
     share_ratio: float | None
-    text: str
+    text: Sentence
     file: str | None
     line: int | None
     function: str
@@ -205,7 +177,7 @@ class Missing:
     metrics: tuple[str, ...] = ()
     needs_all: bool = False
     section: str = ""
-    why: str = ""
+    why: Sentence = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +223,7 @@ class Answer:
 
     analysis: str
     title: str
-    summary: str
+    summary: Sentence
     findings: tuple[Finding, ...] = ()
     bars: tuple[Bar, ...] = ()
     tables: tuple[Table, ...] = ()

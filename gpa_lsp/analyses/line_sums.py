@@ -10,9 +10,10 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.answers import MOST_MARKS, LineMark, Quantity
+from gpa_lsp.analyses.answers import MOST_MARKS, LineMark
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Quantity
 
 Column = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 """One number per instruction of the kernel."""

@@ -1,4 +1,4 @@
-"""Numbers with their uncertainty: shares with intervals, and spreads over launches; and how sentences write percent, amounts and times."""
+"""Numbers with their uncertainty: shares with intervals, and spreads over launches. How they are written stands in :mod:`.numbers`."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -138,64 +138,3 @@ def measure_weighted_spread(means: Sequence[tuple[float, int]]) -> Spread | None
     total = sum(count for _, count in finite)
     mean = math.fsum(value * count for value, count in finite) / total
     return Spread(count=total, mean=mean, minimum=None, maximum=None, standard_deviation=None)
-
-
-def format_whole_percent(ratio: float) -> str:
-    """A ratio in whole percent; what is more than nothing is never said to be nothing, nor what is less than all to be all.
-
-    >>> format_whole_percent(0.8149), format_whole_percent(0.002), format_whole_percent(0.9996), format_whole_percent(1.0)
-    ('81 %', '<1 %', '>99 %', '100 %')
-    """
-    if 0 < ratio < 0.005:
-        return "<1 %"
-    return ">99 %" if 0.995 <= ratio < 1 else f"{100 * ratio:.0f} %"
-
-
-def format_amount(value: float) -> str:
-    """A number with three significant digits and no exponent; whole ones and those from 1,000 on have no decimals.
-
-    >>> format_amount(9745.92), format_amount(14.6), format_amount(0.00996), format_amount(519.7), format_amount(-0.0)
-    ('9,746', '14.6', '0.00996', '520', '0')
-    """
-    if not math.isfinite(value):
-        return "unlimited" if value > 0 else "unknown"
-    if value == round(value) or abs(value) >= 1000:
-        return f"{round(value):,}"
-    decimals = min(12, 2 - math.floor(math.log10(abs(value))))
-    text = f"{value:.{max(0, decimals)}f}"
-    return text.rstrip("0").rstrip(".") if decimals > 0 else text
-
-
-def format_update_bytes(bytes_per_update: float) -> str:
-    """Bytes that an update moves, as exactly as a model knows them: a decimal below 100, none above.
-
-    >>> format_update_bytes(12.24), format_update_bytes(4097.3), format_update_bytes(0.02), format_update_bytes(0.0)
-    ('12.2', '4,097', '<0.1', '0.0')
-    """
-    if 0 < bytes_per_update < 0.05:
-        return "<0.1"
-    return f"{bytes_per_update:.1f}" if bytes_per_update < 99.95 else f"{bytes_per_update:,.0f}"
-
-
-def format_rate(per_s: float, noun: str) -> str:
-    """How many things are done in a second.
-
-    >>> format_rate(9.75e12, "updates"), format_rate(115e9, "updates"), format_rate(120.0, "updates")
-    ('9.75 trillion updates', '115 billion updates', '120 updates')
-    """
-    for size, word in ((1e12, "trillion "), (1e9, "billion "), (1e6, "million ")):
-        if per_s >= size:
-            return f"{format_amount(per_s / size)} {word}{noun}"
-    return f"{format_amount(per_s)} {noun}"
-
-
-def format_time_ns(duration_ns: float) -> str:
-    """A time in the unit that suits it.
-
-    >>> format_time_ns(9.5), format_time_ns(29_100.0), format_time_ns(6_190_912.0), format_time_ns(2.5e9)
-    ('9.5 ns', '29.1 µs', '6.19 ms', '2.5 s')
-    """
-    for size_ns, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
-        if duration_ns >= size_ns:
-            return f"{format_amount(duration_ns / size_ns)} {unit}"
-    return f"{format_amount(duration_ns)} ns"

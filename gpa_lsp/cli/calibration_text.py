@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
-from gpa_lsp.render.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
-from gpa_lsp.render.numbers import (
+from gpa_lsp.basis.numbers import (
     format_bytes,
     format_bytes_per_s,
     format_hz,
+    format_number,
     format_operations_per_s,
     format_percent,
-    format_significant,
 )
+from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.render.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
 
 if TYPE_CHECKING:
     from gpa_lsp.device.calibration.calibrate import Calibration
@@ -113,7 +113,7 @@ def _make_row(
     texts = (
         name,
         measured,
-        "–" if per_cycle is None else format_significant(per_cycle, 4),
+        "–" if per_cycle is None else format_number(per_cycle, 4),
         theoretical or "–",
         "–" if reached_ratio is None else format_percent(reached_ratio),
         "–" if spread_ratio is None else format_percent(spread_ratio),

@@ -6,12 +6,12 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
+from gpa_lsp.basis.numbers import UNKNOWN, format_change, format_count, format_duration_ns, format_speedup
 from gpa_lsp.history.model import Measurement, Run
 from gpa_lsp.history.overview import KernelRuns, RunRow, RunTime
 from gpa_lsp.render.changes_text import make_time
 from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
 from gpa_lsp.render.moments import format_moment
-from gpa_lsp.render.numbers import UNKNOWN, format_change, format_count, format_duration_ns, format_speedup
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.names import shorten_distinctly
 

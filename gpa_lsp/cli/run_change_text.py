@@ -5,6 +5,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
+from gpa_lsp.basis.numbers import format_dim3
 from gpa_lsp.cli.history_text import make_run, show_path
 from gpa_lsp.history.model import RunChange
 from gpa_lsp.render.changes_text import (
@@ -18,7 +19,6 @@ from gpa_lsp.render.changes_text import (
 )
 from gpa_lsp.render.layout import Line, Style, hang, text_line
 from gpa_lsp.render.moments import format_moment
-from gpa_lsp.render.numbers import format_dim3
 from gpa_lsp.report.changes import PartChange, Verdict, order_changes
 from gpa_lsp.report.names import shorten_name
 

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_count, format_percent, format_speedup
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor
 from gpa_lsp.editor.stall_table import draw_table
 from gpa_lsp.render.markdown_text import begin_paragraph
-from gpa_lsp.render.numbers import format_count, format_percent, format_speedup
 
 if TYPE_CHECKING:
     from gpa_lsp.advice.model import Advice
@@ -101,7 +100,7 @@ def describe_remedy(advice: "Advice") -> str:
 def label_remedy(anchor: RemedyAnchor) -> str:
     """A lens on a loop or call."""
     region = anchor.region
-    share = format_whole_percent(region.share.ratio)
+    share = format_percent(region.share.ratio)
     return f"{anchor.advice.title}: {format_speedup(region.speedup.estimate)} · {share} of {anchor.shown.name}"
 
 

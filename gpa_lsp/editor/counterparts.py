@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.editor.identity_cache import IdentityCache
 from gpa_lsp.editor.lines.places import Place
-from gpa_lsp.render.numbers import format_count
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.report.pairs import LinePair

@@ -3,11 +3,10 @@
 import time
 from datetime import tzinfo
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_change, format_count_of, format_duration_ns, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.history.model import KernelHistory, Place, RunChange
 from gpa_lsp.render.moments import format_moment_briefly
-from gpa_lsp.render.numbers import format_change, format_count_of, format_duration_ns, format_percent
 from gpa_lsp.report.changes import TimeChange, Verdict
 from gpa_lsp.report.names import shorten_name
 
@@ -154,4 +153,4 @@ def _measure_change(time: TimeChange) -> float:
 
 
 def _format_noise(time: TimeChange) -> str:
-    return format_whole_percent(time.high / time.speedup - 1)
+    return format_percent(time.high / time.speedup - 1)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.causes import CauseLine
@@ -13,7 +14,6 @@ from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.editor.sass.model import SassDocument, is_same_code
 from gpa_lsp.editor.session_view import SassLibrary, SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.render.numbers import format_percent
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.report.pairs import LinePair

@@ -2,7 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import (
+    format_count,
+    format_count_of,
+    format_dim3,
+    format_duration_ns,
+    format_launches,
+    format_percent,
+)
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.cause_table import describe_remedy, label_best_advice
 from gpa_lsp.editor.history import describe_change_briefly, describe_past
@@ -10,7 +17,6 @@ from gpa_lsp.editor.roofline import describe_roofs_of, find_limiter
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import draw_reasons, draw_table, find_top_reason
 from gpa_lsp.render.markdown_text import begin_paragraph
-from gpa_lsp.render.numbers import format_count, format_count_of, format_dim3, format_duration_ns, format_launches
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport
@@ -34,7 +40,7 @@ def describe_kernel_briefly(shown: VisibleKernel) -> str:
     reason = find_top_reason(report.by_reason)
     if reason is not None:
         ratio = report.by_reason[reason].all_samples / report.total_samples
-        parts.append(f"{format_whole_percent(ratio)} {reason}")
+        parts.append(f"{format_percent(ratio)} {reason}")
     best = label_best_advice(shown.kernel.advice)
     if best:
         parts.append(best)

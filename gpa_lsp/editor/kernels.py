@@ -1,10 +1,10 @@
 """Kernels by a part of their name, and where a kernel as a whole is: its definition where the source is on this machine, else its SASS document."""
 
+from gpa_lsp.basis.numbers import format_duration_ns
 from gpa_lsp.editor.lines.positions import span_line
 from gpa_lsp.editor.model import KernelSymbol, Location
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.render.numbers import format_duration_ns
 
 _MOST_SYMBOLS = 200
 

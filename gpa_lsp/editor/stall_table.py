@@ -8,14 +8,14 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.figures import format_whole_percent, sum_known
+from gpa_lsp.basis.figures import sum_known
+from gpa_lsp.basis.numbers import format_count, format_percent, format_share
 from gpa_lsp.basis.visible_text import make_one_line, make_visible
 from gpa_lsp.editor.document_view import HotLine
 from gpa_lsp.editor.history import describe_line_change
 from gpa_lsp.editor.identity_cache import IdentityCache
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.markdown_text import mark_code
-from gpa_lsp.render.numbers import format_count, format_percent, format_share
 
 if TYPE_CHECKING:
     from gpa_lsp.render.findings import Finding
@@ -50,7 +50,7 @@ def label_line(line: HotLine) -> str:
 
 def label_own(line: HotLine) -> str:
     """What of that was taken on the line, and in what is inlined into it."""
-    share = format_whole_percent(line.shown.kernel.report.share_of(line.row.inclusive_samples).ratio)
+    share = format_percent(line.shown.kernel.report.share_of(line.row.inclusive_samples).ratio)
     reason = find_top_reason(line.row.inclusive_by_reason)
     return share if reason is None else f"{share} {reason}"
 
@@ -62,7 +62,7 @@ def label_called(samples: float, total: int) -> str:
     ('≈20 % in called functions', '')
     """
     ratio = min(1.0, samples / total) if total else 0.0
-    return f"≈{format_whole_percent(ratio)} in called functions" if ratio >= _LEAST_CALLED_RATIO else ""
+    return f"≈{format_percent(ratio)} in called functions" if ratio >= _LEAST_CALLED_RATIO else ""
 
 
 def summarise_line(line: HotLine) -> str:

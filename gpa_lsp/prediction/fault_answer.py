@@ -2,8 +2,9 @@
 
 import re
 
-from gpa_lsp.analyses.answers import Answer, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.analyses.answers import Answer, Column, Finding, Table, Weight
 from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.emulator.model import Fault, FaultKind
 from gpa_lsp.emulator.trace import StaticInstruction
 

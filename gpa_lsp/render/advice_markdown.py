@@ -4,7 +4,15 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpa_lsp.advice.model import Advice, Hotspot, Region
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import (
+    UNKNOWN,
+    format_count,
+    format_count_of,
+    format_percent,
+    format_share,
+    format_speedup,
+    format_speedup_range,
+)
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.render.advice_text import ALTERNATIVES, describe_run
 from gpa_lsp.render.advice_words import (
@@ -22,15 +30,6 @@ from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import read_plain
 from gpa_lsp.render.markdown_text import escape_markdown, escape_prose, quote_code
-from gpa_lsp.render.numbers import (
-    UNKNOWN,
-    format_count,
-    format_count_of,
-    format_percent,
-    format_share,
-    format_speedup,
-    format_speedup_range,
-)
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
 from gpa_lsp.render.silence_text import count_silences, explain_silence
@@ -171,7 +170,7 @@ class _KernelMarkdown:
         where = f"{escape_markdown(words)} {quote_code(place)}" if place else escape_markdown(words)
         facts = f"{format_share(region.share)} of the samples, alone {format_speedup(region.speedup.estimate)}"
         if region.hotspots:
-            facts += f", {format_whole_percent(region.density)} of it in the pairs shown"
+            facts += f", {format_percent(region.density)} of it in the pairs shown"
         yield from ("", f"**{number}.** {where}: {facts}")
         if hint:
             yield from ("", escape_prose(hint))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.advice.model import Advice, Hotspot, Region
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_percent, format_share, format_speedup
 from gpa_lsp.render.advice_words import (
     choose_regions,
     describe_hotspot,
@@ -26,7 +26,6 @@ from gpa_lsp.render.layout import (
     text_line,
     wrap,
 )
-from gpa_lsp.render.numbers import format_count, format_count_of, format_percent, format_share, format_speedup
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.rows.scopes import Scope
@@ -103,7 +102,7 @@ class AdviceText:
                 if len(region.hotspots) > 1
                 else "the hottest pair holds"
             )
-            facts.append(f"{hold} {format_whole_percent(region.density)}")
+            facts.append(f"{hold} {format_percent(region.density)}")
         yield from wrap(join_facts(facts), self._width, indent=_BODY + 3)
         if hint:
             yield from wrap(hint, self._width, indent=_BODY + 3)

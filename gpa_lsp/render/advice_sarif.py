@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpa_lsp.advice.model import Advice, Category
+from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.render.advice_notes import AdviceNote, RelatedPlace, describe_note
 from gpa_lsp.render.advice_text import ALTERNATIVES
 from gpa_lsp.render.advice_words import describe_cause
 from gpa_lsp.render.markdown_text import escape_markdown
-from gpa_lsp.render.numbers import format_count_of
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.sarif_parts import Json, SarifParts
 from gpa_lsp.report.model import Report

@@ -1,18 +1,11 @@
 """The tables of blame and advice in one kernel's chapter of the text report."""
 
+from gpa_lsp.basis.numbers import format_count, format_percent, format_share, format_speedup, format_speedup_range
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.render.advice_words import describe_cause
 from gpa_lsp.render.blame_words import measure_causes
 from gpa_lsp.render.kernel_tables import Table
-from gpa_lsp.render.layout import Align, Column, Style, style_of_share
-from gpa_lsp.render.numbers import (
-    draw_bar,
-    format_count,
-    format_percent,
-    format_share,
-    format_speedup,
-    format_speedup_range,
-)
+from gpa_lsp.render.layout import Align, Column, Style, draw_bar, style_of_share
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from gpa_lsp.basis.numbers import format_count_of, format_duration_ns, format_launches, format_percent, format_speedup
 from gpa_lsp.render.advice_piece_text import AdviceText, count_rest
 from gpa_lsp.render.advice_words import (
     NO_SASS,
@@ -26,13 +27,6 @@ from gpa_lsp.render.layout import (
     style_of_share,
     text_line,
     wrap,
-)
-from gpa_lsp.render.numbers import (
-    format_count_of,
-    format_duration_ns,
-    format_launches,
-    format_percent,
-    format_speedup,
 )
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates

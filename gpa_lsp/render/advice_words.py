@@ -4,15 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, Category, Hotspot, Region, SilenceStage, Speedup
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_share, format_speedup, format_speedup_range
 from gpa_lsp.blame.model import BlameCategory, UnattributedCause
 from gpa_lsp.render.instruction_places import InstructionPlaces
-from gpa_lsp.render.numbers import (
-    format_count,
-    format_count_of,
-    format_share,
-    format_speedup,
-    format_speedup_range,
-)
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.names import demangle, shorten_name

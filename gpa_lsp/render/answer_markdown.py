@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.analyses.answers import Answer, Bar, Finding, LineMark, Quantity, Table, Weight
+from gpa_lsp.analyses.answers import Answer, Bar, Finding, LineMark, Table, Weight
+from gpa_lsp.basis.numbers import Quantity, format_count, format_percent, format_quantity
 from gpa_lsp.render.answer_text import (
     MOST_MARKS,
     choose_rows,
@@ -14,7 +15,6 @@ from gpa_lsp.render.answer_text import (
 )
 from gpa_lsp.render.layout import count_cells, cut
 from gpa_lsp.render.markdown_text import escape_markdown, escape_prose, quote_code
-from gpa_lsp.render.numbers import format_count, format_percent, format_quantity
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.starlight_text import list_answers
 from gpa_lsp.report.model import KernelReport

@@ -2,7 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.analyses.answers import Answer, Bar, Chart, Finding, LineMark, Missing, Movement, Quantity, Table, Weight
+from gpa_lsp.analyses.answers import Answer, Bar, Chart, Finding, LineMark, Missing, Movement, Table, Weight
+from gpa_lsp.basis.numbers import (
+    UNKNOWN,
+    Quantity,
+    format_count,
+    format_intensity,
+    format_operations_per_s,
+    format_percent,
+    format_quantity,
+)
 from gpa_lsp.render.layout import (
     EMPTY_LINE,
     Align,
@@ -10,20 +19,12 @@ from gpa_lsp.render.layout import (
     Line,
     Span,
     Style,
+    draw_bar,
     hang,
     lay_out_table,
     style_of_share,
     text_line,
     wrap,
-)
-from gpa_lsp.render.numbers import (
-    UNKNOWN,
-    draw_bar,
-    format_count,
-    format_intensity,
-    format_operations_per_s,
-    format_percent,
-    format_quantity,
 )
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.starlight_text import list_answers
@@ -152,7 +153,7 @@ def describe_movement(movement: Movement) -> str:
     """How a point would move on the roofline chart."""
     unit = f"{movement.kind.operation}/B"
     start, end = (
-        f"{format_operations_per_s(rate, movement.kind)} at {format_intensity(intensity, unit)}"
+        f"{format_operations_per_s(rate, movement.kind.operation)} at {format_intensity(intensity, unit)}"
         for rate, intensity in (
             (movement.from_ops_per_s, movement.from_intensity),
             (movement.to_ops_per_s, movement.to_intensity),

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import UNKNOWN, format_count, format_count_of, format_number, format_percent
 from gpa_lsp.blame.model import BlameCategory, KernelBlame, SingleDependencyCoverage, UnattributedCause, WaitCheck
 from gpa_lsp.render.advice_words import describe_cause, describe_unattributed
 from gpa_lsp.render.findings import choose_reasons
-from gpa_lsp.render.numbers import UNKNOWN, format_count, format_count_of, format_percent, format_significant
 from gpa_lsp.report.model import KernelReport
 
 _MAX_CAUSES = 3
@@ -39,7 +38,7 @@ def describe_bounds(kernel: KernelReport) -> str:
 
 def _describe_reasons(kernel: KernelReport) -> str:
     reasons = choose_reasons(kernel.by_reason)
-    named = ", ".join(f"{reason.name} {format_whole_percent(reason.ratio)}" for reason in reasons)
+    named = ", ".join(f"{reason.name} {format_percent(reason.ratio)}" for reason in reasons)
     return f"mostly {named}" if named else "issuing, not stalled"
 
 
@@ -49,7 +48,7 @@ def _describe_causes(kernel: KernelReport) -> str:
     found = [] if blame is None else measure_causes(kernel, blame)
     shares = [(category, ratio) for category, ratio in found if category not in _NO_STALLS]
     shown = [
-        f"{describe_cause(category)} ({format_whole_percent(ratio)})"
+        f"{describe_cause(category)} ({format_percent(ratio)})"
         for position, (category, ratio) in enumerate(shares[:_MAX_CAUSES])
         if position == 0 or ratio >= _MIN_CAUSE_RATIO
     ]
@@ -74,7 +73,7 @@ def describe_grounds(kernel: KernelReport) -> Iterator[tuple[str, str]]:
     counts = blame.issue_counts
     exact = "exact" if counts.is_exact else "sampled"
     spread = counts.chi_square_per_row
-    why = counts.why or ("" if spread is None else f"chi-square per instruction {format_significant(spread)}")
+    why = counts.why or ("" if spread is None else f"chi-square per instruction {format_number(spread)}")
     yield "issue counts", f"{exact}: {why}" if why else exact
     if blame.wait_check is not None:
         yield "wait check", _describe_wait_check(blame.wait_check)

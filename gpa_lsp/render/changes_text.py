@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_percent
 from gpa_lsp.render.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
-from gpa_lsp.render.numbers import format_count, format_duration_ns, format_percent
 from gpa_lsp.report.changes import PartChange, TimeChange, Verdict
 
 LEAST_CHANGE_RATIO = 0.01

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.numbers import format_count_of, format_limit, format_share
 from gpa_lsp.render.advice_words import NO_SASS, find_best_advice, summarise_advice
 from gpa_lsp.render.finding_words import describe_finding, describe_problem
 from gpa_lsp.render.findings import Finding, name_kernels
 from gpa_lsp.render.layout import Line, Style, hang, style_of_share
-from gpa_lsp.render.numbers import format_count_of, format_limit, format_share
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import Report
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.render.changes_text import (
     LEAST_CHANGE_RATIO,
     VERDICT_WORDS,
@@ -14,7 +15,6 @@ from gpa_lsp.render.changes_text import (
 )
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line
-from gpa_lsp.render.numbers import format_percent
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.changes import PartChange, Verdict
 from gpa_lsp.report.comparison import (

@@ -1,10 +1,9 @@
 """A finding as one sentence, the same in every view."""
 
 from gpa_lsp.basis.errors import Problem
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_count, format_percent, format_share
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.findings import Finding, FindingReason
-from gpa_lsp.render.numbers import format_count, format_percent, format_share
 from gpa_lsp.report.names import demangle, shorten_name
 from gpa_lsp.report.source_paths import parse_compiled_path
 
@@ -24,9 +23,7 @@ def describe_finding(finding: Finding) -> str:
             f"{format_percent(own)} of its own, the rest inlined into it" if own else _describe_inlined(finding)
         )
     if finding.called_ratio >= _CALLED_SHOWN_FROM:
-        parts.append(
-            f"about {format_whole_percent(finding.called_ratio)} more in functions called from here (estimate)"
-        )
+        parts.append(f"about {format_percent(finding.called_ratio)} more in functions called from here (estimate)")
     if finding.hottest is not None and finding.hottest.text:
         parts.append(f"hottest {finding.hottest.text}")
     parts.append(f"{format_count(inclusive)} of {format_count(finding.share.whole_samples)} samples")
@@ -60,7 +57,7 @@ def describe_reason(reason: FindingReason) -> str:
     >>> describe_reason(FindingReason(name="membar", samples=5, ratio=0.5))
     '50 % waiting for a memory fence to complete [membar]'
     """
-    return f"{format_whole_percent(reason.ratio)} {describe_stall_reason(reason.name).description} [{reason.name}]"
+    return f"{format_percent(reason.ratio)} {describe_stall_reason(reason.name).description} [{reason.name}]"
 
 
 def describe_problem(problem: Problem) -> str:

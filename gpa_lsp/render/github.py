@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.numbers import format_speedup
 from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.render.advice_notes import AdviceNote, describe_note
 from gpa_lsp.render.check_text import name_place
 from gpa_lsp.render.finding_words import describe_finding, describe_problem
 from gpa_lsp.render.findings import Finding
-from gpa_lsp.render.numbers import format_speedup
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import Report
 

@@ -2,13 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.findings import choose_reasons
-from gpa_lsp.render.layout import Align, Column, Span, Style, style_of_share
-from gpa_lsp.render.numbers import (
-    draw_bar,
+from gpa_lsp.basis.numbers import (
     format_count,
     format_dim3,
     format_duration_ns,
@@ -16,6 +11,9 @@ from gpa_lsp.render.numbers import (
     format_percent,
     format_share,
 )
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.render.findings import choose_reasons
+from gpa_lsp.render.layout import Align, Column, Span, Style, draw_bar, style_of_share
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.sampling_words import OTHER_CODE
 from gpa_lsp.report.model import FunctionRow, KernelReport, LaunchReport, LineRow, LoopRow, ReasonCounts
@@ -53,7 +51,7 @@ def name_reasons(counts: ReasonCounts, limit: int) -> str:
     'wait 100 %'
     """
     reasons = choose_reasons(counts)[:limit]
-    return ", ".join(f"{reason.name} {format_whole_percent(reason.ratio)}" for reason in reasons)
+    return ", ".join(f"{reason.name} {format_percent(reason.ratio)}" for reason in reasons)
 
 
 def _share_span(kernel: KernelReport, samples: int) -> Span:
@@ -147,7 +145,7 @@ def _line_cells(kernel: KernelReport, row: LineRow, places: PlaceNames) -> Seque
     return (
         (format_share(share), style_of_share(share.ratio + called)),
         (format_percent(row.samples / total) if total else "", Style.PLAIN),
-        (f"~{format_whole_percent(called)}" if called >= _CALLED_SHOWN_FROM else "", Style.PLAIN),
+        (f"~{format_percent(called)}" if called >= _CALLED_SHOWN_FROM else "", Style.PLAIN),
         (format_count(row.inclusive_samples), Style.PLAIN),
         (name_reasons(row.inclusive_by_reason, 2), Style.PLAIN),
         (place, Style.PATH),

@@ -3,6 +3,15 @@
 import datetime
 from collections.abc import Iterator, Sequence
 
+from gpa_lsp.basis.numbers import (
+    format_bytes,
+    format_count,
+    format_dim3,
+    format_duration_spread,
+    format_hz,
+    format_launches,
+    format_percent,
+)
 from gpa_lsp.render.advice_tables import build_advice_table, build_cause_table
 from gpa_lsp.render.advice_words import NO_SASS
 from gpa_lsp.render.answer_text import render_answers
@@ -15,15 +24,6 @@ from gpa_lsp.render.kernel_tables import (
     build_state_table,
 )
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, join_facts, lay_out_table, text_line, wrap
-from gpa_lsp.render.numbers import (
-    format_bytes,
-    format_count,
-    format_dim3,
-    format_duration_spread,
-    format_hz,
-    format_launches,
-    format_percent,
-)
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts
 from gpa_lsp.report.model import DeviceReport, KernelReport, LaunchConfiguration, RuleNote

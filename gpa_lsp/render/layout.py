@@ -17,6 +17,8 @@ GAP = 2
 
 ELLIPSIS = "…"
 
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
 UNBROKEN = "\u00a0"
 """A space at which no line ends."""
 
@@ -261,3 +263,25 @@ def hang(line: Line, width: int | None, *, indent: int = 4) -> Iterator[Line]:
 def join_lines(lines: Iterable[Line]) -> str:
     """Lines as plain text, each ended by a line break."""
     return "".join(read_plain(line) + "\n" for line in lines)
+
+
+def clamp_ratio(ratio: float) -> float:
+    """A ratio as the length of a bar: counters of several passes exceed 1 by a little, and NaN has no length.
+
+    >>> clamp_ratio(1.02), clamp_ratio(float("nan")), clamp_ratio(0.123456)
+    (1.0, 0.0, 0.1235)
+    """
+    return round(min(1.0, ratio), 4) if ratio > 0 else 0.0  # NaN is not above 0
+
+
+def draw_bar(ratio: float, cells: int) -> str:
+    """A bar in eighths of a character; more than nothing shows at least the thinnest stroke.
+
+    >>> draw_bar(0.5, 4), draw_bar(0.001, 4), draw_bar(0.0, 4)
+    ('██  ', '▏   ', '    ')
+    """
+    eighths = min(8 * cells, round(8 * cells * ratio)) if ratio > 0 else 0
+    if ratio > 0:
+        eighths = max(1, eighths)
+    whole, part = divmod(eighths, 8)
+    return ("█" * whole + (_EIGHTHS[part] if part else "")).ljust(cells)

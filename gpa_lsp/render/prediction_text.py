@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import Problem
-from gpa_lsp.prediction.model import Execution, KernelPrediction, SourcePrediction
-from gpa_lsp.ptx.model import Space
-from gpa_lsp.render.answer_text import render_answer
-from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line, wrap
-from gpa_lsp.render.numbers import (
+from gpa_lsp.basis.numbers import (
     format_bytes,
     format_count,
     format_count_of,
     format_dim3,
     format_duration_ns,
+    format_number,
     format_percent,
-    format_significant,
 )
+from gpa_lsp.prediction.model import Execution, KernelPrediction, SourcePrediction
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.render.answer_text import render_answer
+from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line, wrap
 from gpa_lsp.report.names import shorten_name
 from gpa_lsp.traces.line_facts import AccessLineFact
 
@@ -118,7 +118,7 @@ def describe_execution(execution: Execution) -> str:
     lanes = execution.lane_instructions / max(1, execution.warp_instructions)
     text = (
         f"emulated: {execution.why} ({counted}), {format_count(execution.warp_instructions)} warp instructions with "
-        f"{format_significant(lanes)} lanes on average, in {format_duration_ns(execution.seconds * 1e9)}"
+        f"{format_number(lanes)} lanes on average, in {format_duration_ns(execution.seconds * 1e9)}"
     )
     return text if execution.is_complete else f"{text}; it did not run to the end"
 

@@ -1,8 +1,7 @@
 """How close a kernel is to its roofs, in words: a line for a hover, two words for a lens. Pure functions."""
 
 from gpa_lsp.advice.model import BANDWIDTH_BOUND_RATIO, SM_UNIT, KernelAdvice, UnitUse
-from gpa_lsp.basis.figures import format_whole_percent
-from gpa_lsp.render.numbers import format_percent
+from gpa_lsp.basis.numbers import format_percent
 
 LATENCY_BOUND_RATIO = 0.6
 """Below this share of every peak neither the memory nor the SMs are what holds a kernel up. Source: Nsight Compute's rule for the bottleneck, which
@@ -33,9 +32,9 @@ def describe_roofs(advice: KernelAdvice) -> str:
     nearest, *others = sorted(advice.units, key=_measure_nearness, reverse=True)
     text = f"{_name(nearest)} at {format_percent(nearest.achieved_ratio)} of its peak"
     if nearest.ceiling_ratio < 1:
-        text += f", of which it sustains about {format_whole_percent(nearest.ceiling_ratio)}"
+        text += f", of which it sustains about {format_percent(nearest.ceiling_ratio)}"
     if others:
-        listed = ", ".join(f"{_name(unit)} {format_whole_percent(unit.achieved_ratio)}" for unit in others)
+        listed = ", ".join(f"{_name(unit)} {format_percent(unit.achieved_ratio)}" for unit in others)
         text += f"; {listed}"
     limiter = name_limiter(advice)
     return f"{text}: {limiter}" if limiter else text

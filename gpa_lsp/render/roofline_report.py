@@ -3,13 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roofline
-from gpa_lsp.device.model import Machine
-from gpa_lsp.render.answer_text import describe_missing, describe_movement, render_bars
-from gpa_lsp.render.charts.roofline_chart import RooflineView
-from gpa_lsp.render.check_text import render_problem
-from gpa_lsp.render.findings import name_kernels
-from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line, wrap
-from gpa_lsp.render.numbers import (
+from gpa_lsp.basis.numbers import (
     UNKNOWN,
     format_bytes,
     format_bytes_per_s,
@@ -19,11 +13,17 @@ from gpa_lsp.render.numbers import (
     format_duration_ns,
     format_instructions_per_s,
     format_intensity,
+    format_number,
     format_operations_per_s,
     format_percent,
-    format_significant,
     format_speedup,
 )
+from gpa_lsp.device.model import Machine
+from gpa_lsp.render.answer_text import describe_missing, describe_movement, render_bars
+from gpa_lsp.render.charts.roofline_chart import RooflineView
+from gpa_lsp.render.check_text import render_problem
+from gpa_lsp.render.findings import name_kernels
+from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line, wrap
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.roofline_text import (
     CLOCK_WORDS,
@@ -157,7 +157,7 @@ def _describe_change(before: Roofline, now: Roofline) -> str:
     intensity = format_change(point.intensity / old.intensity - 1)
     unit = f"{point.kind.operation}/B"
     return (
-        f"before: {format_operations_per_s(old.achieved_ops_per_s, old.kind)} at {format_intensity(old.intensity, unit)} "
+        f"before: {format_operations_per_s(old.achieved_ops_per_s, old.kind.operation)} at {format_intensity(old.intensity, unit)} "
         f"of {old.level}; since then {rate} rate, {intensity} intensity"
     )
 
@@ -181,8 +181,8 @@ def _render_points(line: Roofline, width: int | None) -> Iterator[Line]:
             point.kind.value,
             point.level.value,
             format_intensity(point.intensity, unit),
-            format_operations_per_s(point.achieved_ops_per_s, point.kind),
-            format_operations_per_s(point.attainable_ops_per_s, point.kind),
+            format_operations_per_s(point.achieved_ops_per_s, point.kind.operation),
+            format_operations_per_s(point.attainable_ops_per_s, point.kind.operation),
             format_percent(reached),
             _SIDES[point.is_memory_side],
         )
@@ -201,7 +201,7 @@ def _render_instruction_points(line: Roofline, width: int | None) -> Iterator[Li
     rows = [
         [
             (point.level.value, Style.PLAIN),
-            (f"{format_significant(point.intensity)} per {format_bytes(point.transaction_bytes)}", Style.PLAIN),
+            (f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}", Style.PLAIN),
             (format_instructions_per_s(point.achieved_per_s), Style.PLAIN),
             (format_instructions_per_s(point.attainable_per_s), Style.PLAIN),
             (
@@ -257,7 +257,7 @@ def _render_roofs(machine: Machine, line: Roofline, width: int | None) -> Iterat
     """Peaks of types in play and all bandwidths, with their sources; then the clocks and what is in doubt."""
     kinds = {count.kind for count in line.operations if count.operations > 0}
     found = [
-        (peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind), peak.citation)
+        (peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind.operation), peak.citation)
         for peak in machine.peaks
         if peak.kind in kinds
     ]

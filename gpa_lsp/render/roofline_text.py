@@ -7,12 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.analyses.answers import Bar, Missing
 from gpa_lsp.analyses.roofline_model import BusyUnit, KernelRoofline, Point, Roof, Roofline
-from gpa_lsp.basis.figures import format_whole_percent
-from gpa_lsp.device.model import ClockBasis, Clocks, Machine, MemoryLevel
-from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
-from gpa_lsp.render.layout import ELLIPSIS, count_cells, cut
-from gpa_lsp.render.markdown_text import escape_prose
-from gpa_lsp.render.numbers import (
+from gpa_lsp.basis.numbers import (
     format_bytes_per_s,
     format_hz,
     format_instructions_per_s,
@@ -21,6 +16,10 @@ from gpa_lsp.render.numbers import (
     format_percent,
     format_speedup,
 )
+from gpa_lsp.device.model import ClockBasis, Clocks, Machine, MemoryLevel
+from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
+from gpa_lsp.render.layout import ELLIPSIS, count_cells, cut
+from gpa_lsp.render.markdown_text import escape_prose
 from gpa_lsp.render.roof_words import LATENCY_BOUND_RATIO, name_limiter
 from gpa_lsp.report.model import KernelReport
 
@@ -134,7 +133,7 @@ def format_roof_rate(roof: Roof, rate: float) -> str:
     """A rate in the unit of a roof."""
     if roof.level is not None:
         return format_bytes_per_s(rate)
-    return format_instructions_per_s(rate) if roof.kind is None else format_operations_per_s(rate, roof.kind)
+    return format_instructions_per_s(rate) if roof.kind is None else format_operations_per_s(rate, roof.kind.operation)
 
 
 def draw_bars(bars: Sequence[Bar], cells: int = BAR_CELLS, width: int | None = None) -> Iterator[str]:
@@ -171,7 +170,7 @@ def _describe_nearest(line: Roofline) -> str:
     nearest = roof if unit is None else unit
     text = f"{nearest.name} at {format_percent(nearest.share_ratio)}"
     if nearest.ceiling_ratio < 1:
-        text += f" (about {format_whole_percent(nearest.ceiling_ratio)} can be sustained)"
+        text += f" (about {format_percent(nearest.ceiling_ratio)} can be sustained)"
     bound = name_bound(line)
     if bound is not None:
         text += f": {bound}"
@@ -182,7 +181,7 @@ def _describe_nearest(line: Roofline) -> str:
         if (roof.kind is not None and roof.kind is line.dominant) or roof.level is MemoryLevel.DRAM
     ]
     if others:
-        text += "; " + ", ".join(f"{roof.name} {format_whole_percent(roof.share_ratio)}" for roof in others)
+        text += "; " + ", ".join(f"{roof.name} {format_percent(roof.share_ratio)}" for roof in others)
     return text
 
 
@@ -192,7 +191,7 @@ def _describe_place(machine: Machine, line: Roofline) -> str:
     if point is not None:
         unit = f"{point.kind.operation}/B"
         parts.append(
-            f"{point.kind} {format_operations_per_s(point.achieved_ops_per_s, point.kind)} "
+            f"{point.kind} {format_operations_per_s(point.achieved_ops_per_s, point.kind.operation)} "
             f"at {format_intensity(point.intensity, unit)} of {point.level}"
         )
         ridge = _find_ridge(machine, point)

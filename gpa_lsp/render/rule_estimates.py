@@ -1,7 +1,7 @@
 """The profiler's own estimates beside ours: what NVIDIA's rules think can be saved."""
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.render.numbers import UNKNOWN, format_percent, format_speedup
+from gpa_lsp.basis.numbers import UNKNOWN, format_percent, format_speedup
 from gpa_lsp.report.model import KernelReport, RuleNote
 
 

@@ -1,7 +1,7 @@
 """How a kernel was sampled, in words: what is unknown of its samples, and the samples that are at none of its instructions."""
 
 from gpa_lsp.basis.figures import measure_share
-from gpa_lsp.render.numbers import format_count, format_percent, format_share
+from gpa_lsp.basis.numbers import format_count, format_percent, format_share
 from gpa_lsp.report.model import KernelReport
 
 OTHER_CODE = "other code that ran meanwhile (no part of the kernel's samples)"

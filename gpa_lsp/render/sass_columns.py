@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count, format_percent
 from gpa_lsp.render.control_words import describe_controls
 from gpa_lsp.render.kernel_tables import name_reasons
-from gpa_lsp.render.layout import GAP, Line, Span, Style, count_cells, cut, style_of_share
-from gpa_lsp.render.numbers import draw_bar, format_count, format_percent
+from gpa_lsp.render.layout import GAP, Line, Span, Style, count_cells, cut, draw_bar, style_of_share
 from gpa_lsp.report.count import count_row
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from gpa_lsp.basis.locations import Frame, InlineChain, shorten_paths
+from gpa_lsp.basis.numbers import format_count_of, format_duration_ns, format_share
 from gpa_lsp.render.layout import (
     EMPTY_LINE,
     Column,
@@ -18,7 +19,6 @@ from gpa_lsp.render.layout import (
     text_line,
     wrap,
 )
-from gpa_lsp.render.numbers import format_count_of, format_duration_ns, format_share
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.sass_columns import SassColumns
 from gpa_lsp.report.model import FunctionRole, FunctionRow, KernelReport, LoopRow

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from gpa_lsp.advice.model import Silence, SilenceStage
+from gpa_lsp.basis.numbers import format_count, format_count_of
 from gpa_lsp.render.advice_words import describe_stage
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, hang, text_line, wrap
-from gpa_lsp.render.numbers import format_count, format_count_of
 from gpa_lsp.report.model import KernelReport
 
 

@@ -6,8 +6,8 @@ An image in a hover knows nothing of the editor's theme, so every colour has a c
 from collections.abc import Sequence
 from html import escape
 
-from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.profile.stall_reasons import (
     EXECUTION,
@@ -102,10 +102,8 @@ def describe_picture(parts: Sequence[StallPart], roofs: Sequence[RoofBar]) -> st
     >>> describe_picture([StallPart(reason="wait", ratio=0.8)], [RoofBar(name="DRAM", achieved_ratio=0.5, ceiling_ratio=0.85)])
     'stalls of the line: wait 80 %; of their peak: DRAM 50 %'
     """
-    stalls = ", ".join(f"{_shorten(part.reason)} {format_whole_percent(part.ratio)}" for part in _join_small(parts))
-    units = ", ".join(
-        f"{_shorten(roof.name)} {format_whole_percent(roof.achieved_ratio)}" for roof in roofs[:_MOST_ROOFS]
-    )
+    stalls = ", ".join(f"{_shorten(part.reason)} {format_percent(part.ratio)}" for part in _join_small(parts))
+    units = ", ".join(f"{_shorten(roof.name)} {format_percent(roof.achieved_ratio)}" for roof in roofs[:_MOST_ROOFS])
     return "; ".join(
         text
         for text in (f"stalls of the line: {stalls}" * bool(stalls), f"of their peak: {units}" * bool(units))
@@ -137,7 +135,7 @@ def _draw_legend(parts: Sequence[StallPart], top: int) -> list[str]:
         left = (position % 2) * _WIDTH // 2
         base = top + _ROW_HEIGHT * (position // 2)
         rows.append(f'<rect x="{left}" y="{base + 5}" width="8" height="8" fill="{_find_colour(part.reason)}"/>')
-        rows.append(_draw_text(left + 13, base + 13, f"{_shorten(part.reason)} {format_whole_percent(part.ratio)}"))
+        rows.append(_draw_text(left + 13, base + 13, f"{_shorten(part.reason)} {format_percent(part.ratio)}"))
     return rows
 
 
@@ -152,7 +150,7 @@ def _draw_roof(roof: RoofBar, top: int) -> list[str]:
         f'<rect x="{_LABEL_WIDTH}" y="{top}" width="{width}" height="{_BAR_HEIGHT}" fill="none" stroke="{TEXT_COLOUR}"/>',
         _draw_box(_LABEL_WIDTH, top, achieved, COLOURS[THROTTLE if is_at_roof else MEMORY]),
         f'<path d="M{tick:.1f} {top - 1}v{_BAR_HEIGHT + 2}" stroke="{TEXT_COLOUR}" stroke-width="2"/>',
-        _draw_text(_WIDTH - _FIGURE_WIDTH + 6, top + 10, format_whole_percent(roof.achieved_ratio)),
+        _draw_text(_WIDTH - _FIGURE_WIDTH + 6, top + 10, format_percent(roof.achieved_ratio)),
     ]
 
 

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from gpa_lsp.advice.model import KernelAdvice
-from gpa_lsp.analyses.answers import Answer, Cell, Table
+from gpa_lsp.analyses.answers import Answer, Table
 from gpa_lsp.analyses.starlight.tables import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
+from gpa_lsp.basis.numbers import Cell
 from gpa_lsp.render.advice_words import show_gain
 from gpa_lsp.report.model import KernelReport
 

@@ -6,7 +6,7 @@ from gpa_lsp.advice.find_statics import KernelFindings
 from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.analyses.static.words import describe_block, describe_occupancy, write_bytes
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
 from gpa_lsp.report.names import demangle, shorten_name
@@ -78,7 +78,7 @@ def _tabulate_blocks(statics: KernelStatics) -> Iterator[str]:
         mark = " ◀" if statics.block is not None and row.threads == statics.block.threads else ""
         limits = ", ".join(limit.value for limit in found.limiters)
         yield (
-            f"| {row.threads:,}{mark} | {found.blocks_per_sm} | {found.warps_per_sm} | {format_whole_percent(found.ratio)} | {limits} |"
+            f"| {row.threads:,}{mark} | {found.blocks_per_sm} | {found.warps_per_sm} | {format_percent(found.ratio)} | {limits} |"
         )
 
 

@@ -7,12 +7,12 @@ from gpa_lsp.advice.find_statics import KernelFindings
 from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.analyses.static.words import describe_resources
 from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.render.check_text import SEVERITY_STYLES, render_problem
 from gpa_lsp.render.github import make_command
 from gpa_lsp.render.layout import Line, Style, hang
-from gpa_lsp.render.numbers import format_count_of
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.names import demangle, shorten_name
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_percent
 from gpa_lsp.render.check_text import render_problem
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.kernel_tables import name_reasons
 from gpa_lsp.render.kernel_text import render_kernel
 from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Style, hang, lay_out_table, style_of_share, text_line
-from gpa_lsp.render.numbers import format_count, format_duration_ns, format_percent
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport, Report
 

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.report_file.json_values import (
     MAX_COUNT,
     Array,
@@ -33,9 +34,11 @@ from gpa_lsp.report_file.json_values import (
     Number,
     OrNull,
     PathText,
+    SentenceText,
     SharedValue,
     Spelled,
     Table,
+    Tagged,
     Text,
     Whole,
     Writing,
@@ -280,7 +283,7 @@ class RowsCodec(Codec):
 
 # The codec of each type.
 
-_PLAIN_CODECS: Mapping[Any, Codec] = {bool: Flag(), str: Text(), Path: PathText()}
+_PLAIN_CODECS: Mapping[Any, Codec] = {bool: Flag(), str: Text(), Path: PathText(), Sentence: SentenceText()}
 
 
 class Codecs:
@@ -341,10 +344,13 @@ class Codecs:
         return SharedValue(mark.table, inner) if isinstance(mark, Shared) else inner
 
     def _make_union(self, parts: Sequence[Any], is_laid_out: bool) -> Codec:
-        """One type or nothing; or a cell of a table."""
+        """One type or nothing; a cell of a table; or a text or one of several records."""
         kept = [part for part in parts if part is not type(None)]
         if set(kept) == {str, int, float}:
             inner: Codec = Cell()
+        elif str in kept and len(kept) > 1:
+            kinds = [part for part in kept if part is not str]
+            return Tagged({kind: self.find(kind, is_laid_out=is_laid_out) for kind in kinds})
         elif len(kept) == 1:
             inner = Number() if kept[0] is float else self.find(kept[0], is_laid_out=is_laid_out)
         else:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpa_lsp.basis.prose import Sentence
+
 MAX_COUNT = (1 << 63) - 1
 """Largest whole number that is read: what fits a column."""
 
@@ -57,6 +59,20 @@ class Writing:
         self.kernel: Any = None
         """What derived properties are derived from, beside their own object."""
         self._positions: dict[str, dict[Any, int]] = {}
+
+        self._sentences: dict[str, Sentence | None] = {}
+
+    def note(self, sentence: Sentence) -> None:
+        """Keep the values of a sentence whose text is written. Where another with the same text has other values, neither's are kept."""
+        if sentence.has_values:
+            known = self._sentences.setdefault(sentence, sentence)
+            if known is not None and known.parts != sentence.parts:
+                self._sentences[sentence] = None
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        """Those noted, by text."""
+        return [sentence for _, sentence in sorted(self._sentences.items()) if sentence is not None]
 
     def share(self, table: str, value: Any, codec: "Codec") -> int:
         """The position of a value in its table."""
@@ -128,6 +144,49 @@ class Text(_AsItIs):
 
     def read_many(self, values: Sequence[Any], scope: InScope) -> Sequence[Any]:
         return values if set(map(type, values)) <= {str} else super().read_many(values, scope)
+
+
+class SentenceText(Text):
+    """A sentence as its text. Its values stand by the text in a table of the document, where it has one."""
+
+    table = "sentences"
+
+    def write(self, value: Any, to: Writing) -> str:
+        if isinstance(value, Sentence):  # packages of others may give plain texts
+            to.note(value)
+        return str(value)
+
+    def read(self, value: Any, scope: InScope) -> Sentence:
+        text = super().read(value, scope)
+        known = scope.get(self.table, {}).get(text)
+        return Sentence((text,)) if known is None else known
+
+    write_many, read_many = Codec.write_many, Codec.read_many
+
+
+class Tagged(Codec):
+    """A text, or one of several records, which then is the only property of an object, under the name of its kind.
+
+    Args:
+        kinds: the codecs of the records, by kind.
+    """
+
+    def __init__(self, kinds: Mapping[type, Codec]) -> None:
+        self.kinds = {kind.__name__.lower(): (kind, codec) for kind, codec in kinds.items()}
+
+    def write(self, value: Any, to: Writing) -> Any:
+        if isinstance(value, str):
+            return value
+        tag = type(value).__name__.lower()
+        return {tag: self.kinds[tag][1].write(value, to)}
+
+    def read(self, value: Any, scope: InScope) -> Any:
+        if isinstance(value, str):
+            return value
+        for tag in hold_object(value):
+            if tag in self.kinds:
+                return read_part(self.kinds[tag][1], value, tag, scope)
+        raise MisfitError(f"has none of the properties {', '.join(self.kinds)}")
 
 
 class Flag(_AsItIs):

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Annotated, Any
 
 from gpa_lsp.advice.model import Advice, Hotspot, KernelAdvice, Region, Silence, Speedup, UnitUse
@@ -10,6 +11,7 @@ from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.figures import Share, Spread
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame
+from gpa_lsp.basis.prose import Part, Sentence
 from gpa_lsp.profile.sampling import Aggregate, Sampling
 from gpa_lsp.report.model import (
     DeviceReport,
@@ -100,12 +102,15 @@ class Tables:
         functions: mangled names.
         frames: levels of inline chains.
         chains: inline chains, innermost frame first; an empty one stands for no line.
+        sentences: the texts of the report that hold numbers, places or code, in parts: words, and values with what they are. Joined they are
+            the text as it stands elsewhere.
     """
 
     files: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     frames: tuple[Frame, ...] = ()
     chains: tuple[Any, ...] = ()
+    sentences: Mapping[str, Sentence] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +137,14 @@ class SavedReport:
     tables: Tables = Tables()
 
 
+_Sentences = Annotated[
+    Mapping[str, Sentence],
+    StandIn(
+        hint=tuple[tuple[Part, ...], ...],
+        make=lambda sentences, _: tuple(sentence.parts for sentence in sentences.values()),
+        restore=lambda rows, _: {str(sentence): sentence for sentence in map(Sentence, rows)},
+    ),
+]
 _Limit = Annotated[float, Number(0, null=math.inf)]
 _AtLeastOne = Annotated[int, Whole(1, MAX_COUNT)]
 _UnixTime = Annotated[int, Whole(-_UNIX_TIME_LIMIT_S, _UNIX_TIME_LIMIT_S)]
@@ -286,7 +299,10 @@ REPORT = Codecs(
             check=_check_kernel,
         ),
         SavedFinding: Layout(),
-        Tables: Layout(hints={"chains": tuple[Chain, ...]}, scoped=("files", "functions", "frames", "chains")),
+        Tables: Layout(
+            hints={"chains": tuple[Chain, ...], "sentences": _Sentences},
+            scoped=("files", "functions", "frames", "chains", "sentences"),
+        ),
         SavedReport: Layout(scoped=("tables",)),
     }
 )

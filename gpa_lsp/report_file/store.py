@@ -8,10 +8,11 @@ from typing import Any, NoReturn, TextIO
 
 from gpa_lsp import __version__
 from gpa_lsp.basis.errors import InputError, Problem, UnsupportedInputError
+from gpa_lsp.basis.prose import Part
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report_file.json_records import read_with
-from gpa_lsp.report_file.json_values import Lines, Writing
+from gpa_lsp.report_file.json_values import Lines, SentenceText, Writing
 from gpa_lsp.report_file.report_records import REPORT, Generator, SavedFinding, SavedReport
 from gpa_lsp.report_file.schema import SCHEMA_NAME, SCHEMA_NAMES
 
@@ -82,7 +83,9 @@ def _list_members(report: Report, to: Writing, findings: Iterable[SavedFinding] 
         yield "findings", REPORT.find(tuple[SavedFinding, ...]).write(tuple(findings), to)
     yield "kernels", Lines((_write_kernel(kernel, to) for kernel in report.kernels), are_open=True)
     if not to.is_expanded:
-        yield "tables", {name: Lines(to.tables.get(name, ())) for name in ("files", "functions", "frames", "chains")}
+        sentences = REPORT.find(tuple[Part, ...]).write_many([sentence.parts for sentence in to.sentences], to)
+        tables = {name: Lines(to.tables.get(name, ())) for name in ("files", "functions", "frames", "chains")}
+        yield "tables", {**tables, SentenceText.table: Lines(sentences)}
 
 
 def _write_kernel(kernel: KernelReport, to: Writing) -> Any:

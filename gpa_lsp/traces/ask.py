@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from functools import cache
 
 import gpa_lsp.traces.questions as catalogue
-from gpa_lsp.analyses.answers import Answer, Cell, Column, Quantity, Table
+from gpa_lsp.analyses.answers import Answer, Column, Table
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import Problem
-from gpa_lsp.basis.figures import format_amount, format_whole_percent
+from gpa_lsp.basis.numbers import Cell, Quantity, format_number, format_percent
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.statistics import MeasureSpread
@@ -47,7 +47,7 @@ def answer_launches(spreads: tuple[MeasureSpread, ...], launches: int, origin: s
     varying = max(spreads, key=lambda one: one.deviation / abs(one.mean) if one.mean else 0.0, default=None)
     summary = f"{launches} launches are alike."
     if varying is not None and varying.deviation > 0:
-        write = format_whole_percent if varying.quantity is Quantity.RATIO else format_amount
+        write = format_percent if varying.quantity is Quantity.RATIO else format_number
         ends = f"{write(varying.least)} to {write(varying.most)}"
         summary = f"Over {launches} launches “{varying.measure}” varies most: {ends}."
     return Answer(

@@ -1,7 +1,8 @@
 """CUDAAdvisor's own numbers as an answer: :class:`PaperCollector` takes the pieces of a trace, :meth:`PaperCollector.answer` says what they show."""
 
-from gpa_lsp.analyses.answers import Answer, Cell, Column, Missing, Quantity, Table
+from gpa_lsp.analyses.answers import Answer, Column, Missing, Table
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Cell, Quantity
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.traces.lane_addresses import Integers
 from gpa_lsp.traces.model import TraceContext

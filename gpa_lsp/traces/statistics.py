@@ -6,8 +6,8 @@ Source: CUDAAdvisor (CGO 2018), section 3.3, which merges instances of a kernel 
 import math
 from collections.abc import Sequence
 
-from gpa_lsp.analyses.answers import Quantity
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.traces.model import AccessGroupKind
 from gpa_lsp.traces.results import TraceAnalyses
 

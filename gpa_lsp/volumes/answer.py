@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Missing, Quantity, Table, Weight
-from gpa_lsp.basis.figures import format_amount, format_rate, format_time_ns, format_update_bytes
+from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Missing, Table, Weight
+from gpa_lsp.basis.numbers import Quantity, format_duration_ns, format_number, format_rate, format_update_bytes
 from gpa_lsp.volumes.expressions import KernelAccesses
 from gpa_lsp.volumes.model import Bound, LayerReuse, Limiter, VolumeMode, VolumePrediction
 
@@ -43,7 +43,7 @@ def _summarise(prediction: VolumePrediction) -> str:
     return (
         f"Predicted{model} for the {prediction.device.name}: {lowest.limiter.value} limits; an update loads "
         f"{loaded} and stores {stored} bytes of DRAM, and loads {from_l2} from L2; "
-        f"{format_rate(prediction.updates_per_s, 'updates')} per second, at least {format_time_ns(prediction.duration_ns or 0.0)} for the launch."
+        f"{format_rate(prediction.updates_per_s, 'updates')} per second, at least {format_duration_ns(prediction.duration_ns or 0.0)} for the launch."
     )
 
 
@@ -73,7 +73,7 @@ def _judge_reuse(reuse: LayerReuse, dram_load: float) -> Iterator[Finding]:
     if reuse.overlap < max(_DUST_BYTES, _LITTLE_RATIO * dram_load):
         return
     what = "rows" if reuse.axis == "y" else "layers"
-    needed = f"{format_amount(reuse.needed_bytes / (1 << 20))} MiB, {format_amount(reuse.oversubscription)} times L2"
+    needed = f"{format_number(reuse.needed_bytes / (1 << 20))} MiB, {format_number(reuse.oversubscription)} times L2"
     spanned = "" if reuse.layers_needed is None else f" ({reuse.layers_needed} {what} are spanned)"
     if reuse.holds:
         loaded, kept = format_update_bytes(reuse.overlap), format_update_bytes(reuse.hit)

@@ -13,8 +13,8 @@ from gpa_lsp.arch.figures import Unknown, parse_compute_capability
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.basis.errors import CatalogueError, InputError
-from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.device.model import OperationKind
 from gpa_lsp.device.products import Product, find_product
 from gpa_lsp.device.rates import list_operation_rates
@@ -141,7 +141,7 @@ def _build(entry: dict[str, Any], board: _Board) -> VolumeDevice:
         )
     if dram_rate is None:
         doubts.append(
-            f"Kernels are taken to reach {format_whole_percent(_DRAM_RATIO)} of the published bandwidth of the {board.name}."
+            f"Kernels are taken to reach {format_percent(_DRAM_RATIO)} of the published bandwidth of the {board.name}."
         )
     rates = list_operation_rates(architecture)
     peaks = {kind: rate.per_cycle * board.sm_count * board.sm_hz for kind, rate in rates.items()}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.analyses.answers import MOST_MARKS, Quantity
+from gpa_lsp.analyses.answers import MOST_MARKS
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import (
     FrameChoice,
@@ -18,6 +18,7 @@ from gpa_lsp.analyses.line_sums import (
     mark_lines,
     rank_lines,
 )
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.blame.model import BlameCategory
 from tests.rows.written import write_kernel

@@ -24,8 +24,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gpa_lsp.analyses.analyse_kernel import list_analyses
-from gpa_lsp.analyses.answers import Answer, Bar, Cell, Finding, Table
+from gpa_lsp.analyses.answers import Answer, Bar, Finding, Table
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.numbers import Cell
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.rows.model import Kernel
 

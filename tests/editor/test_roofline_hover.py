@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from gpa_lsp.analyses.answers import LineMark, Quantity
+from gpa_lsp.analyses.answers import LineMark
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.source.hover import describe_hover

@@ -14,12 +14,12 @@ from gpa_lsp.analyses.answers import (
     LineMark,
     Missing,
     Movement,
-    Quantity,
     Series,
     Table,
     Weight,
 )
 from gpa_lsp.analyses.model import KernelAnalyses
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.render.answer_markdown import render_answer_markdown, render_answers_markdown
 from gpa_lsp.render.answer_text import MOST_MARKS, choose_rows, render_answer, render_answers

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.analyses.answers import Answer, Bar, Chart, ChartKind, Column, Movement, Quantity, Series, Table
+from gpa_lsp.analyses.answers import Answer, Bar, Chart, ChartKind, Column, Movement, Series, Table
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.render.answer_markdown import render_answers_markdown
 from gpa_lsp.render.answer_text import render_answers

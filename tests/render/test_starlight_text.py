@@ -5,8 +5,8 @@ from gpa_lsp.advice.model import KernelAdvice
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions.starlight import answer_starlight
+from gpa_lsp.basis.numbers import format_speedup
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.render.numbers import format_speedup
 from gpa_lsp.render.starlight_text import pair_with_advice
 from tests.rows.written import write_kernel
 

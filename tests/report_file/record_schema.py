@@ -6,7 +6,7 @@
 import inspect
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from gpa_lsp.report_file.json_values import (
     SharedValue,
     Spelled,
     Table,
+    Tagged,
     Text,
     Whole,
 )
@@ -79,11 +80,20 @@ def make_schema(codec: Codec, found: dict[str, Schema]) -> Schema:
             return {"$ref": f"#/$defs/{name}"}
         case RowsCodec():
             return {"type": "array", "items": make_schema(codec.row, found)}
+        case OrNull():
+            return {"anyOf": [make_schema(codec.inner, found), {"type": "null"}]}
         case SharedValue():
             position = {"type": "integer", "minimum": 0, "description": f"Position in tables/{codec.table}."}
             return {"anyOf": [position, make_schema(codec.inner, found)]}
-        case OrNull():
-            return {"anyOf": [make_schema(codec.inner, found), {"type": "null"}]}
+        case Array() | Fixed() | Table() | Tagged():
+            return _describe_parts_of(codec, found)
+        case StandInCodec():
+            return make_schema(codec.inner, found)
+    return _describe_plain(codec)
+
+
+def _describe_parts_of(codec: Array | Fixed | Table | Tagged, found: dict[str, Schema]) -> Schema:
+    match codec:
         case Array():
             return {"type": "array", "items": make_schema(codec.item, found)}
         case Fixed():
@@ -91,7 +101,14 @@ def make_schema(codec: Codec, found: dict[str, Schema]) -> Schema:
             return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
         case Table():
             return {"type": "object", "additionalProperties": make_schema(codec.item, found)}
-    return make_schema(codec.inner, found) if isinstance(codec, StandInCodec) else _describe_plain(codec)
+        case Tagged():
+            return {"anyOf": [{"type": "string"}, *_describe_kinds(codec, found)]}
+
+
+def _describe_kinds(codec: Tagged, found: dict[str, Schema]) -> Iterator[Schema]:
+    """An object with the only property of each kind."""
+    for tag, (_, inner) in codec.kinds.items():
+        yield {"type": "object", "properties": {tag: make_schema(inner, found)}, "required": [tag]}
 
 
 def _describe_plain(codec: Codec) -> Schema:

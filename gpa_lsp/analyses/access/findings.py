@@ -14,10 +14,10 @@ from gpa_lsp.analyses.access.patterns import (
     WIDTH_REMEDY,
     Pattern,
 )
-from gpa_lsp.analyses.answers import Cell, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.analyses.answers import Column, Finding, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
 from gpa_lsp.dataflow.accesses import SECTOR_BYTES, WARP_THREADS
 
 _MOST_LINES = 3
@@ -115,7 +115,7 @@ def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIn
     total = float(sums.sum())
     whole = total + (float(columns.global_transfers.actual.sum()) if columns.global_transfers is not None else 0.0)
     worst = ", ".join(
-        f"{index.places[line]} ({format_whole_percent(sums[line] / total)})" for line in rank_lines(sums, _MOST_LINES)
+        f"{index.places[line]} ({format_percent(sums[line] / total)})" for line in rank_lines(sums, _MOST_LINES)
     )
     waits = float(columns.waits[columns.is_local].sum())
     share = waits / facts.kernel.total_samples if facts.kernel.total_samples else None
@@ -123,7 +123,7 @@ def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIn
         return []
     return [
         Finding(
-            text=f"Local memory takes {total:,.0f} sectors, {format_whole_percent(total / whole)} of those of local and global "
+            text=f"Local memory takes {total:,.0f} sectors, {format_percent(total / whole)} of those of local and global "
             f"memory together; most at {worst}.",
             weight=Weight.HIGH if share is not None and share >= _MATTERS else Weight.PLAIN,
             remedy=LOCAL_REMEDY,
@@ -145,9 +145,9 @@ def find_narrow_accesses(facts: KernelFacts, columns: AccessColumns) -> list[Fin
         return []
     return [
         Finding(
-            text=f"{format_whole_percent(narrow / moves)} of the global accesses move four bytes a thread or fewer, and the "
+            text=f"{format_percent(narrow / moves)} of the global accesses move four bytes a thread or fewer, and the "
             f"queue of memory instructions is full "
-            f"in {format_whole_percent(queued)} of the samples.",
+            f"in {format_percent(queued)} of the samples.",
             weight=Weight.HIGH if queued >= _MATTERS else Weight.PLAIN,
             remedy=WIDTH_REMEDY,
             share_ratio=queued,
@@ -241,14 +241,14 @@ def _describe_idle_bytes(columns: AccessColumns, transfers: Transfers) -> Findin
 
 def _praise(words: str, transfers: Transfers, unit: str) -> Finding:
     share = transfers.excess_ratio
-    rest = "" if share == 0 else f" ({format_whole_percent(share)} too many)"
+    rest = "" if share == 0 else f" ({format_percent(share)} too many)"
     return Finding(text=f"{words} about as few {unit} as they can{rest}.", weight=Weight.GOOD)
 
 
 def _weigh(facts: KernelFacts, text: str, remedy: str, lines: LineTransfers, line: int) -> Finding:
     samples = facts.kernel.total_samples
     share = float(lines.waits[line]) / samples if samples else None
-    words = "" if share is None else f" {format_whole_percent(share)} of the samples wait for this line's accesses."
+    words = "" if share is None else f" {format_percent(share)} of the samples wait for this line's accesses."
     matters = share is not None and share * lines.excess_ratio(line) >= _MATTERS
     return Finding(text=text + words, weight=Weight.HIGH if matters else Weight.PLAIN, remedy=remedy, share_ratio=share)
 
@@ -265,13 +265,13 @@ def _describe_cost(facts: KernelFacts, excess: float, transfers: Transfers, unit
         units: name → the metric of its use in percent.
     """
     part = excess / float(transfers.actual.sum())
-    text = f"These are {format_whole_percent(part)} of all {transfers.unit} of the kernel."
+    text = f"These are {format_percent(part)} of all {transfers.unit} of the kernel."
     uses = [(use / _PERCENT, unit) for unit, metric in units.items() if (use := facts.metric(metric)) is not None]
     if not uses:
         return text
     ratio, unit = max(uses)
     busy = " It is busy: fewer transfers are time." if ratio >= _BUSY else ""
-    return f"{text} {unit} runs at {format_whole_percent(ratio)} of its rate, {format_whole_percent(ratio * part)} at most for these.{busy}"
+    return f"{text} {unit} runs at {format_percent(ratio)} of its rate, {format_percent(ratio * part)} at most for these.{busy}"
 
 
 def _name_kind(columns: AccessColumns, row: int) -> str:

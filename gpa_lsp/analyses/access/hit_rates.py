@@ -1,8 +1,9 @@
 """How often accesses of each kind find their sector in the cache, as a table."""
 
-from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
+from gpa_lsp.analyses.answers import Column, Table
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Cell, Quantity
 
 _PERCENT = 100.0
 

@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from gpa_lsp.analyses.access.columns import AccessColumns, Transfers
 from gpa_lsp.analyses.access.patterns import Pattern, RequestShape, find_pattern
-from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
+from gpa_lsp.analyses.answers import Column, Table
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
 from gpa_lsp.dataflow.accesses import SECTOR_BYTES, WARP_THREADS
 
 MOST_ROWS = 10
@@ -119,7 +119,7 @@ def describe_excess(lines: LineTransfers, line: int, unit: str) -> str:
 
     Example: ``32.0 sectors per access where 4.0 would do (88 % too many)``.
     """
-    return f"{describe_access(lines, line, unit)} ({format_whole_percent(lines.excess_ratio(line))} too many)"
+    return f"{describe_access(lines, line, unit)} ({format_percent(lines.excess_ratio(line))} too many)"
 
 
 def build_global_table(

@@ -1,10 +1,11 @@
 """Tables and the chart of the load: other grids, other launches, and how evenly units were busy."""
 
-from gpa_lsp.analyses.answers import Cell, Chart, ChartKind, Column, Quantity, Series, Table
+from gpa_lsp.analyses.answers import Chart, ChartKind, Column, Series, Table
 from gpa_lsp.analyses.balance.units import UnitLoad
 from gpa_lsp.analyses.balance.waves import Waves, find_waves, list_grid_sizes
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.occupancy.launch import list_compared_launches
+from gpa_lsp.basis.numbers import Cell, Quantity
 from gpa_lsp.profile.model import Launch
 
 _MOST_GRIDS = 50

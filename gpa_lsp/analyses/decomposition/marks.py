@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.answers import MOST_MARKS, LineMark, Quantity
+from gpa_lsp.analyses.answers import MOST_MARKS, LineMark
 from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, sum_by_place
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.basis.numbers import Quantity
 
 
 def mark_rows(

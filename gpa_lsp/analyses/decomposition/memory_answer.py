@@ -4,15 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gpa_lsp.analyses.answers import (
-    Answer,
-    Bar,
-    Finding,
-    LineMark,
-    Missing,
-    Quantity,
-    Weight,
-)
+from gpa_lsp.analyses.answers import Answer, Bar, Finding, LineMark, Missing, Weight
 from gpa_lsp.analyses.decomposition.finding_order import order_findings
 from gpa_lsp.analyses.decomposition.instruction_rows import view_rows
 from gpa_lsp.analyses.decomposition.load_traffic import LOAD_COUNTERS
@@ -24,7 +16,7 @@ from gpa_lsp.analyses.decomposition.memory_view import BUSY_RATIO, MemoryView, v
 from gpa_lsp.analyses.decomposition.unit_use import UnitUse
 from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import Quantity, format_percent
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
 
 TITLE = "Where the time goes that warps wait for memory"
@@ -59,12 +51,12 @@ def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
 
 
 def _summarise(share: float, view: MemoryView) -> str:
-    start = f"{format_whole_percent(share)} of the warps' time is waiting for memory"
+    start = f"{format_percent(share)} of the warps' time is waiting for memory"
     split = view.split
     if split is None:
         return f"{start}." if view.uses is None else f"{start}, {view.uses.mean_wait_cycles:,.0f} cycles each time."
     if split.queueing_ratio >= 0.5:
-        queueing = format_whole_percent(split.queueing_ratio)
+        queueing = format_percent(split.queueing_ratio)
         return (
             f"{start}: {split.wait_cycles:,.0f} cycles each time, {queueing} of it queueing{_blame_unit(view.busiest)}."
         )
@@ -77,7 +69,7 @@ def _summarise(share: float, view: MemoryView) -> str:
 def _blame_unit(busiest: UnitUse | None) -> str:
     if busiest is None or busiest.ratio < BUSY_RATIO:
         return ""
-    return f" at {busiest.unit.level} ({busiest.unit.name}, {format_whole_percent(busiest.ratio)} of its peak)"
+    return f" at {busiest.unit.level} ({busiest.unit.name}, {format_percent(busiest.ratio)} of its peak)"
 
 
 def _draw_bars(view: MemoryView) -> tuple[Bar, ...]:

@@ -16,7 +16,7 @@ from gpa_lsp.analyses.decomposition.memory_words import (
 from gpa_lsp.analyses.decomposition.reasons import find_warp_state
 from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 
 _MATTERS_RATIO = 0.1
 _HOLDS_UP_RATIO = 0.25
@@ -53,7 +53,7 @@ def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
             yield _find_queueing(share * part.share_ratio, weight, view)
         elif part.name == OPERANDS and part.share_ratio >= _MATTERS_RATIO:
             text = (
-                f"{format_whole_percent(part.share_ratio)} of the waiting is no latency: "
+                f"{format_percent(part.share_ratio)} of the waiting is no latency: "
                 "instructions had not yet read their operands when these were to change."
             )
             yield Finding(
@@ -68,7 +68,7 @@ def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
     )
     if longest is not None and exposed >= _MATTERS_RATIO:
         text = (
-            f"{format_whole_percent(exposed)} of the waiting is plain latency: a load takes {split.unloaded_cycles:,.0f} cycles without queues, "
+            f"{format_percent(exposed)} of the waiting is plain latency: a load takes {split.unloaded_cycles:,.0f} cycles without queues, "
             f"of which {split.exposed_cycles:,.0f} are not hidden; most of them are spent {_name_leg(longest.name)}."
         )
         yield Finding(text=text, weight=weight, remedy=LEG_REMEDIES[longest.name], share_ratio=share * exposed)
@@ -89,14 +89,14 @@ def _find_queueing(share: float, weight: Weight, view: MemoryView) -> Finding:
     assert split is not None
     queued = split.wait_cycles - split.exposed_cycles
     text = (
-        f"{format_whole_percent(split.queueing_ratio)} of the waiting is queueing: {queued:,.0f} of {split.wait_cycles:,.0f} cycles are more than "
+        f"{format_percent(split.queueing_ratio)} of the waiting is queueing: {queued:,.0f} of {split.wait_cycles:,.0f} cycles are more than "
         f"the memory's own latency"
     )
     if busiest is not None and busiest.ratio >= BUSY_RATIO:
-        text += f"; the busiest on the way is {busiest.unit.level} ({busiest.unit.name}) with {format_whole_percent(busiest.ratio)} of its peak."
+        text += f"; the busiest on the way is {busiest.unit.level} ({busiest.unit.name}) with {format_percent(busiest.ratio)} of its peak."
         return Finding(text=text, weight=weight, remedy=LEVEL_REMEDIES[busiest.unit.level], share_ratio=share)
     if busiest is not None:
-        text += f"; the busiest on the way, {busiest.unit.level} ({busiest.unit.name}), is at {format_whole_percent(busiest.ratio)} of its peak only"
+        text += f"; the busiest on the way, {busiest.unit.level} ({busiest.unit.name}), is at {format_percent(busiest.ratio)} of its peak only"
         return Finding(text=text + ".", weight=weight, remedy=NOT_BUSY_REMEDY, share_ratio=share)
     return Finding(text=text + ".", weight=weight, remedy=LEG_REMEDIES[QUEUEING], share_ratio=share)
 
@@ -109,7 +109,7 @@ def _find_kinds(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
         remedy = KIND_REMEDIES.get(wait.kind)
         if remedy is not None and part >= _MATTERS_RATIO:
             each = "" if wait.wait_cycles is None else f", {wait.wait_cycles:,.0f} cycles for each execution"
-            text = f"{format_whole_percent(part)} of the waiting waits for {wait.kind.value}{each}."
+            text = f"{format_percent(part)} of the waiting waits for {wait.kind.value}{each}."
             yield Finding(text=text, weight=weight, remedy=remedy, share_ratio=share * part)
 
 
@@ -121,7 +121,7 @@ def find_constants(facts: KernelFacts) -> Iterator[Finding]:
         return
     rate = facts.metric("idc__request_hit_rate.pct")
     hits = "" if rate is None else f" ({rate:.0f}% of the requests for constants with an address hit)"
-    text = f"Another {format_whole_percent(share)} of the warps' time is waiting for operands in constant memory{hits}."
+    text = f"Another {format_percent(share)} of the warps' time is waiting for operands in constant memory{hits}."
     yield Finding(text=text, remedy=find_warp_state(_CONSTANT_MISS).remedy, share_ratio=share)
 
 
@@ -129,7 +129,7 @@ def _find_bound(share: float, weight: Weight, facts: KernelFacts, view: MemoryVi
     """Without hit rates: what is more than even a trip to DRAM takes is queueing."""
     uses = view.uses
     if uses is None or facts.architecture is None:
-        text = f"{format_whole_percent(share)} of the warps' time is waiting for memory; what takes so long there is unknown."
+        text = f"{format_percent(share)} of the warps' time is waiting for memory; what takes so long there is unknown."
         yield Finding(text=text, weight=weight, remedy=START_EARLIER, share_ratio=share)
         return
     hierarchy = facts.architecture.hierarchy
@@ -139,7 +139,7 @@ def _find_bound(share: float, weight: Weight, facts: KernelFacts, view: MemoryVi
     queued = 1 - uses.expose(longest) / uses.mean_wait_cycles
     if queued > _MATTERS_RATIO:
         text = (
-            f"At least {format_whole_percent(queued)} of the waiting is queueing: a wait takes {uses.mean_wait_cycles:,.0f} cycles, "
+            f"At least {format_percent(queued)} of the waiting is queueing: a wait takes {uses.mean_wait_cycles:,.0f} cycles, "
             f"a load from DRAM without queues at most {longest:,.0f}."
         )
         busiest = view.busiest

@@ -1,7 +1,8 @@
 """Tables about the memory behind a kernel's loads."""
 
-from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
+from gpa_lsp.analyses.answers import Column, Table
 from gpa_lsp.analyses.decomposition.memory_view import MemoryView
+from gpa_lsp.basis.numbers import Cell, Quantity
 
 _MOST_ROWS = 8
 

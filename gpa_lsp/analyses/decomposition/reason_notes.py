@@ -14,7 +14,7 @@ from gpa_lsp.analyses.decomposition.source_words import find_source_remedy
 from gpa_lsp.analyses.decomposition.stall_split import Source, StallSplit
 from gpa_lsp.analyses.decomposition.unit_use import MEMORY_UNITS, PIPE_UNITS, QUEUE_UNITS, list_unit_use
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
 from gpa_lsp.dataflow.accesses import WARP_THREADS
 
@@ -80,7 +80,7 @@ def _note_shared(facts: KernelFacts, _split: StallSplit, kinds: Kinds) -> str:
         return ""
     if conflicts < _CONFLICTS_RATIO:
         return "Shared memory has hardly any bank conflicts." if _uses_shared(kinds) else ""
-    return f"{format_whole_percent(conflicts)} of the passes through shared memory are bank conflicts."
+    return f"{format_percent(conflicts)} of the passes through shared memory are bank conflicts."
 
 
 def measure_bank_conflicts(facts: KernelFacts, kinds: Kinds) -> float | None:
@@ -116,7 +116,7 @@ def _note_queue(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
     if not uses:
         return ""
     first = uses[0]
-    text = f"{format_whole_percent(first.share_ratio)} of the instructions in that queue are {first.kind.value}"
+    text = f"{format_percent(first.share_ratio)} of the instructions in that queue are {first.kind.value}"
     if first.thread_bytes is not None:
         text += f" of {first.thread_bytes:.0f} bytes per thread"
     if first.passes is not None and first.least_passes and first.passes > _DENSE * first.least_passes:
@@ -124,15 +124,13 @@ def _note_queue(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:
     busiest = list_unit_use(facts, QUEUE_UNITS)[:1]
     if busiest:
         unit = busiest[0].unit
-        text += f"; the busiest unit behind it is {unit.level} ({unit.name}), {format_whole_percent(busiest[0].ratio)} of its peak"
+        text += f"; the busiest unit behind it is {unit.level} ({unit.name}), {format_percent(busiest[0].ratio)} of its peak"
     return text + "."
 
 
 def _note_pipes(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str:
     uses = list_unit_use(facts, PIPE_UNITS)[:1]
-    text = (
-        f"The busiest pipe is {uses[0].unit.level}, {format_whole_percent(uses[0].ratio)} of its peak." if uses else ""
-    )
+    text = f"The busiest pipe is {uses[0].unit.level}, {format_percent(uses[0].ratio)} of its peak." if uses else ""
     lanes = None if facts.architecture is None else facts.architecture.sm.fp64_lanes_per_sm.value
     of_fp64 = sum(source.samples for source in split.sources if source.kind is InstructionKind.FP64)
     if lanes is not None and lanes <= _FEW_FP64_LANES and of_fp64 > 0:
@@ -147,7 +145,7 @@ def _note_code_size(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> str
     at_start = facts.rows.pc_offsets % _CACHE_LINE_BYTES == 0
     share = float(facts.rows.all_samples[at_start, number].sum()) / split.samples
     size = f"{int(executed.sum()) * 16 / 1024:.1f} KiB of code were executed; " if executed.any() else ""
-    return f"{size}{format_whole_percent(share)} of these samples are at the start of a 128-byte line of code."
+    return f"{size}{format_percent(share)} of these samples are at the start of a 128-byte line of code."
 
 
 def _note_barriers(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> str:

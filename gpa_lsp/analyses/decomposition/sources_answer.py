@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gpa_lsp.analyses.answers import Answer, Bar, Cell, Column, Finding, LineMark, Missing, Quantity, Table, Weight
+from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, LineMark, Missing, Table, Weight
 from gpa_lsp.analyses.decomposition.finding_order import order_findings
 from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, view_rows
 from gpa_lsp.analyses.decomposition.marks import mark_rows
@@ -14,7 +14,7 @@ from gpa_lsp.analyses.decomposition.reasons import find_warp_state
 from gpa_lsp.analyses.decomposition.stall_split import NO_CAUSE, StallSplit, list_causes, split_reason
 from gpa_lsp.analyses.decomposition.unit_use import PIPE_UNITS, QUEUE_UNITS, Unit, list_unit_use
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
 
 TITLE = "What the stalls come from"
 _KEPT_RATIO = 0.99
@@ -75,8 +75,8 @@ def keep_heaviest(splits: tuple[StallSplit, ...]) -> tuple[StallSplit, ...]:
 def _summarise(kept: tuple[StallSplit, ...], total: int) -> str:
     first = kept[0]
     source = first.sources[0]
-    text = f"Most stalls are {first.reason} ({format_whole_percent(first.samples / total)} of all samples)"
-    return f"{text}, {format_whole_percent(first.share_of(source))} of it for {source.label}."
+    text = f"Most stalls are {first.reason} ({format_percent(first.samples / total)} of all samples)"
+    return f"{text}, {format_percent(first.share_of(source))} of it for {source.label}."
 
 
 def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> Iterator[Finding]:
@@ -87,9 +87,11 @@ def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRow
             continue
         leading = next((source for source in split.sources if source.label != NO_CAUSE), split.sources[0])
         named = [source for source in split.sources[:3] if split.share_of(source) >= _NAMED_RATIO] or split.sources[:1]
-        parts = [f"{format_whole_percent(split.share_of(source))} {source.label}" for source in named]
+        parts = [f"{format_percent(split.share_of(source))} {source.label}" for source in named]
         note = note_reason(facts, split, rows.kinds)
-        text = f"{split.reason}, {format_whole_percent(share)} of all samples: {'; '.join(parts)}.{' ' + note if note else ''}"
+        text = (
+            f"{split.reason}, {format_percent(share)} of all samples: {'; '.join(parts)}.{' ' + note if note else ''}"
+        )
         yield Finding(
             text=text,
             weight=Weight.HIGH if share >= _HOLDS_UP_RATIO else Weight.PLAIN,

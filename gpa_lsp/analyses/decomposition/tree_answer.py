@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.analyses.answers import Answer, Bar, Cell, Column, Finding, Missing, Quantity, Table, Weight
+from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Missing, Table, Weight
 from gpa_lsp.analyses.decomposition.finding_order import order_findings
 from gpa_lsp.analyses.decomposition.issue_slots import IssueSlots
 from gpa_lsp.analyses.decomposition.issue_tree import OTHER_REASONS, OTHER_SOURCES, IssueTree, Node, build_issue_tree
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 TITLE = "Where the issue slots go"
@@ -47,14 +47,14 @@ def _summarise(tree: IssueTree) -> str:
     reasons = [node for node in tree.nodes if node.level == 1 and node.name != OTHER_REASONS]
     what = "issue slots are used" if tree.slots is not None else "the warps' time they issue or could"
     start = (
-        f"{format_whole_percent(used.share_ratio)} of the {what}"
+        f"{format_percent(used.share_ratio)} of the {what}"
         if tree.slots is not None
-        else f"In {format_whole_percent(used.share_ratio)} of {what}"
+        else f"In {format_percent(used.share_ratio)} of {what}"
     )
     if not reasons or lost.share_ratio <= 0:
         return f"{start}."
     first = reasons[0]
-    return f"{start}; of the rest, {format_whole_percent(first.of_parent_ratio)} is lost to {first.name}."
+    return f"{start}; of the rest, {format_percent(first.of_parent_ratio)} is lost to {first.name}."
 
 
 def _find(tree: IssueTree) -> Iterator[Finding]:
@@ -67,10 +67,10 @@ def _find(tree: IssueTree) -> Iterator[Finding]:
             continue
         said = describe_stall_reason(node.name).description
         named = [child for child in below if child.name != OTHER_SOURCES][:3]
-        parts = "; ".join(f"{format_whole_percent(child.of_parent_ratio)} {child.name}" for child in named)
+        parts = "; ".join(f"{format_percent(child.of_parent_ratio)} {child.name}" for child in named)
         each = node.time.cycles_per_issue
         cycles = "" if each is None else f", {_write_cycles(each)} cycles for each instruction"
-        text = f"{format_whole_percent(node.share_ratio)} of the {whole} lost to {node.name} ({said}{cycles}){': ' + parts if parts else ''}."
+        text = f"{format_percent(node.share_ratio)} of the {whole} lost to {node.name} ({said}{cycles}){': ' + parts if parts else ''}."
         yield Finding(
             text=text,
             weight=Weight.HIGH if node.share_ratio >= _HIGH_RATIO else Weight.PLAIN,
@@ -85,7 +85,7 @@ def _write_cycles(cycles: float) -> str:
 
 def _find_slots(slots: IssueSlots) -> Iterator[Finding]:
     if slots.used_ratio >= _WELL_USED_RATIO:
-        text = f"The schedulers issue in {format_whole_percent(slots.used_ratio)} of their cycles: only fewer instructions make this faster."
+        text = f"The schedulers issue in {format_percent(slots.used_ratio)} of their cycles: only fewer instructions make this faster."
         yield Finding(
             text=text,
             weight=Weight.GOOD,
@@ -94,12 +94,12 @@ def _find_slots(slots: IssueSlots) -> Iterator[Finding]:
         )
     if slots.busiest_ratio is not None and slots.busiest_ratio >= _NEAR_PEAK_RATIO:
         text = (
-            f"Filling empty slots gains little: the busiest unit of {slots.busiest_name} is at {format_whole_percent(slots.busiest_ratio)} "
-            f"of its peak, so that the same work takes at least {format_whole_percent(slots.busiest_ratio)} of the time."
+            f"Filling empty slots gains little: the busiest unit of {slots.busiest_name} is at {format_percent(slots.busiest_ratio)} "
+            f"of its peak, so that the same work takes at least {format_percent(slots.busiest_ratio)} of the time."
         )
         yield Finding(text=text, weight=Weight.HIGH, remedy="Do less of what the busiest unit does")
     if slots.active_ratio is not None and slots.active_ratio < _OFTEN_IDLE_RATIO:
-        text = f"On average an SM has warps in {format_whole_percent(slots.active_ratio)} of the time only; the other shares are of that part."
+        text = f"On average an SM has warps in {format_percent(slots.active_ratio)} of the time only; the other shares are of that part."
         remedy = "Start more blocks, or blocks of more even length"
         yield Finding(text=text, weight=Weight.HIGH, remedy=remedy, share_ratio=1 - slots.active_ratio)
 

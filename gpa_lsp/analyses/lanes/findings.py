@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from gpa_lsp.analyses.answers import Bar, Cell, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.analyses.answers import Bar, Column, Finding, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.lanes.columns import LaneColumns, measure_partial_warps
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
 from gpa_lsp.dataflow.accesses import WARP_THREADS
 from gpa_lsp.profile.model import Dim3
 
@@ -49,7 +49,7 @@ def find_partial_warps(facts: KernelFacts) -> list[Finding]:
     noun = "1 thread" if threads == 1 else f"{threads} threads"
     return [
         Finding(
-            text=f"A block of {noun} does not fill its last warp: {format_whole_percent(share)} of all lanes never have a thread.",
+            text=f"A block of {noun} does not fill its last warp: {format_percent(share)} of all lanes never have a thread.",
             weight=Weight.HIGH if share >= _MATTERS else Weight.PLAIN,
             remedy=_PARTIAL_REMEDY,
         )
@@ -71,7 +71,7 @@ def find_idle_lanes(facts: KernelFacts, lanes: LaneColumns) -> list[Finding]:
     if off >= _MANY_OFF * total:
         findings.append(
             Finding(
-                text=f"Guards switch off {format_whole_percent(off / total)} of all lanes (branches not taken are not among them); an instruction "
+                text=f"Guards switch off {format_percent(off / total)} of all lanes (branches not taken are not among them); an instruction "
                 "whose guard fails still takes its turn.",
                 remedy=_GUARD_REMEDY,
             )
@@ -99,9 +99,9 @@ def find_divergent_branches(facts: KernelFacts, lanes: LaneColumns, index: LineI
     weight = Weight.HIGH if cost >= _MATTERS else Weight.PLAIN
     return [
         Finding(
-            text=f"{index.places[line]}: in {format_whole_percent(parted[line] / max(executed[line], 1.0))} of "
+            text=f"{index.places[line]}: in {format_percent(parted[line] / max(executed[line], 1.0))} of "
             f"{executed[line]:,.0f} executions its branches part "
-            f"the threads of the warp ({format_whole_percent(parted[line] / parted.sum())} of all divergent branches of the kernel).",
+            f"the threads of the warp ({format_percent(parted[line] / parted.sum())} of all divergent branches of the kernel).",
             weight=weight,
             remedy=_DIVERGENCE_REMEDY,
         )
@@ -191,11 +191,11 @@ def _find_worst_block(facts: KernelFacts) -> tuple[Dim3, float]:
 def _describe_idle(facts: KernelFacts, lanes: LaneColumns, idle: int, total: int) -> Finding:
     samples = facts.kernel.total_samples
     bound = estimate_idle_samples(facts, lanes) / samples if samples else None
-    words = "" if bound is None else f" At most {format_whole_percent(bound)} of the samples would go with them."
+    words = "" if bound is None else f" At most {format_percent(bound)} of the samples would go with them."
     average = (total - idle) / total * WARP_THREADS
     return Finding(
         text=f"Of {WARP_THREADS} threads {average:.1f} take part on average. With full warps {idle / WARP_THREADS:,.0f} of "
-        f"{total / WARP_THREADS:,.0f} warp instructions ({format_whole_percent(idle / total)}) would not be needed.{words}",
+        f"{total / WARP_THREADS:,.0f} warp instructions ({format_percent(idle / total)}) would not be needed.{words}",
         weight=Weight.HIGH if bound is not None and bound >= _MATTERS else Weight.PLAIN,
         remedy=_DIVERGENCE_REMEDY,
         share_ratio=bound,

@@ -11,7 +11,7 @@ from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
 from gpa_lsp.analyses.mix.classes import ARITHMETIC, MEMORY, WorkClass, classify_mnemonic
 from gpa_lsp.analyses.mix.fusion import NonFused
 from gpa_lsp.analyses.mix.pipes import PipeUse
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 
 BUSY = 0.6
 """From this use on a pipe is busy.
@@ -80,9 +80,9 @@ def find_non_fused(counts: tuple[NonFused, ...], total: int, index: LineIndex) -
         share = count.non_fused / max(count.non_fused + count.fused, 1)
         findings.append(
             Finding(
-                text=f"{format_whole_percent(share)} of the {count.name} sums and products are not fused ({count.sums:,} sums, "
+                text=f"{format_percent(share)} of the {count.name} sums and products are not fused ({count.sums:,} sums, "
                 f"{count.products:,} products, {count.fused:,} fused). Fusing pairs of them would save at most {count.most_savings:,} warp "
-                f"instructions, {format_whole_percent(count.most_savings / total)} of all. Most are at {lines}.",
+                f"instructions, {format_percent(count.most_savings / total)} of all. Most are at {lines}.",
                 weight=Weight.HIGH if count.is_busy else Weight.PLAIN,
                 remedy=_FUSION_REMEDY,
             )
@@ -101,7 +101,7 @@ def find_conversions(
         is_busy = any(use.pipe.name == "xu" and (use.use_ratio or 0.0) >= BUSY for use in uses)
         findings.append(
             Finding(
-                text=f"{format_whole_percent(many / total)} of the instructions convert between types; most at "
+                text=f"{format_percent(many / total)} of the instructions convert between types; most at "
                 f"{_name_lines(index, index.sum_by_line(converts))}.",
                 weight=Weight.HIGH if is_busy else Weight.PLAIN,
                 remedy=_CONVERSION_REMEDY,
@@ -133,7 +133,7 @@ def find_doubles(facts: KernelFacts, classes: Mapping[WorkClass, int], total: in
         return []
     return [
         Finding(
-            text=f"{format_whole_percent(classes[WorkClass.FP64] / total)} of the instructions are 64-bit floating point, of "
+            text=f"{format_percent(classes[WorkClass.FP64] / total)} of the instructions are 64-bit floating point, of "
             f"which an SM of this GPU does one warp "
             f"instruction in {1 / per_sm:.0f} cycles.",
             weight=Weight.HIGH if classes[WorkClass.FP64] >= _MANY_NON_FUSED * total else Weight.PLAIN,
@@ -154,9 +154,9 @@ def find_overhead(classes: Mapping[WorkClass, int], total: int) -> list[Finding]
     rest = total - arithmetic - memory
     return [
         Finding(
-            text=f"{format_whole_percent(arithmetic / total)} of the instructions are floating-point arithmetic, "
-            f"{format_whole_percent(memory / total)} access memory; the other "
-            f"{format_whole_percent(rest / total)} are integers, addresses ({format_whole_percent(addressing / total)}), moves and control flow.",
+            text=f"{format_percent(arithmetic / total)} of the instructions are floating-point arithmetic, "
+            f"{format_percent(memory / total)} access memory; the other "
+            f"{format_percent(rest / total)} are integers, addresses ({format_percent(addressing / total)}), moves and control flow.",
             remedy=_OVERHEAD_REMEDY,
         )
     ]
@@ -164,13 +164,13 @@ def find_overhead(classes: Mapping[WorkClass, int], total: int) -> list[Finding]
 
 def _describe_use(use: PipeUse) -> str:
     how = "counted" if use.counted_ratio is not None else "computed from executions"
-    return f"{format_whole_percent(use.use_ratio or 0.0)} of its rate while the SMs are active ({how})"
+    return f"{format_percent(use.use_ratio or 0.0)} of its rate while the SMs are active ({how})"
 
 
 def _name_lines(index: LineIndex, sums: npt.NDArray[np.float64]) -> str:
     total = max(float(sums.sum()), 1.0)
     return ", ".join(
-        f"{index.places[line]} ({format_whole_percent(sums[line] / total)})" for line in rank_lines(sums, _MOST_LINES)
+        f"{index.places[line]} ({format_percent(sums[line] / total)})" for line in rank_lines(sums, _MOST_LINES)
     )
 
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.answers import Bar, Cell, Column, Quantity, Table
+from gpa_lsp.analyses.answers import Bar, Column, Table
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
 from gpa_lsp.analyses.mix.classes import ARITHMETIC, CLASSES, MEMORY, WorkClass
 from gpa_lsp.analyses.mix.pipes import PipeUse
+from gpa_lsp.basis.numbers import Cell, Quantity
 
 MOST_ROWS = 10
 """Lines a table shows."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.analyses.answers import Cell, Chart, ChartKind, Column, Quantity, Series, Table
+from gpa_lsp.analyses.answers import Chart, ChartKind, Column, Series, Table
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
 from gpa_lsp.arch.occupancy_curves import (
@@ -11,6 +11,7 @@ from gpa_lsp.arch.occupancy_curves import (
     build_register_curve,
     build_shared_curve,
 )
+from gpa_lsp.basis.numbers import Cell, Quantity
 
 BLOCK_SIZES = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
 """Sizes people choose; whole warps."""

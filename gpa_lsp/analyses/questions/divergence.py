@@ -1,6 +1,6 @@
 """Do the threads of a warp go the same way? Lanes that do nothing, and the branches that part the threads, by line."""
 
-from gpa_lsp.analyses.answers import MOST_MARKS, Answer, LineMark, Missing, Quantity, Weight
+from gpa_lsp.analyses.answers import MOST_MARKS, Answer, LineMark, Missing, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.lanes.columns import LaneColumns, read_lanes
 from gpa_lsp.analyses.lanes.findings import (
@@ -13,7 +13,7 @@ from gpa_lsp.analyses.lanes.findings import (
 )
 from gpa_lsp.analyses.line_sums import LineIndex, find_inlined, index_lines, mark_callers, mark_lines
 from gpa_lsp.analyses.questions import Analysis
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import Quantity, format_percent
 from gpa_lsp.dataflow.accesses import WARP_THREADS
 
 _NAME = "divergence"
@@ -67,7 +67,7 @@ def _summarise(lanes: LaneColumns) -> str:
         parts.append(f"the guard holds for {average:.1f}" if parts else alone)
     uniform = lanes.uniform_ratio
     if uniform is not None:
-        parts.append(f"{format_whole_percent(uniform)} of the executed branches keep the warp together")
+        parts.append(f"{format_percent(uniform)} of the executed branches keep the warp together")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 

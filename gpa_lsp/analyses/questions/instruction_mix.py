@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.answers import Answer, LineMark, Missing, Quantity, Weight
+from gpa_lsp.analyses.answers import Answer, LineMark, Missing, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.line_sums import LineIndex, index_lines, mark_lines
 from gpa_lsp.analyses.mix.classes import ARITHMETIC, MEMORY, WorkClass, classify_rows, count_classes
@@ -18,7 +18,7 @@ from gpa_lsp.analyses.mix.fusion import count_non_fused
 from gpa_lsp.analyses.mix.pipes import PipeUse, measure_pipes
 from gpa_lsp.analyses.mix.tables import build_bars, build_line_table, build_opcode_table, build_pipe_table
 from gpa_lsp.analyses.questions import Analysis
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import Quantity, format_percent
 
 _NAME = "instruction_mix"
 _TITLE = "What is executed"
@@ -90,13 +90,13 @@ def _summarise(counts: dict[WorkClass, int], total: int, uses: tuple[PipeUse, ..
     memory = sum(counts[one] for one in MEMORY) / total
     integer = (counts[WorkClass.INTEGER] + counts[WorkClass.ADDRESS]) / total
     text = (
-        f"Of {total:,} warp instructions {format_whole_percent(arithmetic)} are floating-point, tensor and special arithmetic, "
-        f"{format_whole_percent(integer)} integers and "
-        f"addresses, {format_whole_percent(memory)} memory accesses"
+        f"Of {total:,} warp instructions {format_percent(arithmetic)} are floating-point, tensor and special arithmetic, "
+        f"{format_percent(integer)} integers and "
+        f"addresses, {format_percent(memory)} memory accesses"
     )
     known = [use for use in uses if use.use_ratio is not None]
     if known:
-        text += f"; the busiest pipe is {known[0].pipe.title} at {format_whole_percent(known[0].use_ratio or 0.0)}"
+        text += f"; the busiest pipe is {known[0].pipe.title} at {format_percent(known[0].use_ratio or 0.0)}"
     return f"{text}."
 
 
@@ -110,7 +110,7 @@ def _mark_executions(
         executions,
         measure="warp instructions",
         quantity=Quantity.COUNT,
-        describe=lambda line: f"{format_whole_percent(executed[line] / total)} of the kernel's instructions",
+        describe=lambda line: f"{format_percent(executed[line] / total)} of the kernel's instructions",
         most=_MOST_MARKS,
     )
 

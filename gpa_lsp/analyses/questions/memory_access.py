@@ -20,11 +20,11 @@ from gpa_lsp.analyses.access.lines import (
     describe_excess,
     sum_transfers,
 )
-from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Finding, LineMark, Missing, Quantity, Table, Weight
+from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Finding, LineMark, Missing, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.line_sums import InlinedRows, LineIndex, find_inlined, index_lines, mark_callers, mark_lines
 from gpa_lsp.analyses.questions import Analysis
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import Quantity, format_percent
 from gpa_lsp.dataflow.accesses import SECTOR_BYTES
 
 _NAME = "memory_access"
@@ -124,7 +124,7 @@ def _summarise(columns: AccessColumns) -> str:
             parts.append(f"{total:,} {transfers.unit} of {name} memory, the least that could do")
         else:
             parts.append(
-                f"{total:,} {transfers.unit} of {name} memory where {ideal:,} would do ({format_whole_percent(transfers.excess_ratio)} too many)"
+                f"{total:,} {transfers.unit} of {name} memory where {ideal:,} would do ({format_percent(transfers.excess_ratio)} too many)"
             )
     if columns.local_sectors is not None and columns.local_sectors.any():
         parts.append(f"{int(np.sum(columns.local_sectors)):,} sectors of local memory")

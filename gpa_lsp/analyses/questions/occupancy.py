@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.analyses.answers import Answer, Chart, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.analyses.answers import Answer, Chart, Column, Finding, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.occupancy.gap import OccupancyGap, describe_gap, measure_gap
 from gpa_lsp.analyses.occupancy.launch import (
@@ -35,6 +35,7 @@ from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.profile.model import Launch
 
 _MOST_LAUNCHES = 50

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Quantity, Table, Weight
+from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.analyses.roofline.instructions import count_launch
@@ -10,6 +10,7 @@ from gpa_lsp.analyses.roofline.throughput import Basis, Breakdown, read_breakdow
 from gpa_lsp.analyses.roofline.throughput_names import MEMORY_THROUGHPUT, SM_THROUGHPUT
 from gpa_lsp.analyses.roofline.totals import read_span
 from gpa_lsp.analyses.roofline.unit_names import describe_unit
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.device.find import find_machine
 
 _NAME = "speed_of_light"

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.analyses.answers import Bar, Cell, Column, Quantity, Table
+from gpa_lsp.analyses.answers import Bar, Column, Table
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Point, Roof, Roofline
+from gpa_lsp.basis.numbers import Cell, Quantity
 from gpa_lsp.device.model import ClockBasis, Clocks, Machine, RoofOrigin
 
 _NS_PER_S = 1e9

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.analyses.answers import Cell, Column, Quantity, Table
+from gpa_lsp.analyses.answers import Column, Table
 from gpa_lsp.analyses.starlight.counting import LineCounts
 from gpa_lsp.analyses.starlight.decision import Decision
 from gpa_lsp.analyses.starlight.estimates import LineEstimate, find_hottest
 from gpa_lsp.analyses.starlight.movement import Outcome, Position, move_right
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, Part, Suggestion, find_row, list_rows, list_suggestions
 from gpa_lsp.analyses.starlight.words import say_place
+from gpa_lsp.basis.numbers import Cell, Quantity
 
 SUGGESTIONS_TITLE = "Starlight's suggestions"
 OUR_ADVICE = "our advice"

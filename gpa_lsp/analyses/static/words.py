@@ -1,7 +1,7 @@
 """Resources and occupancy of a compiled kernel in a few words, the same in every view."""
 
 from gpa_lsp.analyses.static.model import BlockOrigin, KernelStatics, KnownBlock
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 
 _ORIGIN_WORDS = {
     BlockOrigin.REQUIRED: "the size the kernel requires",
@@ -27,7 +27,7 @@ def describe_resources(statics: KernelStatics) -> str:
         parts.append(_begin_small(describe_occupancy(statics)))
     elif statics.by_block:
         best = max(statics.by_block, key=lambda one: (one.occupancy.ratio, -one.threads))
-        ratio = format_whole_percent(best.occupancy.ratio)
+        ratio = format_percent(best.occupancy.ratio)
         parts.append(f"occupancy up to {ratio} (blocks of {best.threads:,})")
     return " · ".join(parts)
 
@@ -41,7 +41,7 @@ def describe_occupancy(statics: KernelStatics) -> str:
         reasons = ", ".join(limit.value for limit in occupancy.limiters)
         return f"No block fits ({reasons})" if reasons else "No block fits"
     limits = f" ({', '.join(limit.value for limit in occupancy.limiters)})" if occupancy.limiters else ""
-    return f"Occupancy {format_whole_percent(occupancy.ratio)}{limits}"
+    return f"Occupancy {format_percent(occupancy.ratio)}{limits}"
 
 
 def describe_block(block: KnownBlock) -> str:

@@ -193,8 +193,8 @@ def _clear(history: "History", arguments: argparse.Namespace, terminal: Terminal
 
 
 def _print_where(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.basis.numbers import format_bytes
     from gpa_lsp.history.location import find_database, measure_bytes
-    from gpa_lsp.render.numbers import format_bytes
 
     path = find_database()
     size_bytes = measure_bytes(path)
@@ -220,7 +220,7 @@ def _name(name: str) -> str:
 
 
 def _count(count: int) -> str:
-    from gpa_lsp.render.numbers import format_count_of
+    from gpa_lsp.basis.numbers import format_count_of
 
     return format_count_of(count, "run") + (" was" if count == 1 else " were")
 

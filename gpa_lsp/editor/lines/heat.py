@@ -2,8 +2,8 @@
 
 from enum import Enum
 
-from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.cause_table import find_caused_reason
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.causes import CauseLine
@@ -62,6 +62,6 @@ def measure_line(view: DocumentView, line: int, least_ratio: float) -> LineHeat 
 def label_cause(cause: CauseLine) -> str:
     """``causes 80 % long_scoreboard``; the estimate of what it calls stands beside it."""
     reason = find_caused_reason(cause)
-    text = f"causes {format_whole_percent(cause.caused_ratio)}"
+    text = f"causes {format_percent(cause.caused_ratio)}"
     called = label_called(cause.causes.called_samples, cause.shown.kernel.report.total_samples)
     return ", ".join(part for part in (text if reason is None else f"{text} {reason}", called) if part)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, Location, Position, Range, RelatedPlace
 from gpa_lsp.editor.predicted.hover import count_cost, describe_fault, name_access
 from gpa_lsp.editor.predicted.results import PredictedFault, PredictedProblem
 from gpa_lsp.editor.predicted.view import PlacedPredictions
-from gpa_lsp.render.numbers import format_percent
 
 if TYPE_CHECKING:
     from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact

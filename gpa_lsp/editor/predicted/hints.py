@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Hint
 from gpa_lsp.editor.predicted.hover import count_cost, name_access
 from gpa_lsp.editor.predicted.results import LaunchFact
 from gpa_lsp.editor.predicted.view import PlacedPredictions
 from gpa_lsp.editor.settings import HintChoice
-from gpa_lsp.render.numbers import format_percent
 from gpa_lsp.report.names import shorten_name
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, choi
             tips.append(f"{text} ({_name_launch(predicted, one.launch)})")
     branch = _choose_branch(predicted.branches.get(line, ()))
     if branch is not None and (is_all or branch.fact.divergent_ratio >= LEAST_DIVERGENT_RATIO):
-        parts.append(f"{format_whole_percent(branch.fact.divergent_ratio)} diverge")
+        parts.append(f"{format_percent(branch.fact.divergent_ratio)} diverge")
         tips.append(
             f"{format_percent(branch.fact.divergent_ratio)} of its branches diverge ({_name_launch(predicted, branch.launch)})"
         )

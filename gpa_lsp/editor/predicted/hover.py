@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.numbers import format_count, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.predicted.results import PredictedFault
 from gpa_lsp.editor.predicted.view import PlacedPredictions
+from gpa_lsp.render.layout import draw_bar
 from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
-from gpa_lsp.render.numbers import draw_bar, format_count, format_percent
 from gpa_lsp.report.names import shorten_name
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from gpa_lsp.basis.errors import GpaError, InputError, Problem
-from gpa_lsp.basis.figures import format_update_bytes
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_dim3, format_duration_ns, format_update_bytes
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.compiler.settings import CompileSettings
@@ -39,7 +39,6 @@ from gpa_lsp.processes.frames import Step
 from gpa_lsp.processes.worker import Tell, Work
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.render.layout import join_lines
-from gpa_lsp.render.numbers import format_count, format_count_of, format_dim3, format_duration_ns
 from gpa_lsp.render.prediction_text import render_prediction
 from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.model import ChainItem, ChainLink, Range
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.jumps import describe_tie, span_instruction
 from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.editor.session_view import SessionView
-from gpa_lsp.render.numbers import format_percent
 
 KIND = "sass"
 """In an item's ``data``: it is one of these."""

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from textwrap import wrap
 
+from gpa_lsp.basis.numbers import format_count_of, format_dim3
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.kernel_page import describe_kernel_briefly
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.render.blame_words import describe_bounds
-from gpa_lsp.render.numbers import format_count_of, format_dim3
 from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts
 
 _WIDTH = 120

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_count_of, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.sass.document_parts import Part
 from gpa_lsp.editor.sass.document_quotes import QuoteWriter
 from gpa_lsp.editor.sass.document_rows import Layout, find_stall_columns
 from gpa_lsp.editor.sass.model import SectionKind
-from gpa_lsp.render.numbers import format_count_of
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.model import FunctionRole, KernelReport
 from gpa_lsp.report.names import demangle, shorten_name
@@ -136,7 +135,7 @@ def describe_samples(report: KernelReport, parts: Sequence[Part]) -> list[str]:
     for part, own, top, stalled in zip(parts, totals, tops, most, strict=True):
         samples = _count_samples(report, part, own)
         reason = [make_one_line(columns.reasons[top])] if stalled else []
-        share = format_whole_percent(samples / report.total_samples)
+        share = format_percent(samples / report.total_samples)
         details.append(" · ".join([share, *reason]) if samples else "")
     return details
 

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.basis.visible_text import keep_length
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.control_words import describe_controls
-from gpa_lsp.render.numbers import format_percent
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 _LEAST_SHOWN_RATIO = 0.0005

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.model import Hint, LabelPart, Location
 from gpa_lsp.editor.sass.model import SassDocument, SassView
 
@@ -124,7 +124,7 @@ def _describe_causes(view: SassView, ties: _Ties) -> list[LabelPart]:
 
 
 def _format(view: SassView, samples: float) -> str:
-    return format_whole_percent(min(1.0, samples / view.document.shown.kernel.report.total_samples))
+    return format_percent(min(1.0, samples / view.document.shown.kernel.report.total_samples))
 
 
 def _link(view: SassView, row: int) -> LabelPart:

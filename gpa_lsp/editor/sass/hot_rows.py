@@ -1,6 +1,6 @@
 """The hottest instructions of a SASS document."""
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.lines.heat import HeatKind
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.sass.hints import name_instruction
@@ -40,7 +40,7 @@ def list_hot_rows(view: SassView) -> list[HotRow]:
 
 
 def _describe(view: SassView, row: int, ratio: float, *, is_cause: bool) -> HotRow:
-    share = format_whole_percent(ratio)
+    share = format_percent(ratio)
     name = name_instruction(view.document, row)
     if is_cause:
         return locate_row(view, row), ratio, HeatKind.CAUSES, f"causes {share} · {name}"

@@ -1,10 +1,10 @@
 """From an instruction to those it waits for, and to those that wait for it."""
 
+from gpa_lsp.basis.numbers import format_count, format_percent
 from gpa_lsp.editor.model import Jump, Location, Range
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.editor.session_view import SessionView
-from gpa_lsp.render.numbers import format_count, format_percent
 
 _MOST_JUMPS = 20
 """Nobody chooses among more."""

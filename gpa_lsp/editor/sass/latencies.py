@@ -9,9 +9,9 @@ from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.opcodes import ProducerGroup
 from gpa_lsp.arch.sections import MemoryHierarchy, ScoreboardKind
 from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.numbers import format_number
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcode_words import describe_words
-from gpa_lsp.render.numbers import format_significant
 
 _ARITHMETIC = ("IADD3", "FFMA")
 _MEMORY = ("LDG.E",)
@@ -171,5 +171,5 @@ def _describe_rate(architecture: Architecture, mnemonic: str) -> str:
 
 def _format_cycles(cycles: float) -> str:
     """Three digits, without decimals that say nothing."""
-    text = format_significant(cycles)
+    text = format_number(cycles)
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count_of, format_percent
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.names import name_line
 from gpa_lsp.editor.lines.positions import Positions
@@ -12,7 +13,6 @@ from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.editor.sass.model import SassDocument, is_same_code
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.render.numbers import format_count_of, format_percent
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     import numpy as np

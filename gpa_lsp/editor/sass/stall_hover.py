@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gpa_lsp.basis.numbers import format_count, format_number, format_percent, format_share
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.binary.model import name_resource
 from gpa_lsp.editor.lines.names import read_text
@@ -12,7 +13,6 @@ from gpa_lsp.editor.stall_table import draw_reasons, draw_table
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.advice_words import describe_cause
 from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
-from gpa_lsp.render.numbers import format_count, format_percent, format_share, format_significant
 from gpa_lsp.report.count import count_row
 from gpa_lsp.report.instruction_pairs import (
     InstructionPair,
@@ -118,10 +118,10 @@ def describe_cost(report: KernelReport, row: int, victims: Sequence[InstructionP
     if issues >= _LEAST_ISSUES:
         stay = float(report.instructions.all_samples[row].sum()) / issues
         if stay >= 1.0:
-            parts.append(f"warps stayed about {format_significant(stay, 2)} cycles at it each time")
+            parts.append(f"warps stayed about {format_number(stay, 2)} cycles at it each time")
         caused = sum(pair.samples for pair in victims) / issues
         if caused >= 1.0:
-            parts.append(f"others waited about {format_significant(caused, 2)} cycles for it")
+            parts.append(f"others waited about {format_number(caused, 2)} cycles for it")
     return " · ".join(parts)
 
 
@@ -137,16 +137,16 @@ def _describe_counters(report: KernelReport, row: int, executions: int) -> list[
     parts = []
     threads, effective = count("thread_executions"), count("thread_executions_true")
     if threads >= 0:
-        parts.append(f"{format_significant(threads / executions)} of {_WARP_THREADS} threads active")
+        parts.append(f"{format_number(threads / executions)} of {_WARP_THREADS} threads active")
         if 0 <= effective < threads:
-            parts.append(f"{format_significant(effective / executions)} with the guard")
+            parts.append(f"{format_number(effective / executions)} with the guard")
     for name, ideal, noun in (
         ("global_sectors", "global_sectors_ideal", "sectors"),
         ("shared_wavefronts", "shared_wavefronts_ideal", "wavefronts"),
     ):
         asked, least = count(name), count(ideal)
         if asked > 0 and least > 0:
-            each, best = format_significant(asked / executions), format_significant(least / executions)
+            each, best = format_number(asked / executions), format_number(least / executions)
             parts.append(f"{each} {noun} each ({best} would do)" if asked > least else f"{each} {noun} each")
     return parts
 

@@ -6,11 +6,11 @@ Edits come whole and at once, so that every editor that can preview them does; n
 
 from collections.abc import Callable, Iterator
 
+from gpa_lsp.basis.numbers import format_speedup
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Action, ActionKind, CommandCall
 from gpa_lsp.editor.predicted.actions import list_description_actions, list_trial_actions
 from gpa_lsp.editor.source.fixes import Fix, find_fixes
-from gpa_lsp.render.numbers import format_speedup
 
 
 def list_actions(view: DocumentView, first: int, last: int, is_wanted: Callable[[ActionKind], bool]) -> list[Action]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.cause_table import find_caused_reason
 from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.document_view import DocumentView
@@ -17,7 +18,6 @@ from gpa_lsp.editor.lines.places import Place, PlaceFinder
 from gpa_lsp.editor.model import ChainItem, ChainLink, Location
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
-from gpa_lsp.render.numbers import format_percent
 
 KIND = "source"
 """In an item's ``data``: it is one of these."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_percent, format_share
 from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.document_view import DocumentView, HotLine
 from gpa_lsp.editor.lines.causes import CauseLine
@@ -13,7 +13,6 @@ from gpa_lsp.editor.model import Hint, LabelPart
 from gpa_lsp.editor.predicted.hints import list_predicted_hints
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import label_called, label_line, label_own
-from gpa_lsp.render.numbers import format_percent, format_share
 
 _LEAST_LINK_RATIO = 0.2
 """Of what a line suffers or causes: a place with less is not what the line is about."""
@@ -116,7 +115,7 @@ def _say_causing(view: DocumentView, cause: CauseLine | None) -> _Side | None:
     ratio = min(1.0, samples / (total or 1))
     if not samples or ratio < view.settings.min_share_ratio:
         return None
-    text = LabelPart(value=f"causes {format_whole_percent(ratio)}")
+    text = LabelPart(value=f"causes {format_percent(ratio)}")
     link = _link(view, cause.shown, cause.place, others, whole=samples, arrow="→")
     tooltip = f"{format_percent(ratio)} of the samples of {cause.shown.name} wait elsewhere for this line"
     return _Side(parts=(text, *link), tooltip=tooltip)

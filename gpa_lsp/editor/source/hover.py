@@ -125,8 +125,8 @@ def _find_marks(shown: VisibleKernel, file: str | None, line: int | None) -> "It
 
 
 def _describe_mark(mark: "LineMark") -> str:
+    from gpa_lsp.basis.numbers import format_percent, format_quantity
     from gpa_lsp.render.markdown_text import escape_prose
-    from gpa_lsp.render.numbers import format_percent, format_quantity
 
     text = f"**{escape_prose(mark.measure)}** {format_quantity(mark.value, mark.quantity)}"
     if mark.share_ratio is not None:

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 
+from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.editor.cause_table import label_remedy
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.kernel_page import describe_kernel_briefly
@@ -16,7 +17,6 @@ from gpa_lsp.editor.lines.causes import RemedyAnchor
 from gpa_lsp.editor.model import CommandCall, Lens, Range
 from gpa_lsp.editor.predicted.view import PredictedAnchor
 from gpa_lsp.editor.static.view import StaticAnchor
-from gpa_lsp.render.numbers import format_count_of
 
 _EDITED = " · before your edits"
 

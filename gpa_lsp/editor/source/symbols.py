@@ -1,12 +1,11 @@
 """The kernels of a source as its symbols, with their times; loops and calls with advice below them."""
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_duration_ns, format_percent, format_speedup
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.lines.causes import RemedyAnchor
 from gpa_lsp.editor.model import Range, Symbol, SymbolKind
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import find_top_reason
-from gpa_lsp.render.numbers import format_duration_ns, format_speedup
 
 _MOST_PER_LINE = 20
 """A template has a kernel per instantiation; the longest are listed."""
@@ -31,7 +30,7 @@ def describe_time(shown: VisibleKernel) -> str:
     parts = [] if report.duration_ns is None else [format_duration_ns(report.duration_ns)]
     reason = find_top_reason(report.by_reason)
     if reason is not None:
-        parts.append(f"{format_whole_percent(report.by_reason[reason].all_samples / report.total_samples)} {reason}")
+        parts.append(f"{format_percent(report.by_reason[reason].all_samples / report.total_samples)} {reason}")
     return " · ".join(parts)
 
 

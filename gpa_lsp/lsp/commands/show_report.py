@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.basis.numbers import format_count, format_duration_ns
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.editor.stall_table import draw_table, find_top_reason
 from gpa_lsp.lsp.commands import Command, SessionActions
 from gpa_lsp.lsp.safe_markdown import defuse
-from gpa_lsp.render.numbers import format_count, format_duration_ns
 
 
 def show_report(session: SessionActions, arguments: Sequence[Any]) -> str:

@@ -1,20 +1,8 @@
 """What an exploration says, in the vocabulary of all answers; and which configuration is worth a try."""
 
-from gpa_lsp.analyses.answers import (
-    Answer,
-    Cell,
-    Chart,
-    ChartKind,
-    Column,
-    Finding,
-    Missing,
-    Quantity,
-    Series,
-    Table,
-    Weight,
-)
-from gpa_lsp.basis.figures import format_amount, format_whole_percent
+from gpa_lsp.analyses.answers import Answer, Chart, ChartKind, Column, Finding, Missing, Series, Table, Weight
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Cell, Quantity, format_number, format_percent
 from gpa_lsp.prediction.exploration.explore import Exploration
 from gpa_lsp.prediction.exploration.model import RankedConfiguration
 
@@ -79,7 +67,7 @@ def describe_trial(trial: Trial) -> str:
     parts = []
     if trial.dram_change_ratio is not None and abs(trial.dram_change_ratio) >= 0.005:
         sign = "−" if trial.dram_change_ratio < 0 else "+"
-        parts.append(f"{sign}{format_whole_percent(abs(trial.dram_change_ratio))} DRAM traffic")
+        parts.append(f"{sign}{format_percent(abs(trial.dram_change_ratio))} DRAM traffic")
     parts.append(f"{trial.speedup:.2f}× as fast")
     rewritten = (
         ", once the kernel is written so that a thread serves that many elements" if trial.needs_rewriting else ""
@@ -123,7 +111,7 @@ def _summarise(exploration: Exploration, predicted: list[RankedConfiguration]) -
         if ratio < 1 + LEAST_GAIN_RATIO:
             text = f"Of {len(exploration.ranked):,} configurations none is predicted to be much faster than another on {exploration.device}"
         else:
-            text += f", {format_amount(ratio)}× as fast as the slowest ({worst.configuration})"
+            text += f", {format_number(ratio)}× as fast as the slowest ({worst.configuration})"
     return f"{text}; limited by {best.limiter}." if best.limiter else f"{text}."
 
 
@@ -136,7 +124,7 @@ def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
         findings.append(Finding(text=text, weight=Weight.HIGH, remedy=describe_trial(trial)))
     elif current is not None and current.seconds is not None:
         place = 1 + exploration.ranked.index(current)
-        least = format_whole_percent(LEAST_GAIN_RATIO)
+        least = format_percent(LEAST_GAIN_RATIO)
         text = f"The launch has {current.configuration}, place {place:,}: nothing is predicted to be more than {least} faster."
         findings.append(Finding(text=text, weight=Weight.GOOD))
     findings.extend(Finding(text=note) for note in (*exploration.notes, _CHECKED))

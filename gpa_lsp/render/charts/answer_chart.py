@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.analyses.answers import Chart, ChartKind, Quantity
+from gpa_lsp.analyses.answers import Chart, ChartKind
+from gpa_lsp.basis.numbers import Quantity, format_quantity
 from gpa_lsp.render.answer_text import describe_chart
 from gpa_lsp.render.charts.roofline_chart import SCHEMA
 from gpa_lsp.render.charts.themes import SERIES_COLOURS
-from gpa_lsp.render.numbers import format_quantity
 
 _HEIGHT = 200
 _MOST_DOTS = 100

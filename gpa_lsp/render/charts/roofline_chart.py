@@ -24,6 +24,7 @@ from enum import StrEnum
 from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count_of, format_duration_ns, format_hz
 from gpa_lsp.device.model import ClockBasis, Machine, MemoryLevel, OperationKind
 from gpa_lsp.render.charts.chart_frame import choose_frame, place_names
 from gpa_lsp.render.charts.roofline_layers import build_layers
@@ -45,7 +46,6 @@ from gpa_lsp.render.charts.roofline_rows import (
     place_kernels,
 )
 from gpa_lsp.render.charts.themes import KIND_SHAPES, LEVEL_COLOURS
-from gpa_lsp.render.numbers import format_count_of, format_duration_ns, format_hz
 from gpa_lsp.report.model import KernelReport
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"

@@ -5,14 +5,14 @@ from typing import Any
 
 from gpa_lsp.analyses.roofline_model import InstructionPoint, Point, Roofline
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
-from gpa_lsp.render.findings import name_kernels
-from gpa_lsp.render.numbers import (
+from gpa_lsp.basis.numbers import (
     format_bytes_per_s,
     format_instructions_per_s,
     format_operations_per_s,
     format_transactions_per_s,
 )
+from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.report.model import KernelReport
 
 Row = dict[str, Any]

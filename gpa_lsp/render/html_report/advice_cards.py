@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from gpa_lsp.advice.model import Advice, Hotspot, Region
-from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import shorten_paths
+from gpa_lsp.basis.numbers import format_count_of, format_percent, format_share, format_speedup
 from gpa_lsp.render.advice_words import (
     SECTION_TITLES,
     choose_regions,
@@ -21,7 +21,6 @@ from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.source_texts import SourceTexts
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import join_facts
-from gpa_lsp.render.numbers import format_count_of, format_percent, format_share, format_speedup
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.rows.scopes import Scope
@@ -178,7 +177,7 @@ class AdviceCards:
         if len(advice.regions) > 1:
             facts.append(f"alone {show_gain(region.speedup)}")
         if region.hotspots:
-            facts.append(f"the pairs below hold {format_whole_percent(region.density)}")
+            facts.append(f"the pairs below hold {format_percent(region.density)}")
         return RegionCard(
             words=words,
             place=self._shorten(scope, place),

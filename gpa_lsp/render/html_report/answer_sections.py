@@ -6,11 +6,11 @@ from typing import Any
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import shorten_paths
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.render.answer_text import describe_chart, describe_mark, describe_missing, describe_movement
 from gpa_lsp.render.charts.answer_chart import build_answer_chart
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, convert_answer_table, convert_bar
-from gpa_lsp.render.numbers import format_percent
 
 _MOST_MARKS = 20
 """Shown in the table below an answer; all of them stand on their lines."""

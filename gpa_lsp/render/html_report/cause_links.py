@@ -3,13 +3,13 @@
 import numpy as np
 
 from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.numbers import format_count_of, format_percent
 from gpa_lsp.binary.model import name_resource
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.render.advice_words import describe_cause
 from gpa_lsp.render.answer_text import describe_mark
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.pool import TextPool
-from gpa_lsp.render.numbers import format_count_of, format_percent
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.pairs import LinePair, build_pair_index
 

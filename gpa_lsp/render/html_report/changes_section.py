@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import shorten_paths
+from gpa_lsp.basis.numbers import UNKNOWN, format_percent, format_speedup
 from gpa_lsp.render.changes_text import LEAST_CHANGE_RATIO, VERDICT_WORDS, describe_range, describe_time
 from gpa_lsp.render.html_report.tables import Cell, PageTable
-from gpa_lsp.render.numbers import UNKNOWN, format_percent, format_speedup
 from gpa_lsp.report.changes import PartChange, Verdict
 from gpa_lsp.report.comparison import AdviceFate, KernelComparison
 

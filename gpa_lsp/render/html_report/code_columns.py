@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_percent, format_share
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.control_words import describe_controls
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.pool import TextPool
 from gpa_lsp.render.html_report.row_choice import choose_rows
 from gpa_lsp.render.kernel_tables import show_loop_lines
-from gpa_lsp.render.numbers import format_count, format_count_of, format_percent, format_share
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 from gpa_lsp.report.names import demangle, shorten_name
@@ -90,7 +89,7 @@ def name_row_reasons(columns: InstructionColumns) -> list[str]:
             part for place, part in enumerate(parts) if part[1] > 0 and (place == 0 or part[1] >= _LEAST_REASON_RATIO)
         )
         if key not in known:
-            known[key] = ", ".join(f"{columns.reasons[reason]} {format_whole_percent(ratio)}" for reason, ratio in key)
+            known[key] = ", ".join(f"{columns.reasons[reason]} {format_percent(ratio)}" for reason, ratio in key)
         named[row] = known[key]
     return named
 

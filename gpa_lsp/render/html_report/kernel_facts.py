@@ -2,15 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.blame.model import BlameCategory
-from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.advice_words import NO_SASS, describe_cause
-from gpa_lsp.render.blame_words import measure_causes
-from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, convert_text_table
-from gpa_lsp.render.kernel_tables import build_function_table, build_launch_table, build_loop_table
-from gpa_lsp.render.layout import join_facts
-from gpa_lsp.render.numbers import (
-    clamp_ratio,
+from gpa_lsp.basis.numbers import (
     format_bytes,
     format_count,
     format_count_of,
@@ -20,6 +12,13 @@ from gpa_lsp.render.numbers import (
     format_percent,
     format_share,
 )
+from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.render.advice_words import NO_SASS, describe_cause
+from gpa_lsp.render.blame_words import measure_causes
+from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, convert_text_table
+from gpa_lsp.render.kernel_tables import build_function_table, build_launch_table, build_loop_table
+from gpa_lsp.render.layout import clamp_ratio, join_facts
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
 from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts

@@ -5,14 +5,7 @@ from collections.abc import Mapping, Sequence
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.figures import sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.render.advice_words import find_best_advice, name_best_advice
-from gpa_lsp.render.finding_words import describe_problem
-from gpa_lsp.render.html_report.changes_section import ChangeSection
-from gpa_lsp.render.html_report.roofline_section import convert_roof
-from gpa_lsp.render.html_report.tables import Meter, convert_bar
-from gpa_lsp.render.moments import format_moment
-from gpa_lsp.render.numbers import (
-    clamp_ratio,
+from gpa_lsp.basis.numbers import (
     format_count,
     format_duration_ns,
     format_launches,
@@ -20,6 +13,13 @@ from gpa_lsp.render.numbers import (
     format_speedup,
     format_speedup_range,
 )
+from gpa_lsp.render.advice_words import find_best_advice, name_best_advice
+from gpa_lsp.render.finding_words import describe_problem
+from gpa_lsp.render.html_report.changes_section import ChangeSection
+from gpa_lsp.render.html_report.roofline_section import convert_roof
+from gpa_lsp.render.html_report.tables import Meter, convert_bar
+from gpa_lsp.render.layout import clamp_ratio
+from gpa_lsp.render.moments import format_moment
 from gpa_lsp.render.roofline_text import name_limiter_of
 from gpa_lsp.report.model import KernelReport, Report
 

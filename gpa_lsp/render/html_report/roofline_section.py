@@ -3,23 +3,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpa_lsp.analyses.answers import Quantity
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof, Roofline
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import (
+    UNKNOWN,
+    Quantity,
+    format_bytes,
+    format_number,
+    format_percent,
+    format_quantity,
+    format_speedup,
+)
 from gpa_lsp.device.model import Clocks, OperationKind
 from gpa_lsp.render.answer_text import describe_missing
 from gpa_lsp.render.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
 from gpa_lsp.render.html_report.answer_sections import AnswerSection, ChartItem
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable
-from gpa_lsp.render.numbers import (
-    UNKNOWN,
-    clamp_ratio,
-    format_bytes,
-    format_percent,
-    format_quantity,
-    format_significant,
-    format_speedup,
-)
+from gpa_lsp.render.layout import clamp_ratio
 from gpa_lsp.render.roofline_text import describe_clock_rates
 from gpa_lsp.report.model import KernelReport
 
@@ -165,7 +165,7 @@ def _tabulate_points(whole: Roofline) -> PageTable:
         [
             Cell(text=point.kind.value),
             Cell(text=point.level.value),
-            Cell(text=f"{format_significant(point.intensity)} {point.kind.operation}/B"),
+            Cell(text=f"{format_number(point.intensity)} {point.kind.operation}/B"),
             Cell(text=format_quantity(point.achieved_ops_per_s, _unit_of(point.kind))),
             Cell(text=format_quantity(point.attainable_ops_per_s, _unit_of(point.kind))),
             Cell(text=sides[point.is_memory_side]),
@@ -176,7 +176,7 @@ def _tabulate_points(whole: Roofline) -> PageTable:
         cells = (
             "warp instructions",
             warp.level.value,
-            f"{format_significant(warp.intensity)} per {format_bytes(warp.transaction_bytes)}",
+            f"{format_number(warp.intensity)} per {format_bytes(warp.transaction_bytes)}",
             format_quantity(warp.achieved_per_s, Quantity.INSTRUCTIONS_PER_S),
             format_quantity(warp.attainable_per_s, Quantity.INSTRUCTIONS_PER_S),
             "",

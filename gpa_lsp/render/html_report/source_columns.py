@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.basis.figures import format_whole_percent
 from gpa_lsp.basis.locations import SourceLine, shorten_paths
+from gpa_lsp.basis.numbers import format_count_of, format_percent, format_share
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.pool import TextPool
 from gpa_lsp.render.html_report.source_texts import SourceTexts
 from gpa_lsp.render.kernel_tables import name_reasons
-from gpa_lsp.render.numbers import format_count_of, format_percent, format_share
 from gpa_lsp.report.model import KernelReport, LineRow
 
 CONTEXT_LINES = 4
@@ -111,7 +110,7 @@ def _describe_own(kernel: KernelReport, row: LineRow) -> str:
     total = kernel.total_samples or 1
     parts = [] if row.samples == row.inclusive_samples else [f"{format_percent(row.samples / total)} its own"]
     if row.called_samples / total >= _CALLED_SHOWN_FROM:
-        parts.append(f"about {format_whole_percent(row.called_samples / total)} more in functions called from here")
+        parts.append(f"about {format_percent(row.called_samples / total)} more in functions called from here")
     return ", ".join(parts)
 
 

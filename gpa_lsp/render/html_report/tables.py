@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from gpa_lsp.analyses import answers
-from gpa_lsp.analyses.answers import Quantity
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Quantity, format_count_of, format_quantity
 from gpa_lsp.render import kernel_tables
-from gpa_lsp.render.layout import Align, Style
-from gpa_lsp.render.numbers import clamp_ratio, format_count_of, format_quantity
+from gpa_lsp.render.layout import Align, Style, clamp_ratio
 
 MOST_ROWS = 200
 """Of a table; what is beyond is counted below it."""

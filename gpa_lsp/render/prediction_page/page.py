@@ -5,10 +5,10 @@ from typing import Any
 
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.render.html_report.answer_sections import AnswerSection, build_section
 from gpa_lsp.render.html_report.tables import PageTable
-from gpa_lsp.render.numbers import format_count
 from gpa_lsp.render.page.embedding import embed_compressed
 from gpa_lsp.render.page.frame import read_asset, render_page
 from gpa_lsp.render.prediction_page.source_lines import SourceRow, build_rows, tabulate_lines

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count, format_percent
 from gpa_lsp.prediction.model import KernelPrediction
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.render.html_report.tables import Cell, PageTable
-from gpa_lsp.render.numbers import format_count, format_percent
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
 

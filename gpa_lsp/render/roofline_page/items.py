@@ -5,12 +5,8 @@ from typing import Any
 
 from gpa_lsp.analyses.roofline_model import InstructionPoint, Point, Roofline
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.device.model import Machine
-from gpa_lsp.render.answer_text import describe_missing, describe_movement
-from gpa_lsp.render.charts.roofline_rows import PlacedRow, is_drawable
-from gpa_lsp.render.numbers import (
+from gpa_lsp.basis.numbers import (
     UNKNOWN,
-    clamp_ratio,
     format_bytes,
     format_bytes_per_s,
     format_count_of,
@@ -18,11 +14,15 @@ from gpa_lsp.render.numbers import (
     format_hz,
     format_instructions_per_s,
     format_intensity,
+    format_number,
     format_operations_per_s,
     format_percent,
-    format_significant,
     format_speedup,
 )
+from gpa_lsp.device.model import Machine
+from gpa_lsp.render.answer_text import describe_missing, describe_movement
+from gpa_lsp.render.charts.roofline_rows import PlacedRow, is_drawable
+from gpa_lsp.render.layout import clamp_ratio
 from gpa_lsp.render.roofline_text import CLOCK_WORDS, describe_clock_rates, describe_line, list_bars, name_bound
 
 _MOST_MISSING = 12
@@ -154,8 +154,8 @@ def _write_point(point: Point) -> list[str]:
         point.kind.value,
         point.level.value,
         format_intensity(point.intensity, unit),
-        format_operations_per_s(point.achieved_ops_per_s, point.kind),
-        format_operations_per_s(point.attainable_ops_per_s, point.kind),
+        format_operations_per_s(point.achieved_ops_per_s, point.kind.operation),
+        format_operations_per_s(point.attainable_ops_per_s, point.kind.operation),
         format_percent(reached),
         {True: "bandwidth", False: "peak", None: UNKNOWN}[point.is_memory_side],
     ]
@@ -165,7 +165,7 @@ def _write_instruction_point(point: InstructionPoint) -> list[str]:
     reached = point.attainable_per_s and point.achieved_per_s / point.attainable_per_s
     return [
         point.level.value,
-        f"{format_significant(point.intensity)} per {format_bytes(point.transaction_bytes)}",
+        f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}",
         format_instructions_per_s(point.achieved_per_s),
         format_instructions_per_s(point.attainable_per_s),
         format_percent(reached),
@@ -177,7 +177,7 @@ def _list_amounts(line: Roofline) -> list[list[str]]:
     found = [
         [
             count.kind.value,
-            f"{format_significant(count.operations)} operations",
+            f"{format_number(count.operations)} operations",
             count.source + ("" if count.is_exact else " (not exact)"),
         ]
         for count in line.operations
@@ -205,7 +205,8 @@ def build_machine_item(machine: Machine) -> Mapping[str, Any]:
     clocks = machine.clocks
     rates = describe_clock_rates(clocks)
     roofs = [
-        [peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind), peak.citation] for peak in machine.peaks
+        [peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind.operation), peak.citation]
+        for peak in machine.peaks
     ]
     roofs += [[one.level.value, format_bytes_per_s(one.bytes_per_s), one.citation] for one in machine.bandwidths]
     if machine.issue_per_s is not None:

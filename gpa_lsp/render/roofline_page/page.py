@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.render.charts.roofline_chart import ChartLook, RooflineView, build_chart_of_rows, choose_rows
 from gpa_lsp.render.charts.roofline_rows import PlacedRow, group_machines, place_kernels
 from gpa_lsp.render.charts.themes import KIND_SHAPES, LEVEL_COLOURS
-from gpa_lsp.render.numbers import format_count_of
 from gpa_lsp.render.page.embedding import embed_compressed
 from gpa_lsp.render.page.frame import read_asset, render_page
 from gpa_lsp.render.roofline_page.items import build_details, build_items, build_machine_item

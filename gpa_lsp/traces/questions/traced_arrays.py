@@ -1,7 +1,7 @@
 """Which arrays are accessed, how much of them, in what patterns, and is it used again?"""
 
-from gpa_lsp.analyses.answers import Answer, Cell, Column, Finding, Quantity, Table, Weight
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.analyses.answers import Answer, Column, Finding, Table, Weight
+from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
 from gpa_lsp.traces.data_centric import ArrayFacts, describe_pattern, list_array_facts
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.remedies import OUTSIDE_REMEDY
@@ -25,7 +25,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
         analysis=_NAME,
         title=title,
         summary=f"{len(arrays)} {'array is' if len(arrays) == 1 else 'arrays are'} accessed in {analyses.sampled_words}; "
-        f"{first.name} takes {format_whole_percent(first.sectors / whole)} of the sectors.",
+        f"{first.name} takes {format_percent(first.sectors / whole)} of the sectors.",
         findings=tuple(_find(arrays, whole)),
         tables=(_build_volumes(arrays, whole), _build_patterns(arrays)),
     )
@@ -47,7 +47,7 @@ def _find(arrays: tuple[ArrayFacts, ...], whole: int) -> list[Finding]:
         if excess >= _LEAST_EXCESS * max(1, one.sectors) and excess >= _MATTERS * whole:
             findings.append(
                 Finding(
-                    text=f"{one.name}: {format_whole_percent(excess / one.sectors)} of its {one.sectors:,} sectors are too many; "
+                    text=f"{one.name}: {format_percent(excess / one.sectors)} of its {one.sectors:,} sectors are too many; "
                     f"at the worst access lanes are {one.worst_pattern}.",
                     weight=Weight.HIGH,
                     remedy="Change how this array is laid out or walked: neighbouring threads, neighbouring elements.",

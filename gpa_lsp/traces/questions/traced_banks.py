@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from gpa_lsp.analyses.access.patterns import CONFLICT_REMEDY
-from gpa_lsp.analyses.answers import Answer, Cell, Column, Finding, Quantity, Table, Weight
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.analyses.answers import Answer, Column, Finding, Table, Weight
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
 from gpa_lsp.traces.bank_conflicts import BankConflicts
 from gpa_lsp.traces.code_centric import find_place
 from gpa_lsp.traces.model import AccessGroupKind
@@ -32,7 +32,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     return Answer(
         analysis=_NAME,
         title=title,
-        summary=f"{requests:,} requests to shared memory take {taken:,} wavefronts, {format_whole_percent((taken - ideal) / taken)} of them "
+        summary=f"{requests:,} requests to shared memory take {taken:,} wavefronts, {format_percent((taken - ideal) / taken)} of them "
         "for bank conflicts.",
         findings=tuple(_find(analyses, banks, taken)),
         tables=(_build_table(analyses, banks),),
@@ -67,7 +67,7 @@ def _find(analyses: TraceAnalyses, banks: Sequence[BankConflicts], taken: int) -
         findings.append(
             Finding(
                 text=f"{one.place}: shared {one.kind.value} take {one.wavefronts / one.requests:.1f} wavefronts per request, "
-                f"a {one.wavefronts / one.ideal_wavefronts:.1f}-way bank conflict; {format_whole_percent(part)} of all wavefronts.",
+                f"a {one.wavefronts / one.ideal_wavefronts:.1f}-way bank conflict; {format_percent(part)} of all wavefronts.",
                 weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
                 remedy=_ATOMIC_REMEDY if one.kind is AccessGroupKind.ATOMICS else CONFLICT_REMEDY,
             )

@@ -1,7 +1,7 @@
 """Where do the lanes of a warp go different ways?"""
 
-from gpa_lsp.analyses.answers import Answer, Cell, Column, Finding, Missing, Quantity, Table, Weight
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.analyses.answers import Answer, Column, Finding, Missing, Table, Weight
+from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
 from gpa_lsp.traces.branch_divergence import BranchDivergence
 from gpa_lsp.traces.code_centric import build_place, list_path_branches
 from gpa_lsp.traces.lane_addresses import WARP_LANES
@@ -35,7 +35,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     return Answer(
         analysis=_NAME,
         title=title,
-        summary=f"{format_whole_percent(found.divergent_ratio)} of {found.executions:,} executions of branches by warps go both ways{lanes}.",
+        summary=f"{format_percent(found.divergent_ratio)} of {found.executions:,} executions of branches by warps go both ways{lanes}.",
         findings=tuple(_find(analyses, found)),
         tables=(_build_lines(analyses), *_build_blocks(found), *_build_block_lines(analyses)),
         missing=()
@@ -53,8 +53,8 @@ def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
         place = one.place.write(analyses.short_files)
         findings.append(
             Finding(
-                text=f"{place}: {format_whole_percent(one.divergent / one.executions)} of {one.executions:,} executions diverge, "
-                f"{format_whole_percent(part)} of all executions of branches.",
+                text=f"{place}: {format_percent(one.divergent / one.executions)} of {one.executions:,} executions diverge, "
+                f"{format_percent(part)} of all executions of branches.",
                 weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
                 remedy=_REMEDY,
             )

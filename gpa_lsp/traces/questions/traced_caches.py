@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 
-from gpa_lsp.analyses.answers import Answer, Bar, Cell, Column, Missing, Quantity, Table
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.analyses.answers import Answer, Bar, Column, Missing, Table
+from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
 from gpa_lsp.traces.code_centric import find_line_place
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.results import TraceAnalyses
@@ -28,7 +28,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
         )  # fmt: skip
     gpu = f" on {analyses.context.gpu}" if analyses.context.gpu else ""
     words = [
-        f"{format_whole_percent(ratio)} of the load sectors that come to {name} hit there"
+        f"{format_percent(ratio)} of the load sectors that come to {name} hit there"
         for name, ratio in (("L1", l1), ("L2", l2))
         if ratio is not None
     ]

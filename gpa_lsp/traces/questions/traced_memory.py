@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from gpa_lsp.analyses.answers import Answer, Cell, Chart, ChartKind, Column, Finding, Quantity, Series, Table, Weight
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.analyses.answers import Answer, Chart, ChartKind, Column, Finding, Series, Table, Weight
+from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.code_centric import PathAccesses, list_path_accesses
 from gpa_lsp.traces.data_centric import describe_pattern, share_patterns, sum_strides
@@ -70,7 +70,7 @@ def _find(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> list[Find
             Finding(
                 text=f"{place}: {line.kind.value}{arrays} touch {line.totals.sectors_per_request:.1f} sectors per request where "
                 f"{line.totals.ideal_sectors_per_request:.1f} would do (lanes are {pattern}). "
-                f"These are {format_whole_percent(part)} of all sectors of the kernel.",
+                f"These are {format_percent(part)} of all sectors of the kernel.",
                 weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
                 remedy=find_remedy(line.kind, _sum_patterns(groups), strides),
             )
@@ -79,7 +79,7 @@ def _find(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> list[Find
     if local > _LEAST_EXCESS * (whole + local):
         findings.append(
             Finding(
-                text=f"Local memory takes {local:,} sectors, {format_whole_percent(local / (whole + local))} of those of global and local memory.",
+                text=f"Local memory takes {local:,} sectors, {format_percent(local / (whole + local))} of those of global and local memory.",
                 weight=Weight.HIGH if local > _MATTERS * (whole + local) else Weight.PLAIN,
                 remedy="Index arrays of threads by constants only (unroll the loops), or keep them in shared memory.",
             )

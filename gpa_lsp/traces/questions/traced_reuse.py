@@ -1,7 +1,7 @@
 """Is what is loaded used again, and how much lies between?"""
 
-from gpa_lsp.analyses.answers import Answer, Cell, Column, Finding, Quantity, Table, Weight
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.analyses.answers import Answer, Column, Finding, Table, Weight
+from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.reuse_distance import BINS, ReuseDistances, ReuseHistogram
@@ -25,7 +25,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     return Answer(
         analysis=_NAME,
         title=title,
-        summary=f"Within blocks {format_whole_percent(lines.total.streaming_ratio)} of the uses of lines are the only one{between}.",
+        summary=f"Within blocks {format_percent(lines.total.streaming_ratio)} of the uses of lines are the only one{between}.",
         findings=tuple(_find(analyses)),
         bars=list_reuse_bars(lines.total, "uses of lines"),
         tables=(_build_table(analyses),),
@@ -38,7 +38,7 @@ def _find(analyses: TraceAnalyses) -> list[Finding]:
     if elements.references and elements.streaming_ratio >= _MOSTLY:
         findings.append(
             Finding(
-                text=f"{format_whole_percent(elements.streaming_ratio)} of the uses of words are the only one in their block: the kernel streams.",
+                text=f"{format_percent(elements.streaming_ratio)} of the uses of words are the only one in their block: the kernel streams.",
                 remedy="Caches do not help such a kernel; fewer and wider accesses, and less data (smaller types), do.",
             )
         )
@@ -48,7 +48,7 @@ def _find(analyses: TraceAnalyses) -> list[Finding]:
         if beyond >= _MUCH:
             findings.append(
                 Finding(
-                    text=f"{format_whole_percent(beyond)} of the loads by line come back to a line after more lines than L1 holds.",
+                    text=f"{format_percent(beyond)} of the loads by line come back to a line after more lines than L1 holds.",
                     weight=Weight.HIGH,
                     remedy="Work in tiles that fit: shared memory, smaller blocks of the iteration, or an order of blocks that shares lines.",
                 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gpa_lsp.analyses.answers import Answer, Finding
-from gpa_lsp.basis.figures import format_whole_percent
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.traces.cache_operators import is_read_anew
 from gpa_lsp.traces.code_centric import find_place
 from gpa_lsp.traces.model import AccessGroupKind
@@ -57,7 +57,7 @@ def _find_repeats(analyses: TraceAnalyses, kind: str) -> list[Finding]:
     words = "load what the same warp loaded before" if is_load else "are overwritten before they are read"
     return [
         Finding(
-            text=f"{place}: {format_whole_percent(repeated / requests)} of {requests:,} {kind} {words}, "
+            text=f"{place}: {format_percent(repeated / requests)} of {requests:,} {kind} {words}, "
             "and no thread of the block comes in between.",
             remedy=REPEAT_REMEDY if is_load else DEAD_STORE_REMEDY,
         )
@@ -80,7 +80,7 @@ def _find_uniform(analyses: TraceAnalyses) -> list[Finding]:
     )
     return [
         Finding(
-            text=f"{place}: in {format_whole_percent(count / requests)} of {requests:,} loads all lanes read one address.",
+            text=f"{place}: in {format_percent(count / requests)} of {requests:,} loads all lanes read one address.",
             remedy=UNIFORM_REMEDY,
         )
         for place, count, requests in _sum_by_place(analyses, uniform)

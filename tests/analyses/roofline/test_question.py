@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpa_lsp.analyses.answers import Answer, Quantity, Table, Weight
+from gpa_lsp.analyses.answers import Answer, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions.roofline import ANALYSIS
 from gpa_lsp.analyses.roofline.place import place_kernel
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.rows.model import Kernel
 from tests.rows.written import write_kernel
 

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from gpa_lsp.analyses.answers import Chart, ChartKind, Quantity, Series
+from gpa_lsp.analyses.answers import Chart, ChartKind, Series
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.render.charts.answer_chart import build_answer_chart
 from gpa_lsp.render.charts.pictures import draw_svg
 

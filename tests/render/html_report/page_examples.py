@@ -13,7 +13,6 @@ from gpa_lsp.analyses.answers import (
     LineMark,
     Missing,
     Movement,
-    Quantity,
     Series,
     Table,
     Weight,
@@ -21,6 +20,7 @@ from gpa_lsp.analyses.answers import (
 from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport, Report, RuleNote
 from tests.render.advice_examples import make_advice_example, make_advised

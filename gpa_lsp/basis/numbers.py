@@ -1,11 +1,14 @@
-"""Numbers for people: all rounding, prefixes, percent signs and intervals of the program are made here and nowhere else."""
+"""How numbers are written: every rounding, prefix, percent sign and interval that a person reads is made here and nowhere else.
+
+The rules: a share has two digits (``41 %``, ``4.2 %``), and more only where it would be nothing or all (``<0.1 %``, ``99.4 %``,
+``>99.9 %``); what was measured has three significant digits; what was counted has all of them.
+"""
 
 import math
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 
-from gpa_lsp.analyses.answers import Cell, Quantity
 from gpa_lsp.basis.figures import Share, Spread
-from gpa_lsp.device.model import OperationKind
 
 UNKNOWN = "–"
 """Shown for a number nobody knows."""
@@ -13,7 +16,36 @@ UNKNOWN = "–"
 _SI_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _DURATIONS_NS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 _BINARY_PREFIXES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+class Quantity(StrEnum):
+    """What a number is, which decides how it is written."""
+
+    TEXT = "text"
+    COUNT = "count"
+    NUMBER = "number"
+    """Without a unit, with decimals."""
+    RATIO = "ratio"
+    """0..1, written in percent."""
+    FACTOR = "factor"
+    """A speedup, written 1.23×."""
+    BYTES = "bytes"
+    BYTES_PER_S = "bytes/s"
+    FLOPS_PER_S = "FLOP/s"
+    INTEGER_OPS_PER_S = "IOP/s"
+    OPS_PER_S = "OP/s"
+    """Of special functions."""
+    INSTRUCTIONS_PER_S = "warp instructions/s"
+    OPS_PER_BYTE = "operations/byte"
+    CYCLES = "cycles"
+    HZ = "Hz"
+    NS = "ns"
+    SAMPLES = "samples"
+    WARPS = "warps"
+
+
+Cell = str | int | float | None
+"""One value of a table; None is unknown and is written so."""
 
 
 def format_count(count: float | None) -> str:
@@ -25,13 +57,24 @@ def format_count(count: float | None) -> str:
     return UNKNOWN if count is None or not math.isfinite(count) else f"{round(count):,}"
 
 
-def format_count_of(count: int, noun: str) -> str:
+def format_count_of(count: float, noun: str) -> str:
     """A number of things with their name.
 
-    >>> format_count_of(1, "kernel"), format_count_of(1200, "sample")
-    ('1 kernel', '1,200 samples')
+    >>> format_count_of(1, "kernel"), format_count_of(1200, "sample"), format_count_of(2, "branch")
+    ('1 kernel', '1,200 samples', '2 branches')
     """
-    return f"{format_count(count)} {noun}" + ("" if count == 1 else "s")
+    return f"{format_count(count)} {noun if count == 1 else make_plural(noun)}"
+
+
+def make_plural(noun: str) -> str:
+    """Several of a thing.
+
+    >>> make_plural("copy"), make_plural("way"), make_plural("branch"), make_plural("fixed latency"), make_plural("pass")
+    ('copies', 'ways', 'branches', 'fixed latencies', 'passes')
+    """
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
 
 
 def format_launches(count: int | None) -> str:
@@ -45,31 +88,50 @@ def format_launches(count: int | None) -> str:
     return "1 launch" if count == 1 else f"{format_count(count)} launches"
 
 
-def format_significant(value: float, digits: int = 3) -> str:
-    """A number with a fixed count of significant digits and no exponent; whole numbers keep all of theirs.
+def format_number(value: float | None) -> str:
+    """A number without a unit: three significant digits and no exponent; whole numbers keep all of theirs.
 
-    >>> format_significant(6.1909), format_significant(0.012345), format_significant(12345.6)
-    ('6.19', '0.0123', '12,346')
+    >>> format_number(6.1909), format_number(0.012345), format_number(12345.6), format_number(14.0), format_number(math.inf)
+    ('6.19', '0.0123', '12,346', '14', 'unlimited')
     """
-    if value == 0 or not math.isfinite(value):
-        return "0" if value == 0 else UNKNOWN
-    decimals = max(0, min(12, digits - 1 - math.floor(math.log10(abs(value)))))
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if math.isinf(value):
+        return "unlimited"
+    return f"{value + 0.0:,.0f}" if value == round(value) else _write_digits(value)
+
+
+def _write_digits(value: float) -> str:
+    """Three significant digits, zeros at the end among them."""
+    if value == 0:
+        return "0"
+    decimals = max(0, min(12, 2 - math.floor(math.log10(abs(value)))))
     return f"{value:,.{decimals}f}"
 
 
 def format_percent(ratio: float | None) -> str:
-    """A ratio in percent with one decimal; what is more than nothing is never shown as nothing.
+    """A ratio in percent, with two digits or, at either end, one decimal; more than nothing is never nothing, nor less than all all of it.
 
-    >>> format_percent(0.4123), format_percent(0.0002), format_percent(0.0), format_percent(1.0)
-    ('41.2 %', '<0.1 %', '0 %', '100 %')
+    >>> format_percent(0.4123), format_percent(0.0423), format_percent(0.0002), format_percent(0.9942), format_percent(0.9996)
+    ('41 %', '4.2 %', '<0.1 %', '99.4 %', '>99.9 %')
+    >>> format_percent(0.0), format_percent(1.0), format_percent(None)
+    ('0 %', '100 %', '–')
     """
     if ratio is None or not math.isfinite(ratio):
         return UNKNOWN
     if ratio <= 0 or ratio >= 1:
-        return f"{100 * ratio:.0f} %"
+        return f"{100 * ratio:,.0f} %"
     if ratio < 0.0005:
         return "<0.1 %"
-    return ">99.9 %" if ratio >= 0.9995 else f"{100 * ratio:.1f} %"
+    if ratio >= 0.9995:
+        return ">99.9 %"
+    return f"{_write_points(100 * ratio)} %"
+
+
+def _write_points(percent: float) -> str:
+    """Percent below 100 with two digits, or with one decimal above 99."""
+    is_inner = 9.95 <= percent < 99
+    return f"{percent:.{0 if is_inner else 1}f}"
 
 
 def format_limit(ratio: float) -> str:
@@ -99,7 +161,7 @@ def format_share(share: Share) -> str:
 
     >>> from gpa_lsp.basis.figures import measure_share
     >>> format_share(measure_share(412, 1000))
-    '41.2 % (±3.1)'
+    '41 % (±3.1)'
     """
     if share.whole_samples == 0:
         return UNKNOWN
@@ -152,8 +214,8 @@ def format_duration_ns(duration_ns: float | None) -> str:
         return UNKNOWN
     for size_ns, unit in _DURATIONS_NS:
         if abs(duration_ns) >= size_ns:
-            return f"{format_significant(duration_ns / size_ns)} {unit}"
-    return f"{format_significant(duration_ns)} ns"
+            return f"{_write_digits(duration_ns / size_ns)} {unit}"
+    return f"{_write_digits(duration_ns)} ns"
 
 
 def format_duration_spread(spread: Spread | None) -> str:
@@ -196,13 +258,13 @@ def format_integer_ops_per_s(rate: float | None) -> str:
     return _format_si(rate, "IOP/s")
 
 
-def format_operations_per_s(rate: float | None, kind: OperationKind) -> str:
+def format_operations_per_s(rate: float | None, operation: str) -> str:
     """Operations per second in the unit of their type.
 
-    >>> [format_operations_per_s(16e12, kind) for kind in (OperationKind.INT32, OperationKind.FP32, OperationKind.SPECIAL)]
-    ['16.0 TIOP/s', '16.0 TFLOP/s', '16.0 TOP/s']
+    >>> format_operations_per_s(16e12, "IOP"), format_operations_per_s(16e12, "FLOP")
+    ('16.0 TIOP/s', '16.0 TFLOP/s')
     """
-    return _format_si(rate, f"{kind.operation}/s")
+    return _format_si(rate, f"{operation}/s")
 
 
 def format_transactions_per_s(rate: float | None) -> str:
@@ -242,14 +304,14 @@ def format_intensity(operations_per_byte: float | None, unit: str = "FLOP/B") ->
         return UNKNOWN
     if 0 < operations_per_byte < 1e-4:
         return f"<0.0001 {unit}"
-    return f"{format_significant(operations_per_byte)} {unit}"
+    return f"{_write_digits(operations_per_byte)} {unit}"
 
 
 def format_quantity(value: Cell, quantity: Quantity) -> str:
     """A number as its quantity is written; text as it is, and what is unknown as unknown.
 
     >>> format_quantity(0.4123, Quantity.RATIO), format_quantity(768e9, Quantity.BYTES_PER_S), format_quantity(None, Quantity.COUNT)
-    ('41.2 %', '768 GB/s', '–')
+    ('41 %', '768 GB/s', '–')
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return UNKNOWN
@@ -271,7 +333,7 @@ def format_bytes(size_bytes: float | None) -> str:
     for size, unit in _BINARY_PREFIXES:
         if abs(size_bytes) >= size:
             scaled = size_bytes / size
-            return f"{scaled:,.0f} {unit}" if scaled == round(scaled) else f"{format_significant(scaled)} {unit}"
+            return f"{scaled:,.0f} {unit}" if scaled == round(scaled) else f"{_write_digits(scaled)} {unit}"
     return f"{size_bytes:,.0f} B"
 
 
@@ -289,46 +351,42 @@ def format_dim3(size: Sequence[int] | None) -> str:
     return "×".join(f"{length:,}" for length in kept)
 
 
-def clamp_ratio(ratio: float) -> float:
-    """A ratio as the length of a bar: counters of several passes exceed 1 by a little, and NaN has no length.
-
-    >>> clamp_ratio(1.02), clamp_ratio(float("nan")), clamp_ratio(0.123456)
-    (1.0, 0.0, 0.1235)
-    """
-    return round(min(1.0, ratio), 4) if ratio > 0 else 0.0  # NaN is not above 0
-
-
-def draw_bar(ratio: float, cells: int) -> str:
-    """A bar in eighths of a character; more than nothing shows at least the thinnest stroke.
-
-    >>> draw_bar(0.5, 4), draw_bar(0.001, 4), draw_bar(0.0, 4)
-    ('██  ', '▏   ', '    ')
-    """
-    eighths = min(8 * cells, round(8 * cells * ratio)) if ratio > 0 else 0
-    if ratio > 0:
-        eighths = max(1, eighths)
-    whole, part = divmod(eighths, 8)
-    return ("█" * whole + (_EIGHTHS[part] if part else "")).ljust(cells)
-
-
 def _format_si(value: float | None, unit: str) -> str:
     if value is None or not math.isfinite(value):
         return UNKNOWN
     for size, prefix in _SI_PREFIXES:
         if abs(value) >= size:
-            return f"{format_significant(value / size)} {prefix}{unit}"
-    return f"{format_significant(value)} {unit}"
+            return f"{_write_digits(value / size)} {prefix}{unit}"
+    return f"{_write_digits(value)} {unit}"
 
 
-def _format_plain(value: float) -> str:
-    """Whole numbers without decimals."""
-    return f"{value:,.0f}" if value == round(value) else format_significant(value)
+def format_update_bytes(bytes_per_update: float) -> str:
+    """Bytes that an update moves, as exactly as a model knows them: a decimal below 100, none above.
+
+    >>> format_update_bytes(12.24), format_update_bytes(4097.3), format_update_bytes(0.02), format_update_bytes(0.0)
+    ('12.2', '4,097', '<0.1', '0.0')
+    """
+    if 0 < bytes_per_update < 0.05:
+        return "<0.1"
+    return f"{bytes_per_update:.1f}" if bytes_per_update < 99.95 else f"{bytes_per_update:,.0f}"
+
+
+def format_rate(per_s: float, noun: str) -> str:
+    """How many things are done in a second.
+
+    >>> format_rate(9.75e12, "updates"), format_rate(115e9, "updates"), format_rate(120.0, "updates")
+    ('9.75 trillion updates', '115 billion updates', '120 updates')
+    """
+    for size, word in ((1e12, "trillion "), (1e9, "billion "), (1e6, "million ")):
+        if per_s >= size:
+            return f"{format_number(per_s / size)} {word}{noun}"
+    return f"{format_number(per_s)} {noun}"
 
 
 _FORMATS: dict[Quantity, Callable[[float], str]] = {
-    Quantity.TEXT: _format_plain,
+    Quantity.TEXT: format_number,
     Quantity.COUNT: format_count,
-    Quantity.NUMBER: _format_plain,
+    Quantity.NUMBER: format_number,
     Quantity.RATIO: format_percent,
     Quantity.FACTOR: format_speedup,
     Quantity.BYTES: format_bytes,
@@ -338,9 +396,9 @@ _FORMATS: dict[Quantity, Callable[[float], str]] = {
     Quantity.OPS_PER_S: lambda value: _format_si(value, "OP/s"),
     Quantity.INSTRUCTIONS_PER_S: format_instructions_per_s,
     Quantity.OPS_PER_BYTE: lambda value: format_intensity(value, "op/B"),
-    Quantity.CYCLES: lambda value: f"{_format_plain(value)} cycles",
+    Quantity.CYCLES: lambda value: f"{format_number(value)} cycles",
     Quantity.HZ: format_hz,
     Quantity.NS: format_duration_ns,
     Quantity.SAMPLES: format_count,
-    Quantity.WARPS: _format_plain,
+    Quantity.WARPS: format_number,
 }
