@@ -1,4 +1,4 @@
-"""Where does the kernel stand under its machine's roofs, and what moves it?"""
+"""Where does the kernel stand under its machine's ceilings, and what moves it?"""
 
 from gpa_lsp.analyses.answers import Answer, Missing
 from gpa_lsp.analyses.facts import KernelFacts
@@ -7,9 +7,10 @@ from gpa_lsp.analyses.roofline.findings import describe_place, list_findings
 from gpa_lsp.analyses.roofline.fusion import find_unfused
 from gpa_lsp.analyses.roofline.tables import list_bars, list_tables
 from gpa_lsp.analyses.roofline.unknown import TIME
+from gpa_lsp.basis.prose import Sentence, say
 
 _NAME = "roofline"
-_TITLE = "Place under the roofs"
+_TITLE = "Distance to the ceilings"
 
 
 def _answer(facts: KernelFacts) -> Answer:
@@ -38,21 +39,21 @@ def _answer(facts: KernelFacts) -> Answer:
     )
 
 
-def _explain_nothing(facts: KernelFacts) -> str:
+def _explain_nothing(facts: KernelFacts) -> Sentence:
     if not facts.kernel.launches:
-        return "The kernel was not measured."
+        return say("The kernel was not measured.")
     if facts.longest is None:
-        return "The profiler failed on every launch."
-    return f"Unknown: {_find_lacking(facts).what}."
+        return say("The profiler failed on every launch.")
+    return say("Unknown: {what}.", what=_find_lacking(facts).what)
 
 
 def _find_lacking(facts: KernelFacts) -> Missing:
     longest = facts.longest
     if longest is None:
-        return Missing(what="the place under the roofs", why="there is no launch with numbers")
+        return Missing(what="the distance to the ceilings", why=say("no launch has numbers"))
     if not longest.read_number("gpu__time_duration.sum"):
         return TIME
-    return Missing(what="the roofs of the GPU", why="neither counters nor tables tell them")
+    return Missing(what="the ceilings of the GPU", why=say("neither counters nor tables give them"))
 
 
 ANALYSIS = Analysis(name=_NAME, order=10, answer=_answer)

@@ -6,6 +6,7 @@ from gpa_lsp.analyses.answers import Finding
 from gpa_lsp.analyses.roofline.operations import COUNTED
 from gpa_lsp.analyses.roofline.totals import read_span, read_total
 from gpa_lsp.analyses.roofline_model import Roofline
+from gpa_lsp.basis.prose import Code, percent, say
 from gpa_lsp.profile.model import Launch
 
 USED_RATIO = 0.1
@@ -38,8 +39,17 @@ def find_unfused(launch: Launch, roofline: Roofline) -> Iterator[Finding]:
         reachable = (every + fused.value) / (2 * every) if every else 1.0
         if reachable < LOW_FUSED_RATIO:
             yield Finding(
-                text=f"{roof.kind}: {100 * fused.value / every:.3g} % of the additions, multiplications and multiply-adds are multiply-adds, so "
-                f"that no more than {100 * reachable:.3g} % of the peak can be reached.",
-                remedy="Let the compiler fuse (a * b + c in one expression, -fmad=true), or regroup the arithmetic: the same work takes fewer "
-                "instructions, and the point rises.",
+                text=say(
+                    "{kind}: {fused} of the additions, multiplications and multiply-adds are multiply-adds, so at most {most} of the peak is "
+                    "reachable.",
+                    kind=roof.kind,
+                    fused=percent(fused.value / every),
+                    most=percent(reachable),
+                ),
+                remedy=say(
+                    "Let the compiler fuse ({expression} in one expression, {option}), or regroup the arithmetic: fewer instructions do the same "
+                    "work, and the point rises.",
+                    expression=Code(text="a * b + c"),
+                    option=Code(text="-fmad=true"),
+                ),
             )
