@@ -166,7 +166,7 @@ def _note_code_size(facts: KernelFacts, split: StallSplit, _kinds: Kinds) -> Sen
     share = float(facts.rows.all_samples[at_start, reason].sum()) / split.samples
     code = NOTHING
     if executed.any():
-        code = say("{code} of code were executed; ", code=size(int(executed.sum()) * _INSTRUCTION_BYTES))
+        code = say("{code} of code was executed; ", code=size(int(executed.sum()) * _INSTRUCTION_BYTES))
     return say(
         "{code}{share} of these samples are at the start of a {line}-byte line of code.",
         code=code,
