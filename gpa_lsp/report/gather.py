@@ -80,7 +80,7 @@ def _make_row(
     )
 
 
-_RECORD_IT = "record with Nsight Compute to know it"
+_RECORD_IT = "record with Nsight Compute to find out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +328,7 @@ def _note_unknowns(reports: Sequence[KernelReport]) -> list[Problem]:
 def _note_unmeasured(path: Path | None) -> Problem:
     """One note a file, however many kernels it holds."""
     message = "code without a profile: nothing was measured"
-    remedy = "give a profile of it to see stalls"
+    remedy = "add a profile of it to see stalls"
     return Problem(severity=ProblemSeverity.NOTE, message=message, path=path, remedy=remedy)
 
 

@@ -307,7 +307,7 @@ def _describe_cost(facts: KernelFacts, excess: float, transfers: Transfers, unit
         return text
     ratio, unit = max(uses)
     cost = say(
-        "{unit} runs at {ratio} of its rate, at most {own} of it for the excess.",
+        "{unit} runs at {ratio} of its rate, at most {own} for the excess.",
         unit=unit,
         ratio=percent(ratio),
         own=percent(ratio * part),

@@ -110,7 +110,9 @@ def describe_access(lines: LineTransfers, line: int, unit: str) -> Sentence:
     """
     one = lines.per_request(line)
     if one is not None:
-        return say("{moved} per access where {least} would suffice", moved=number(one[0], unit[:-1]), least=number(one[1]))
+        return say(
+            "{moved} per access where {least} would suffice", moved=number(one[0], unit[:-1]), least=number(one[1])
+        )
     times = lines.times_ideal(line)
     if times is None:
         return say("more {unit} than they need", unit=unit)

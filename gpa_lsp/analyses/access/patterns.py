@@ -36,10 +36,9 @@ REMEDIES = {
         "Coalesce: let neighbouring threads access neighbouring elements, starting at aligned addresses."
     ),
     Pattern.APART: say(
-        "Coalesce: let the fastest thread index run along the fastest array index. Swap the two indices, store the transposed array, turn an array "
-        "of structures into a structure of arrays, or stage the tile through shared memory with rows read by whole warps. Where a thread's own "
-        "accesses "
-        "are adjacent, one access of up to 16 bytes in their place uses whole sectors too."
+        "Coalesce: let the fastest thread index run along the fastest array index. Swap the two indices, store the transposed array, replace the "
+        "array of structures by a structure of arrays, or stage the tile through shared memory with rows read by whole warps. Where a thread's own "
+        "accesses are adjacent, one access of up to 16 bytes in their place uses whole sectors too."
     ),
     Pattern.STRIDE: say(
         "Give neighbouring threads neighbouring elements: a structure of arrays instead of an array of structures, or one wide access (64 or 128 "

@@ -115,7 +115,7 @@ def describe_idle_ends(
     if longest_cycles is None:
         idle = (elapsed_cycles - mean_cycles) / elapsed_cycles
         text = say(
-            "For {idle} of the launch the average SM has no block: launch overhead, or uneven distribution.",
+            "For {idle} of the launch the average SM has no block: launch start and end, or uneven distribution.",
             idle=percent(idle),
         )
         weight = Weight.HIGH if idle >= LARGE_RATIO else Weight.PLAIN
@@ -125,7 +125,7 @@ def describe_idle_ends(
         return None
     return Finding(
         text=say(
-            "For {idle} of the launch ({cycles}) not even the busiest SM is active: launch overhead.",
+            "For {idle} of the launch ({cycles}) not even the busiest SM is active: launch start and end.",
             idle=percent(idle),
             cycles=count(elapsed_cycles - longest_cycles, "cycle"),
         ),

@@ -16,7 +16,7 @@ KIND_REMEDIES: dict[InstructionKind, Sentence] = {
         "or index such arrays with constants"
     ),
     InstructionKind.GLOBAL_ATOMIC: say(
-        "Combine in registers, in the warp or in shared memory first; an atomic whose result is unused does not stall"
+        "Combine in registers, in the warp or in shared memory first; an atomic whose result is unused need not stall its warp"
     ),
     InstructionKind.ASYNC_COPY: _MORE_STAGES,
     InstructionKind.BULK_COPY: _MORE_STAGES,

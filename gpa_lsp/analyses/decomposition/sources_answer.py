@@ -77,7 +77,7 @@ def _summarise(kept: tuple[StallSplit, ...], total: int) -> Sentence:
     first = kept[0]
     source = first.sources[0]
     return say(
-        "Most stalls are {reason} ({share} of all samples), {part} of it from {source}.",
+        "Most stalls are {reason} ({share} of all samples), {part} of them from {source}.",
         reason=first.reason,
         share=percent(first.samples / total),
         part=percent(first.share_of(source)),
@@ -120,7 +120,7 @@ def _list_tables(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: Instruc
         if reason in reasons:
             yield _tabulate_queue(reason, list_queue_use(facts, rows.kinds, reason))
     if reasons & QUEUES.keys():
-        yield _tabulate_units(facts, "How busy what is behind the queues is", QUEUE_UNITS)
+        yield _tabulate_units(facts, "How busy the units behind the queues are", QUEUE_UNITS)
     if "math_pipe_throttle" in reasons:
         yield _tabulate_units(facts, "How busy the arithmetic pipes are", PIPE_UNITS)
 
@@ -146,7 +146,7 @@ def _tabulate_sources(kept: tuple[StallSplit, ...], total: int) -> Table:
         ),
         rows=tuple(rows),
         note=say(
-            "The sources of a reason add up to it; causes that share a stall divide its samples by how often each is executed."
+            "The sources of a reason add up to it; causes that share a stall get its samples in proportion to their executions."
         ),
     )
 

@@ -71,7 +71,7 @@ def describe_free_room(architecture: Architecture, block: BlockShape, now: Occup
         _say_room(shared, "byte", "of shared memory per block", now),
     ]
     if raised is not None and raised.most > shared.most and raised.after != shared.after:
-        parts.append(say("with the largest carve-out {spare} more are", spare=count(raised.spare, "byte")))
+        parts.append(say("with the largest carve-out {spare} more are free", spare=count(raised.spare, "byte")))
     return Finding(text=say("Without losing a warp: {parts}.", parts=join(parts, "; ")))
 
 

@@ -213,11 +213,11 @@ def _find_used_up(roofs: list[_RoofUse]) -> Finding | None:
                 sustained = say(" (about {most} is sustainable)", most=percent(use.sustained_ratio))
             return Finding(
                 text=say(
-                    "More warps cannot help: {share} of {name} is used{sustained}. {remedy}",
+                    "More warps cannot help: {share} of {name} is used{sustained}. {change}",
                     share=percent(use.share_ratio),
                     name=use.name,
                     sustained=sustained,
-                    remedy=use.remedy,
+                    change=use.remedy,
                 ),
                 share_ratio=min(1.0, use.share_ratio),
             )

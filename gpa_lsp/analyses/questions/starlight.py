@@ -92,7 +92,7 @@ def _tell_checks(decision: Decision) -> list[Finding]:
     ratios = {result.check.title: result.ratio for result in decision.results}
     return [
         Finding(
-            text=capitalize(say("{title} is {ratio}.", title=check.title, ratio=percent(ratios[check.title]))),
+            text=capitalize(say("{title}: {ratio}.", title=check.title, ratio=percent(ratios[check.title]))),
             weight=Weight.HIGH,
             remedy=check.remedy,
         )

@@ -172,7 +172,7 @@ def _describe_limit(limit: Roof | BusyUnit, is_bound: bool, remedy: Sentence, ne
     return Finding(
         text=join([capitalize(text), nearest]),
         weight=Weight.HIGH if is_bound else Weight.PLAIN,
-        remedy=remedy if is_bound else say("{remedy} Until then: {latency}", remedy=remedy, latency=_LATENCY_REMEDY),
+        remedy=remedy if is_bound else say("{change} Until then: {latency}", change=remedy, latency=_LATENCY_REMEDY),
     )
 
 

@@ -75,7 +75,7 @@ CHECKS = (
         section="SourceCounters",
     ),
     Check(
-        title="threads per instruction that are not predicated off",
+        title="threads predicated on per instruction",
         metric="smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
         scale=_WARP_THREADS,
         least_ratio=0.75,  # 24 of 32 threads, as Nsight Compute's rule for divergence
@@ -197,9 +197,9 @@ def _judge(position: Position | None, is_memory_bound: bool | None, is_far: bool
     if roof is None:
         return words
     return say(
-        "{words}, and {rate} is {distance} the {roof} attainable there",
+        "{words}, and {rate} is {distance} the {ceiling} attainable there",
         words=words,
         rate=make_rate(point.achieved_ops_per_s, position.kind),
         distance="far below" if is_far else "near",
-        roof=make_rate(roof, position.kind),
+        ceiling=make_rate(roof, position.kind),
     )
