@@ -271,7 +271,7 @@ def count_waits(facts: KernelFacts, categories: tuple[int, ...] | None = None) -
         categories: numbers of :class:`~gpa_lsp.blame.model.BlameCategory` that count; None for all.
 
     Returns:
-        float64[n], samples of the instructions that wait for it, its own stays at itself included. Without a blame, the samples taken at the
+        float64[n], samples of the instructions stalled on it, its own at itself included. Without a blame, the samples taken at the
         instruction itself, whatever their reason.
     """
     if facts.blame is None:

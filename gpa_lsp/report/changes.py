@@ -81,9 +81,9 @@ class PartChange:
         before_line: 1-based; None for a reason, and for a line that was not there before.
         after_line: 1-based; None for a reason, and for a line that is not there any more.
         before_ns: None when the kernel's duration is unknown.
-        after_ns: likewise.
+        after_ns: None when the kernel's duration is unknown.
         before_ratio: share of the kernel's samples.
-        after_ratio: likewise.
+        after_ratio: share of the kernel's samples.
         is_clear: the change is larger than the two counts of samples leave in doubt; None where nobody looked.
     """
 

@@ -227,7 +227,7 @@ def build_width_table(columns: AccessColumns) -> tuple[Table, ...]:
 
 
 def _any_matters(facts: KernelFacts, lines: LineTransfers) -> bool:
-    """A line that much waits for has excess, though the kernel as a whole has little."""
+    """A line that many samples are stalled on has excess, though the kernel as a whole has little."""
     samples = facts.kernel.total_samples
     excess = lines.actual - lines.ideal
     has_pattern = excess > LEAST_EXCESS * lines.actual
@@ -237,7 +237,7 @@ def _any_matters(facts: KernelFacts, lines: LineTransfers) -> bool:
 def _is_worth_a_sentence(
     facts: KernelFacts, transfers: Transfers, lines: LineTransfers, line: int, *, has_any: bool
 ) -> bool:
-    """It is the first, or its excess or the samples that wait for it are not small."""
+    """It is the first, or its excess or the samples stalled on it are not small."""
     samples = facts.kernel.total_samples
     part = (lines.actual[line] - lines.ideal[line]) / transfers.actual.sum()
     waiting = lines.waits[line] * lines.excess_ratio(line) / samples if samples else 0.0

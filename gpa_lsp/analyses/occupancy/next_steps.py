@@ -27,7 +27,13 @@ _CARVEOUT_REMEDY = say(
 
 
 def describe_steps_up(
-    architecture: Architecture, block: BlockShape, now: Occupancy, weight: Weight, remark: Sentence = NOTHING
+    architecture: Architecture,
+    block: BlockShape,
+    now: Occupancy,
+    weight: Weight,
+    remark: Sentence = NOTHING,
+    *,
+    keeps_size: bool = False,
 ) -> tuple[Finding, ...]:
     """A finding per smallest change that lets an SM hold more warps.
 
@@ -37,6 +43,7 @@ def describe_steps_up(
         now: what an SM holds of it.
         weight: of the findings, by what more warps are worth.
         remark: a sentence behind each; may be empty.
+        keeps_size: no other block size is suggested, because the kernel requires this one.
     """
     steps = list_steps_up(architecture, block, now.carveout_bytes)
     return tuple(
@@ -46,6 +53,7 @@ def describe_steps_up(
             remedy=_CARVEOUT_REMEDY if step.block == block else _REMEDIES[step.resources[0]],
         )
         for step in steps
+        if not (keeps_size and OccupancyLimit.WARPS in step.resources)
     )
 
 

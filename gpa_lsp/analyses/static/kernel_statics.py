@@ -92,9 +92,9 @@ def _read_shared(shape: BlockShape | None, kernel: Kernel) -> int:
 
 def _find_step(architecture: Architecture, block: BlockShape, is_block_required: bool) -> tuple[Sentence, Sentence]:
     """The first of the smallest changes and its remedy; another block size is none where the kernel requires this one."""
-    steps = describe_steps_up(architecture, block, find_occupancy(architecture, block), Weight.PLAIN)
-    open_ones = [step for step in steps if not (is_block_required and step.text.startswith("Blocks of"))]
-    return (open_ones[0].text, open_ones[0].remedy) if open_ones else (NOTHING, NOTHING)
+    now = find_occupancy(architecture, block)
+    steps = describe_steps_up(architecture, block, now, Weight.PLAIN, keeps_size=is_block_required)
+    return (steps[0].text, steps[0].remedy) if steps else (NOTHING, NOTHING)
 
 
 def _list_by_block(
