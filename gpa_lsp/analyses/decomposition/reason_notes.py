@@ -119,7 +119,7 @@ def _note_queue(facts: KernelFacts, split: StallSplit, kinds: Kinds) -> Sentence
     first = uses[0]
     width = passes = busiest = NOTHING
     if first.thread_bytes is not None:
-        width = say(" of {width} per thread", width=number(first.thread_bytes, "byte"))
+        width = say(" of {width} per thread", width=count(first.thread_bytes, "byte"))
     if first.passes is not None and first.least_passes and first.passes > _DENSE * first.least_passes:
         least = number(first.least_passes)
         passes = say(

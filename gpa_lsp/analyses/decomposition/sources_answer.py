@@ -77,11 +77,11 @@ def _summarise(kept: tuple[StallSplit, ...], total: int) -> Sentence:
     first = kept[0]
     source = first.sources[0]
     return say(
-        "Most stalls are {reason} ({share} of all samples), {part} of them from {source}.",
+        "Most stalls are {reason} ({share} of all samples), {part} of them {source}.",
         reason=first.reason,
         share=percent(first.samples / total),
         part=percent(first.share_of(source)),
-        source=source.label,
+        source=say("without a known cause") if source.label == NO_CAUSE else say("from {source}", source=source.label),
     )
 
 

@@ -162,7 +162,7 @@ def build_line_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -
         Column(name="samples", quantity=Quantity.SAMPLES),
     )
     note = say(
-        "Threads are of 32. They are active when they execute the instruction, and predicated on when its predicate is true too."
+        "Of 32 threads: the active ones execute the instruction, and of these the predicated-on ones pass its predicate."
     )
     return (Table(title="Lost lanes, by line", columns=columns, rows=tuple(rows), note=note),)
 

@@ -110,14 +110,14 @@ def _compare(resident: float, most: float, needed: float, purpose: Sentence) -> 
     """Warps there are, and that would be needed."""
     if resident >= needed:
         text = say(
-            "About {needed} per scheduler are enough to {purpose}, and {resident} are resident: more would not help.",
+            "A scheduler needs about {needed} to {purpose} and has {resident}: more would not help.",
             needed=number(needed, "warp"),
             purpose=purpose,
             resident=number(resident),
         )
         return Worth(can_help=False, finding=Finding(text=text), needed_warps=needed)
     needs = say(
-        "At the current latencies a scheduler needs about {needed} to {purpose} (Little's law); {resident} are resident.",
+        "At the current latencies a scheduler needs about {needed} to {purpose} (Little's law) and has {resident}.",
         needed=number(needed, "warp"),
         purpose=purpose,
         resident=number(resident),
