@@ -5,9 +5,8 @@ import pytest
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind
 from gpa_lsp.analyses.decomposition.memory_words import KIND_REMEDIES, LEG_REMEDIES, LEVEL_REMEDIES, NOT_BUSY_REMEDY
-from gpa_lsp.analyses.decomposition.reason_notes import ACCESS_DENSER, REMOVE_CONFLICTS
+from gpa_lsp.analyses.decomposition.reason_notes import ACCESS_DENSER, REMOVE_CONFLICTS, SOURCE_REMEDIES
 from gpa_lsp.analyses.decomposition.reasons import WARP_STATES
-from gpa_lsp.analyses.decomposition.source_words import SOURCE_REMEDIES
 from gpa_lsp.analyses.decomposition.unit_use import MEMORY_UNITS
 from gpa_lsp.analyses.questions import memory_latency, stall_sources, top_down
 from tests.analyses.decomposition.written_facts import write_facts
