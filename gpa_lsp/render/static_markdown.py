@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.advice.find_statics import KernelFindings
 from gpa_lsp.advice.static_model import StaticFinding
-from gpa_lsp.analyses.static.model import KernelStatics
-from gpa_lsp.analyses.static.words import describe_block, describe_occupancy, write_bytes
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.analyses.static.model import KernelStatics, describe_block, describe_occupancy
+from gpa_lsp.basis.numbers import format_bytes, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
 from gpa_lsp.report.names import demangle, shorten_name
@@ -48,9 +47,9 @@ def _tabulate_resources(statics: KernelStatics) -> Iterator[str]:
     rows = [
         ("registers per thread", _show(statics.registers)),
         ("of which the compiler was allowed", _show(statics.register_cap)),
-        ("static shared memory per block", write_bytes(statics.shared_static_bytes)),
-        ("local memory per thread", "unknown" if statics.local_bytes is None else write_bytes(statics.local_bytes)),
-        ("spilled registers per thread", write_bytes(statics.spill_bytes)),
+        ("static shared memory per block", format_bytes(statics.shared_static_bytes)),
+        ("local memory per thread", "unknown" if statics.local_bytes is None else format_bytes(statics.local_bytes)),
+        ("spilled registers per thread", format_bytes(statics.spill_bytes)),
         ("barriers", _show(statics.barriers)),
     ]
     yield "| resource | |"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpa_lsp.advice.find_statics import KernelFindings
 from gpa_lsp.advice.static_model import StaticFinding
-from gpa_lsp.analyses.static.words import describe_resources
+from gpa_lsp.analyses.static.model import describe_resources
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.compiler.model import CompilerMessage

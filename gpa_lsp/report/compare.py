@@ -244,7 +244,7 @@ def pair_lines(
 
     Args:
         before: with embedded sources, or without: then lines keep their numbers.
-        after: likewise.
+        after: with embedded sources, or without.
         wanted: (file, line) of the source before.
 
     Returns:

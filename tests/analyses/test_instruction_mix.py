@@ -130,7 +130,7 @@ def test_a_counter_is_believed_before_executions():
     counted = {"sm__cycles_active.avg": 1000.0, "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active": 80.0}
     answer = ask(BUSY, metrics=counted, sm_count=1)
     assert (
-        "The pipe FMA (32-bit floating point, integer products) is at 80 % of its rate while the SMs are active (counted)."
+        "Pipe FMA (32-bit floating point, integer products) is at 80 % of its rate while the SMs are active (counted)."
         in [one.text for one in answer.findings if one.weight is Weight.HIGH]
     )
     # 1,600 of 4 · 1,000.
@@ -156,10 +156,10 @@ def test_routines_of_the_vendor_are_nobodys_to_fuse():
 
 def test_doubles_are_spoken_of_where_there_are_few_lanes_for_them():
     text = "DADD R2, R2, R4    # k.cu:1 | selected=1 | x=10"
-    found = find_said(ask(text, compute_capability=(8, 6)), "64-bit floating point, of which")
+    found = find_said(ask(text, compute_capability=(8, 6)), "64-bit floating point, and an SM")
     assert found is not None
-    assert "one warp instruction in 16 cycles" in found.text
-    assert find_said(ask(text, compute_capability=(8, 0)), "64-bit floating point, of which") is None
+    assert "one such warp instruction every 16 cycles" in found.text
+    assert find_said(ask(text, compute_capability=(8, 0)), "64-bit floating point, and an SM") is None
 
 
 def test_overhead_is_not_spoken_of_beside_tensor_instructions():

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
-from gpa_lsp.analyses.static.words import describe_block, describe_occupancy
+from gpa_lsp.analyses.static.model import describe_block, describe_occupancy
 from gpa_lsp.basis.locations import Frame
 
 NAME = "low-occupancy"

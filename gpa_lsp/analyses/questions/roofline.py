@@ -1,4 +1,4 @@
-"""Where does the kernel stand under its machine's roofs, and what moves it?"""
+"""Where does the kernel stand under its machine's ceilings, and what moves it?"""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,11 @@ from gpa_lsp.analyses.roofline.tables import list_bars, list_tables
 from gpa_lsp.analyses.roofline.totals import read_span, read_total
 from gpa_lsp.analyses.roofline.unknown import TIME
 from gpa_lsp.analyses.roofline_model import Roofline
+from gpa_lsp.basis.prose import Code, Sentence, percent, say
 from gpa_lsp.profile.model import Launch
 
 _NAME = "roofline"
-_TITLE = "Place under the roofs"
+_TITLE = "Distance to the ceilings"
 USED_RATIO = 0.1
 """Below this share of its peak a type's mix does not matter."""
 
@@ -48,21 +49,21 @@ def _answer(facts: KernelFacts) -> Answer:
     )
 
 
-def _explain_nothing(facts: KernelFacts) -> str:
+def _explain_nothing(facts: KernelFacts) -> Sentence:
     if not facts.kernel.launches:
-        return "The kernel was not measured."
+        return say("The kernel was not measured.")
     if facts.longest is None:
-        return "The profiler failed on every launch."
-    return f"Unknown: {_find_lacking(facts).what}."
+        return say("The profiler failed on every launch.")
+    return say("Unknown: {what}.", what=_find_lacking(facts).what)
 
 
 def _find_lacking(facts: KernelFacts) -> Missing:
     longest = facts.longest
     if longest is None:
-        return Missing(what="the place under the roofs", why="there is no launch with numbers")
+        return Missing(what="the distance to the ceilings", why=say("no launch has numbers"))
     if not longest.read_number("gpu__time_duration.sum"):
         return TIME
-    return Missing(what="the roofs of the GPU", why="neither counters nor tables tell them")
+    return Missing(what="the ceilings of the GPU", why=say("neither counters nor tables give them"))
 
 
 def find_unfused(launch: Launch, roofline: Roofline) -> Iterator[Finding]:
@@ -88,10 +89,19 @@ def find_unfused(launch: Launch, roofline: Roofline) -> Iterator[Finding]:
         reachable = (every + fused.value) / (2 * every) if every else 1.0
         if reachable < LOW_FUSED_RATIO:
             yield Finding(
-                text=f"{roof.kind}: {100 * fused.value / every:.3g} % of the additions, multiplications and multiply-adds are multiply-adds, so "
-                f"that no more than {100 * reachable:.3g} % of the peak can be reached.",
-                remedy="Let the compiler fuse (a * b + c in one expression, -fmad=true), or regroup the arithmetic: the same work takes fewer "
-                "instructions, and the point rises.",
+                text=say(
+                    "{kind}: {fused} of the additions, multiplications and multiply-adds are multiply-adds, so at most {most} of the peak is "
+                    "reachable.",
+                    kind=roof.kind,
+                    fused=percent(fused.value / every),
+                    most=percent(reachable),
+                ),
+                remedy=say(
+                    "Let the compiler fuse ({expression} in one expression, {option}), or regroup the arithmetic: fewer instructions do the same "
+                    "work, and the point rises.",
+                    expression=Code(text="a * b + c"),
+                    option=Code(text="-fmad=true"),
+                ),
             )
 
 

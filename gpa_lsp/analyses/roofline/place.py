@@ -94,7 +94,7 @@ def _apply(machine: Machine, roofs: EmpiricalRoofs) -> Machine:
     try:
         return apply_roofs(machine, roofs)
     except InputError as error:
-        return replace(machine, doubts=(*machine.doubts, f"The measured roofs are not used: {error.message}."))
+        return replace(machine, doubts=(*machine.doubts, f"The measured ceilings are not used: {error.message}."))
 
 
 def place_under(roofline: KernelRoofline, choose_machine: Callable[[Machine], Machine]) -> KernelRoofline:

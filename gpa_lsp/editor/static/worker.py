@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpa_lsp.advice.find_statics import KernelFindings, list_static_checks
 from gpa_lsp.advice.static_model import StaticFinding
-from gpa_lsp.analyses.static.words import describe_resources
+from gpa_lsp.analyses.static.model import describe_resources
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.compiler.settings import CompileSettings

@@ -1,4 +1,4 @@
-"""The findings about waves and about uneven units, in sentences."""
+"""The findings about waves and about uneven units."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,7 @@ from gpa_lsp.analyses.balance.units import UnitLoad, find_unit
 from gpa_lsp.analyses.balance.waves import Waves
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.occupancy.launch import read_amount
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, factor, join, number, percent, say
 
 WORTH_TELLING_RATIO = 0.05
 """Less is not worth a word."""
@@ -15,7 +16,7 @@ LARGE_RATIO = 0.2
 """From this part of the time on it is likely to be what holds the kernel up; Nsight Compute's rule for the tail takes the same figure."""
 
 UNEVEN = 1.1
-"""The busiest slice or channel over their mean, from which on it is told."""
+"""The busiest slice or channel over their mean, from which on it is named."""
 
 _MEMORY_MEASURES = (
     ("lts__t_sectors.avg", "lts__t_sectors.max.pct_of_peak_sustained_elapsed"),
@@ -27,7 +28,7 @@ IDLE_PERCENT = 10.0
 """Where even the busiest slice or channel is used less than this, it does not matter which of them is."""
 
 BUSY_PERCENT = 60.0
-"""A slice or channel that is busier than this is likely to make others wait. Ours."""
+"""A slice or channel that is busier than this is likely to limit the others. Ours."""
 
 
 def describe_waves(waves: Waves, idle_ratio: float | None, empty_ratio: float | None) -> Finding:
@@ -40,28 +41,34 @@ def describe_waves(waves: Waves, idle_ratio: float | None, empty_ratio: float | 
     """
     if waves.idle_sms:
         return Finding(
-            text=f"{waves.idle_sms:,} of {waves.sm_count:,} SMs get no block: the grid has {say_count(waves.blocks, 'block')}.",
+            text=say(
+                "{idle} of {sms} get no block: the grid has {blocks}.",
+                idle=count(waves.idle_sms),
+                sms=count(waves.sm_count, "SM"),
+                blocks=count(waves.blocks, "block"),
+            ),
             weight=Weight.HIGH,
-            remedy="Cut the problem into more blocks, with fewer threads or less work each.",
+            remedy=say("Split the problem into more blocks, with fewer threads or less work each."),
             share_ratio=waves.idle_sms / waves.sm_count,
         )
     by_sms, by_waves = waves.lost_by_sms_ratio, waves.lost_by_waves_ratio
     low, high = sorted((_cap(by_sms, idle_ratio), _cap(by_waves, empty_ratio)))
     if high < WORTH_TELLING_RATIO:
-        text = _say_waves(waves) + (
-            f" That costs at most {100 * high:.2g} % of the time." if by_waves or by_sms else ""
-        )
-        return Finding(text=text, weight=Weight.GOOD, share_ratio=high)
-    text = (
-        f"{_say_waves(waves)} With blocks of equal work that costs {100 * by_sms:.2g} % of the time if SMs work at the same rate however "
-        f"many blocks they have, and {100 * by_waves:.2g} % if blocks take as long however many share an SM."
+        cost = say("That costs at most {most} of the time.", most=percent(high)) if by_waves or by_sms else NOTHING
+        return Finding(text=join([_describe_grid(waves), cost]), weight=Weight.GOOD, share_ratio=high)
+    cost = say(
+        "With equal blocks that costs {by_sms} of the time if an SM's throughput does not depend on its number of blocks, and {by_waves} if a "
+        "block's duration does not.",
+        by_sms=percent(by_sms),
+        by_waves=percent(by_waves),
     )
+    measured = NOTHING
     if (low, high) != tuple(sorted((by_sms, by_waves))):
-        text += f" By the measured idle time it is {_say_range(low, high)}."
+        measured = say("By the measured idle time it costs {range}.", range=_say_range(low, high))
     return Finding(
-        text=text,
+        text=join([_describe_grid(waves), cost, measured]),
         weight=Weight.HIGH if (low + high) / 2 >= LARGE_RATIO else Weight.PLAIN,
-        remedy="A grid of whole waves (the work of a block divided evenly among so many), or smaller blocks.",
+        remedy=say("Launch whole waves (divide the work evenly among as many blocks), or use smaller blocks."),
         share_ratio=(low + high) / 2,
     )
 
@@ -82,15 +89,15 @@ def describe_units(facts: KernelFacts, loads: tuple[UnitLoad, ...], elapsed_cycl
         part = schedulers.mean / sms.mean
         if part < 1 - WORTH_TELLING_RATIO:
             yield Finding(
-                text=f"A scheduler has a warp in {100 * part:.0f} % of the active cycles of its SM.",
-                remedy="Blocks of a multiple of four warps, with equal work for each, keep all four schedulers busy.",
+                text=say("A scheduler has a warp in {part} of the active cycles of its SM.", part=percent(part)),
+                remedy=say("Blocks of a multiple of four warps with equal work keep all four schedulers busy."),
                 share_ratio=1 - part,
             )
     for metric, busiest in _MEMORY_MEASURES:
         load = find_unit(loads, metric)
-        percent = read_amount(facts, busiest)
-        if load is not None and load.excess >= UNEVEN and (percent is None or percent >= IDLE_PERCENT):
-            yield _describe_memory(load, percent)
+        use_percent = read_amount(facts, busiest)
+        if load is not None and load.excess >= UNEVEN and (use_percent is None or use_percent >= IDLE_PERCENT):
+            yield _describe_memory(load, use_percent)
 
 
 def describe_idle_ends(
@@ -100,54 +107,73 @@ def describe_idle_ends(
 
     Args:
         elapsed_cycles: of the launch, in the SMs' clock; None when not collected.
-        mean_cycles: in which an SM was active on average; likewise.
-        longest_cycles: in which the SM was active that was so longest; likewise.
+        mean_cycles: in which an SM was active on average; None when not collected.
+        longest_cycles: in which the SM was active that was so longest; None when not collected.
     """
     if not elapsed_cycles or mean_cycles is None:
         return None
     if longest_cycles is None:
         idle = (elapsed_cycles - mean_cycles) / elapsed_cycles
-        text = f"For {100 * idle:.0f} % of the launch the mean SM has no block: it starts, it ends, or the blocks are divided unevenly."
+        text = say(
+            "For {idle} of the launch the average SM has no block: launch start and end, or uneven distribution.",
+            idle=percent(idle),
+        )
         weight = Weight.HIGH if idle >= LARGE_RATIO else Weight.PLAIN
         return None if idle < WORTH_TELLING_RATIO else Finding(text=text, weight=weight, share_ratio=idle)
     idle = (elapsed_cycles - longest_cycles) / elapsed_cycles
     if idle < WORTH_TELLING_RATIO:
         return None
     return Finding(
-        text=(
-            f"For {100 * idle:.0f} % of the launch ({elapsed_cycles - longest_cycles:,.0f} cycles) not even the busiest SM works: "
-            "it starts and ends."
+        text=say(
+            "For {idle} of the launch ({cycles}) not even the busiest SM is active: launch start and end.",
+            idle=percent(idle),
+            cycles=count(elapsed_cycles - longest_cycles, "cycle"),
         ),
         weight=Weight.HIGH if idle >= LARGE_RATIO else Weight.PLAIN,
-        remedy="More work in one launch, kernels fused, or launches overlapped in streams or a graph.",
+        remedy=say("Do more work per launch, fuse kernels, or overlap launches in streams or a graph."),
         share_ratio=idle,
     )
 
 
-def _say_waves(waves: Waves) -> str:
-    last = f"{waves.last_blocks:,} of {say_count(waves.capacity_blocks, 'block')}"
+def _describe_grid(waves: Waves) -> Sentence:
+    capacity = count(waves.capacity_blocks, "block")
+    last = say("{last} of {capacity}", last=count(waves.last_blocks), capacity=capacity)
     if not waves.whole:
-        return f"The grid is less than one wave: {last} that fit at once, {waves.blocks / waves.sm_count:.2f} per SM."
+        return say(
+            "The grid is less than one wave: {last} that fit at once, {each} per SM.",
+            last=last,
+            each=number(waves.blocks / waves.sm_count),
+        )
+    whole = count(waves.whole, "whole wave")
     if not waves.last_blocks:
-        return f"The grid is {say_count(waves.whole, 'whole wave')}: none is partly filled."
-    return f"After {say_count(waves.whole, 'whole wave')} comes a last one with {last}."
+        return say("The grid is {whole}, with no tail.", whole=whole)
+    return say("After {whole} comes a tail of {last}.", whole=whole, last=last)
 
 
 def _describe_sms(sms: UnitLoad, instructions: UnitLoad | None, elapsed_cycles: float | None) -> Finding:
-    text = f"The mean SM is active for {100 * (1 - sms.idle_ratio):.3g} % of the cycles of the busiest"
+    least = more = NOTHING
     if sms.least is not None and sms.most > 0:
-        text += (
-            ", one has no work at all" if sms.least == 0 else f", the least busy for {100 * sms.least / sms.most:.3g} %"
+        share = percent(sms.least / sms.most)
+        least = (
+            say(", and one has no work at all") if sms.least == 0 else say(", the least busy for {share}", share=share)
         )
     if instructions is not None and instructions.excess >= UNEVEN:
-        text += f"; the one with most to do executes {instructions.excess:.2f} times the mean number of instructions"
+        more = say(
+            "; the busiest executes {excess} the mean number of instructions", excess=factor(instructions.excess)
+        )
+    text = say(
+        "The average SM is active for {mean} of the cycles of the busiest{least}{more}.",
+        mean=percent(1 - sms.idle_ratio),
+        least=least,
+        more=more,
+    )
     if sms.idle_ratio < WORTH_TELLING_RATIO:
-        return Finding(text=text + ".", weight=Weight.GOOD, share_ratio=sms.idle_ratio)
+        return Finding(text=text, weight=Weight.GOOD, share_ratio=sms.idle_ratio)
     lost = sms.idle_ratio * (min(1.0, sms.most / elapsed_cycles) if elapsed_cycles else 1.0)
     return Finding(
-        text=text + f". Evened out, {100 * lost:.3g} % of the time would go.",
+        text=join([text, say("An even load would save {lost} of the time.", lost=percent(lost))]),
         weight=Weight.HIGH if lost >= LARGE_RATIO else Weight.PLAIN,
-        remedy="Smaller blocks, equal work per block, or blocks that fetch their work from a queue.",
+        remedy=say("Use smaller blocks, equal work per block, or blocks that fetch their work from a queue."),
         share_ratio=lost,
     )
 
@@ -155,42 +181,26 @@ def _describe_sms(sms: UnitLoad, instructions: UnitLoad | None, elapsed_cycles: 
 def _describe_memory(load: UnitLoad, busiest: float | None) -> Finding:
     """Uneven slices or channels; ``busiest`` is how much of its peak the busiest reached, in percent, None when not collected."""
     is_busy = busiest is not None and busiest >= BUSY_PERCENT
-    text = f"The busiest of the {load.unit} has {load.excess:.2f} times the mean ({load.measure})"
-    if busiest is not None:
-        text += f" and is at {busiest:.0f} % of its peak"
     return Finding(
-        text=text + ".",
+        text=say(
+            "The busiest of the {units} has {excess} the mean ({measure}){use}.",
+            units=load.unit,
+            excess=factor(load.excess),
+            measure=load.measure,
+            use=NOTHING if busiest is None else say(" and is at {use} of its peak", use=percent(busiest / 100)),
+        ),
         weight=Weight.HIGH if is_busy else Weight.PLAIN,
-        remedy="Strides that are a power of two let addresses fall on few of them; pad rows, or walk the data in another order."
+        remedy=say("Power-of-two strides send addresses to few of them; pad rows, or change the traversal order.")
         if is_busy
-        else "",
+        else NOTHING,
     )
-
-
-def say_count(number: int, noun: str) -> str:
-    """A number of things.
-
-    >>> say_count(1, "block"), say_count(1200, "block")
-    ('1 block', '1,200 blocks')
-    """
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-def say_waves(count: float) -> str:
-    """A number of waves with as many digits as it takes to see that it is not a whole number.
-
-    >>> say_waves(2.0), say_waves(1.25), say_waves(1.0039), say_waves(0.000762)
-    ('2 waves', '1.25 waves', '1.004 waves', '0.000762 waves')
-    """
-    if count == int(count):
-        return say_count(int(count), "wave")
-    texts = (f"{count:.{digits}g}" for digits in range(3, 12))
-    return next((text for text in texts if float(text) % 1), f"{count}") + " waves"
 
 
 def _cap(lost_ratio: float, measured_ratio: float | None) -> float:
     return lost_ratio if measured_ratio is None else min(lost_ratio, measured_ratio)
 
 
-def _say_range(low: float, high: float) -> str:
-    return f"{100 * high:.2g} %" if high - low < 0.005 else f"between {100 * low:.2g} and {100 * high:.2g} %"
+def _say_range(low: float, high: float) -> Sentence:
+    if high - low < 0.005:
+        return say("{high}", high=percent(high))
+    return say("between {low} and {high}", low=percent(low), high=percent(high))
