@@ -49,7 +49,7 @@ class RegisterLimits:
             if self.registers >= self.most_registers - _HIGHEST_TO_THE_LIMIT:
                 return say("All {registers} of a thread are in use, so no flag helps", registers=registers)
             return say(
-                "Blocks of {threads} leave no more than {registers} per thread: smaller blocks could have more",
+                "Blocks of {threads} leave {registers} per thread (smaller ones more), so no flag helps",
                 registers=registers,
                 threads=count(self.block_threads, "thread"),
             )

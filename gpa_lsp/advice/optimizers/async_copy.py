@@ -104,7 +104,7 @@ class AsyncCopy(HidingOptimizer):
             message = say("{staged}, but outside loops: there is no next tile to start", staged=staged)
             return self.silent(SilenceStage.GATED, message)
         if copies:
-            message = say("{staged}, but no warp is stalled on them", staged=staged)
+            message = say("{staged}, but no warp is stalled there", staged=staged)
         elif has_async:
             message = say("copies to shared memory are asynchronous, and no warp is stalled on them")
         else:

@@ -11,7 +11,7 @@ from gpa_lsp.advice.optimizers import NO_ARCHITECTURE, NO_GRID, ParallelOptimize
 from gpa_lsp.advice.residency import measure_contention, measure_issue_ratio, measure_resident_warps
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import count, factor, number, percent, say
+from gpa_lsp.basis.prose import count, number, percent, say
 
 _SAME = 1e-9
 """Gains closer than this are equal, and the smaller change is preferred."""
@@ -117,7 +117,9 @@ def _describe(subject: Subject, launch: LaunchFacts, sm_count: int, warps: float
         scales_warps=True,
         factor=split.factor,
         bound=split.bound,
-        bound_reason=say("the busiest of {sms} has at most {bound} less work", sms=sms, bound=factor(split.bound)),
+        bound_reason=say(
+            "the busiest of {sms} keeps at least {share} of its work", sms=sms, share=percent(1 / split.bound)
+        ),
         hint=say(
             "With {old_blocks} of {old_threads}, {idle} of {sms} are idle. Launch {blocks} of {threads}: each scheduler then has {new_warps} "
             "instead of {old_warps}.",

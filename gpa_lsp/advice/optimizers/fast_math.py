@@ -45,7 +45,7 @@ class FastMath(EliminationOptimizer):
         regions = build_sequence_regions(subject, sequences, lambda members: _write_hint(subject, members))
         if not regions:
             message = say(
-                "the {operations} caused none of the {samples}",
+                "{operations} caused none of the {samples}",
                 operations=count(len(sequences), "accurate operation"),
                 samples=count(subject.total_samples, "sample"),
             )

@@ -56,7 +56,7 @@ class LoopUnrolling(HidingOptimizer):
         loops = find_loops(subject.scopes, every.def_row[edges])
         inside = (loops >= 0) & (loops == find_loops(subject.scopes, every.use_row[edges]))
         if not inside.any():
-            message = say("none of the {stalled} is within one loop", stalled=count(len(edges), "stalled dependence"))
+            message = say("{stalled}, but none within one loop", stalled=count(len(edges), "stalled dependence"))
             return self.silent(SilenceStage.NOT_MATCHED, message)
         edges, loops = edges[inside], loops[inside]
         finder = SlackFinder(subject.rows)

@@ -58,13 +58,13 @@ class RegisterReuse(EliminationOptimizer):
             message = say("none of the {rows} accesses local memory", rows=count(len(subject.rows), "instruction"))
             if saved:
                 message = say(
-                    "all {accesses} save registers for callers", accesses=count(len(saved), "local-memory access")
+                    "{accesses}, all to registers saved for callers", accesses=count(len(saved), "local-memory access")
                 )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         regions = _build_regions(subject, accesses)
         if not regions:
             message = say(
-                "the {accesses} caused none of the {samples}",
+                "{accesses} caused none of the {samples}",
                 accesses=count(len(accesses) - len(saved), "local-memory access"),
                 samples=count(subject.total_samples, "sample"),
             )
@@ -135,7 +135,10 @@ def _advise_spills(
     fewer = say("keep fewer values live (split the {body}, or recompute cheap ones).", body=body)
     if limits is None:
         return join([spilled, capitalize(fewer)])
-    return say("{spilled} {limits}; or {fewer}", spilled=spilled, limits=limits.advise(len(slots)), fewer=fewer)
+    link = "; or" if limits.is_bounded_by_flag else ";"
+    return say(
+        "{spilled} {limits}{link} {fewer}", spilled=spilled, limits=limits.advise(len(slots)), link=link, fewer=fewer
+    )
 
 
 def _name_values(subject: Subject, hotspots: Sequence[Hotspot], spills: Sequence[LocalAccess]) -> list[Sentence]:

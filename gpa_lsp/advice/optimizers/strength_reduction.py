@@ -81,7 +81,7 @@ class StrengthReduction(EliminationOptimizer):
         ]
         if not regions:
             message = say(
-                "the {operations} caused none of the {samples}",
+                "{operations} caused none of the {samples}",
                 operations=count(len(divisions) + len(found.widened) + len(slow), "slow operation"),
                 samples=count(subject.total_samples, "sample"),
             )
