@@ -59,7 +59,7 @@ def test_a_load_below_code_that_does_not_make_its_address_could_be_issued_earlie
     assert (region.samples, region.latency_samples, region.active_samples) == (100, 18, 18)
     assert region.hint == (
         "The load of `x[i]` at line 4 of k.cu could issue 2 instructions earlier, before line 2 of k.cu, along with the computation of its address; "
-        "1 instruction (from line 6 of k.cu on) could run before its use at line 5 of k.cu."
+        "1 instruction (from line 6 of k.cu on) could run before its value is used at line 5 of k.cu."
     )
 
 

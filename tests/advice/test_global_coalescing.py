@@ -120,14 +120,14 @@ def test_the_profilers_own_rule_is_quoted():
 def test_coalesced_accesses_are_no_match_and_the_figure_is_told():
     found = OPTIMIZER.match(write(PLAIN))
     assert isinstance(found, Silence)
-    assert found.message == "global accesses move 1.00× the minimum of sectors"
+    assert found.message == "global accesses move 1.00× the minimum number of sectors"
 
 
 def test_an_excess_nobody_waits_for_is_no_match():
     text = STRIDED.format(strided=ROWS_APART, plain=PLAIN).replace("lg_throttle=100/90", "selected=100")
     found = OPTIMIZER.match(write_subject(text, {(3, "long_scoreboard"): (2,)}))
     assert isinstance(found, Silence)
-    assert found.message.startswith("global accesses move 4.50× the minimum of sectors, but no warp is stalled")
+    assert found.message.startswith("global accesses move 4.50× the minimum number of sectors, but no warp is stalled")
 
 
 def test_atomics_are_left_to_their_own_remedy():

@@ -69,14 +69,16 @@ def test_the_figures_stand_in_the_reasons():
 def test_without_conflicts_it_says_so():
     found = OPTIMIZER.match(write("shared_wavefronts=100 shared_wavefronts_ideal=100"))
     assert isinstance(found, Silence)
-    assert found.message == "shared accesses take 1.00× the minimum of wavefronts"
+    assert found.message == "shared accesses take 1.00× the minimum number of wavefronts"
 
 
 def test_conflicts_nobody_waits_for_are_no_match():
     text = TRANSPOSE.format(columns=THIRTY_TWO, load="LDS").replace("mio_throttle=64/32", "selected=4")
     found = OPTIMIZER.match(write_subject(text, {(4, "short_scoreboard"): (3,)}))
     assert isinstance(found, Silence)
-    assert found.message.startswith("shared accesses take 11.3× the minimum of wavefronts, but no warp is stalled")
+    assert found.message.startswith(
+        "shared accesses take 11.3× the minimum number of wavefronts, but no warp is stalled"
+    )
 
 
 def test_atomics_are_no_bank_conflicts():

@@ -1,4 +1,4 @@
-"""Barriers: all waiting as published, and who comes late by its executions."""
+"""Barriers: all waiting as published, and who comes late by execution counts."""
 
 import pytest
 
@@ -88,7 +88,7 @@ def test_without_executions_the_barrier_keeps_the_blame():
         text = text.replace(times, "")
     found = match(write_subject(text, AT_BARRIERS))
     assert {hotspot.def_row for hotspot in found.regions[0].hotspots} == {6, 9}
-    assert "by its executions" in found.reasons[1]
+    assert "by execution counts" in found.reasons[1]
 
 
 @pytest.mark.parametrize(("capability", "splits"), [((7, 5), False), ((8, 0), True)])

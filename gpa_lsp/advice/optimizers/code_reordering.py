@@ -213,7 +213,6 @@ def _write_reorder_hint(subject: Subject, hotspot: Hotspot, slack: Slack) -> Sen
     load, use_row = describe_place(subject, hotspot.def_row), _use_row(hotspot)
     above = int(slack.def_track.instructions[slack.above].sum())
     below = int(slack.use_track.instructions[slack.below].sum())
-    is_later = below > 0
     clauses = []
     if above and slack.earliest_row is not None:
         earlier = say(
@@ -224,13 +223,13 @@ def _write_reorder_hint(subject: Subject, hotspot: Hotspot, slack: Slack) -> Sen
             hold=_describe_hold(subject, hotspot, slack),
         )
         clauses.append(earlier)
-    if is_later:
+    if below:
         first = describe_line(subject, slack.use_track.row_of(int(slack.below[0])))
         later = say(
-            "{below}{first} could run before {its} use {place}",
+            "{below}{first} could run before {value} is used {place}",
             below=count(below, "instruction"),
             first=say(" (from {line} on)", line=first) if first != describe_line(subject, use_row) else NOTHING,
-            its="its" if clauses else say("{load} has its", load=load),
+            value="its value" if clauses else say("the value of {load}", load=load),
             place=locate(subject, use_row),
         )
         clauses.append(later)

@@ -73,7 +73,7 @@ class FunctionSplit(EliminationOptimizer):
         if code_bytes <= caches.first_bytes:
             code, first = size(code_bytes), size(caches.first_bytes)
             message = say(
-                "{code} of code are executed, and the L0 instruction cache holds {first}", code=code, first=first
+                "{code} of code is executed, and the L0 instruction cache holds {first}", code=code, first=first
             )
             return self.silent(SilenceStage.GATED, message)
         regions = [

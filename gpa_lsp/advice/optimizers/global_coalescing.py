@@ -62,7 +62,7 @@ class GlobalCoalescing(EliminationOptimizer):
         if moved <= least or least == 0:
             ratio = factor(moved / max(least, 1))
             return self.silent(
-                SilenceStage.NOT_MATCHED, say("global accesses move {ratio} the minimum of sectors", ratio=ratio)
+                SilenceStage.NOT_MATCHED, say("global accesses move {ratio} the minimum number of sectors", ratio=ratio)
             )
         ratio = factor(moved / least)
         excess = np.where(accesses, measure_excess(sectors, self._find_least(subject, sectors, ideal)), 0.0)
@@ -70,7 +70,7 @@ class GlobalCoalescing(EliminationOptimizer):
         weights = excess[subject.blame.edges.def_row[edges]]
         if count_samples(subject, edges, weights) == 0:
             why = self._find_why(subject, np.where(accesses, measure_excess(sectors, ideal), 0.0))
-            message = say("global accesses move {ratio} the minimum of sectors, but {why}", ratio=ratio, why=why)
+            message = say("global accesses move {ratio} the minimum number of sectors, but {why}", ratio=ratio, why=why)
             return self.silent(SilenceStage.NOT_MATCHED, message)
         words = _Words(subject)
         reaches_l2 = _reaches_l2(subject, least)
@@ -96,7 +96,7 @@ class GlobalCoalescing(EliminationOptimizer):
         """Why nothing is left to match, given each row's share of sectors that are too many."""
         edges = find_edges(subject, excess > 0, _REASONS)
         if count_samples(subject, edges, np.ones(len(edges))) == 0:
-            return say("no warp is stalled on those in excess")
+            return say("no warp is stalled on those above it")
         return say("merging adjacent accesses covers those with stalls")
 
     @staticmethod

@@ -58,7 +58,7 @@ class SharedBankConflicts(EliminationOptimizer):
         made, least = int(passes[accesses].clip(min=0).sum()), int(ideal[accesses].clip(min=0).sum())
         if made <= least or least == 0:
             ratio = factor(made / max(least, 1))
-            message = say("shared accesses take {ratio} the minimum of wavefronts", ratio=ratio)
+            message = say("shared accesses take {ratio} the minimum number of wavefronts", ratio=ratio)
             return self.silent(SilenceStage.NOT_MATCHED, message)
         ratio = factor(made / least)
         excess = np.where(accesses, measure_excess(passes, ideal), 0.0)
@@ -66,7 +66,7 @@ class SharedBankConflicts(EliminationOptimizer):
         weights = excess[subject.blame.edges.def_row[edges]]
         if count_samples(subject, edges, weights) == 0:
             message = say(
-                "shared accesses take {ratio} the minimum of wavefronts, but no warp is stalled on those with conflicts",
+                "shared accesses take {ratio} the minimum number of wavefronts, but no warp is stalled on those with conflicts",
                 ratio=ratio,
             )
             return self.silent(SilenceStage.NOT_MATCHED, message)

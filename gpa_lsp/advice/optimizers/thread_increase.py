@@ -234,7 +234,7 @@ def _list_caveats(step: OccupancyStep) -> tuple[Sentence, ...]:
     if OccupancyLimit.REGISTERS in step.resources:
         return (
             say(
-                "Fewer registers ({bounds}, {option}) may spill to local memory, which costs more than the warps gain.",
+                "Fewer registers ({bounds}, {option}) may spill to local memory, which can cost more than the warps gain.",
                 bounds=Code(text="__launch_bounds__"),
                 option=Code(text="-maxrregcount"),
             ),

@@ -143,7 +143,7 @@ def _add(one: Hotspot, other: Hotspot) -> Hotspot:
 
 def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[Sentence, ...]:
     if not late:
-        return (say("by its executions, no code before the barriers is left to some of the warps"),)
+        return (say("by execution counts, all warps execute all the code before the barriers"),)
     largest = sorted(late.items(), key=lambda item: -item[1].explained_samples)[:MOST_SENTENCES]
     parts = (
         say(
