@@ -19,7 +19,7 @@ from gpa_lsp.dataflow.reordering.walls import Hold
 from gpa_lsp.dataflow.unrolling import Unrolling, find_unrolling
 
 _FEWEST_ITERATIONS = 4.0
-"""A loop that makes fewer is not worth copies. GPA does not look at turns; its largest over-estimate (bfs, 1.59 for 1.12) is of this optimizer."""
+"""A loop that makes fewer is not worth unrolling. GPA does not look at them; its largest over-estimate (bfs, 1.59 for 1.12) is here."""
 
 _MOST_COPIES = 16
 _LEAST_GAIN_RATIO = 0.001
@@ -109,7 +109,7 @@ def plan_unrolling(
 
 
 def choose_copies(*, present: int, iterations: float, latency_ratio: float, most: float) -> int:
-    """How many iterations one turn should hold: a power of two, as many as fill the latency with their own instructions.
+    """The unroll factor a loop should have: a power of two, as many as fill the latency with their own instructions.
 
     Args:
         present: as it is.

@@ -20,7 +20,7 @@ from gpa_lsp.dataflow.divergent_branches import DivergentBranch, Parting, find_d
 from gpa_lsp.rows.scopes import Scope, ScopeKind
 
 _NOT_LOST = "not_selected"
-"""A warp in this state was ready: its turn costs no time."""
+"""A warp in this state was ready and lost no time."""
 
 _MEMORY_REASONS = ("long_scoreboard", "lg_throttle", "drain")
 _SCATTERED = 0.9

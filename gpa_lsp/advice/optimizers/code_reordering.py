@@ -29,7 +29,7 @@ _UNFORESEEN = frozenset({BlameCategory.MEMORY_GLOBAL, BlameCategory.MEMORY_TEXTU
 """Latencies the compiler cannot know when it orders straight code: a hit or a miss."""
 
 _CATEGORIES = _UNFORESEEN | {BlameCategory.EXECUTION_SHARED, BlameCategory.EXECUTION_CONSTANT}
-"""Results of shared memory come after a known time, so only what the compiler does not do, to load a turn ahead, can gain."""
+"""Results of shared memory come after a known time, so only what the compiler does not do, to load an iteration ahead, can gain."""
 
 _LEAST_GAIN_RATIO = 0.001
 """Of all samples: places that could gain less are not worth a line."""

@@ -27,7 +27,7 @@ _BANKS = {"0x0": say("kernel parameters"), "0x3": say("{qualifier} variables", q
 _OTHER_BANK = say("compiler constants")
 _WAVES = "launch__waves_per_multiprocessor"
 _LEAST_TURNS = 1.5
-"""A loop with fewer turns is code that runs once, and fetches its constants once."""
+"""A loop with fewer iterations is code that runs once, and fetches its constants once."""
 
 
 class ConstantCacheMisses(EliminationOptimizer):

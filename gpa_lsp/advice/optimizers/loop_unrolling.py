@@ -27,11 +27,11 @@ from gpa_lsp.sources.languages import find_language
 _UNROLL_OFF = ("#pragma unroll 1", "#pragma nounroll", "#pragma unroll(1)")
 _LINES_ABOVE = 3
 _TELLING_RATIO = 0.01
-"""Of all samples: from here on a chain from turn to turn is worth a word."""
+"""Of all samples: from here on a chain from iteration to iteration is worth a word."""
 
 
 class LoopUnrolling(HidingOptimizer):
-    """Several copies of a loop's body in one turn wait for their results together instead of one after the other.
+    """Several iterations in one pass through an unrolled body wait for their results together instead of one after the other.
 
     Matched: latency of memory and execution dependences whose def and use every turn of the same loop passes, unless each turn needs a result
     of the turn before (a list that is walked, a sum), a loaded value decides whether there is a next one, or a barrier keeps the turns apart:
@@ -48,7 +48,7 @@ class LoopUnrolling(HidingOptimizer):
     group: ClassVar[str] = "latency"
 
     def match(self, subject: Subject) -> HidingMatch | Silence:
-        """Find loops whose turns could overlap."""
+        """Find loops whose iterations could overlap."""
         if not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         edges = find_dependency_edges(subject, EVERY_DEPENDENCE)
