@@ -199,7 +199,7 @@ class SilenceStage(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """Why an optimizer has nothing to say.
+    """Why an optimizer does not apply.
 
     Attributes:
         optimizer: its name.

@@ -18,7 +18,7 @@ FENCE = """
 warp_balance 1.25x  bound 1.292x  interval 1.20-1.29  uncapped 1.250x  M=200/190  function k.cu:3 ~ matched stalls
     0x0040 STG <- 0x0030 BAR  barrier=200/190  1 instruction, 6 cycles
     hint ~ fewer barriers
-    caveat ~ taken for avoidable
+    caveat ~ taken as avoidable
     reason ~ Equation 2
 silence fast_math not_matched ~ none of the 6 instructions
 """

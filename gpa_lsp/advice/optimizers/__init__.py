@@ -11,6 +11,16 @@ from gpa_lsp.advice.matches import EliminationMatch, HidingMatch, IdleMatch, Par
 from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
 from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import Sentence, say
+
+DISASSEMBLY_FAILED = say("the code could not be disassembled")
+"""Why an optimizer that reads instructions does not apply."""
+
+NO_ARCHITECTURE = say("no table describes this architecture")
+"""Why one that needs limits of the hardware does not apply."""
+
+NO_GRID = say("the profile does not record the number of blocks and SMs")
+"""Why one that looks at the grid does not apply."""
 
 
 class Optimizer(ABC):
@@ -40,8 +50,8 @@ class Optimizer(ABC):
     def advise(self, subject: Subject) -> Advice | Silence:
         """Match and price."""
 
-    def silent(self, stage: SilenceStage, message: str) -> Silence:
-        """Nothing to say, and why."""
+    def silent(self, stage: SilenceStage, message: Sentence) -> Silence:
+        """Why it does not apply."""
         return Silence(optimizer=self.name, stage=stage, message=message)
 
     @property

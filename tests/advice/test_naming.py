@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope
+from gpa_lsp.advice.naming import describe_line, describe_place, describe_scope
 from gpa_lsp.advice.subject import Subject, build_subject
 from gpa_lsp.blame.edge_list import build_edges, build_unattributed
 from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
@@ -50,16 +50,16 @@ SUBJECT = make_subject(write_kernel(TEXT, sources={"src/k.cu": SOURCE}))
 
 
 def test_a_single_expression_is_named() -> None:
-    assert describe_place(SUBJECT, 0) == "the load of `x[i]` in line 2 of k.cu"
-    assert describe_place(SUBJECT, 2) == "the store to `y[i]` in line 3 of k.cu"
+    assert describe_place(SUBJECT, 0) == "the load of `x[i]` at line 2 of k.cu"
+    assert describe_place(SUBJECT, 2) == "the store to `y[i]` at line 3 of k.cu"
 
 
 def test_several_candidates_stay_candidates() -> None:
-    assert describe_place(SUBJECT, 1) == "a load (`x[i]`, `x[j]`, `z[k]` or another) in line 3 of k.cu"
+    assert describe_place(SUBJECT, 1) == "a load (`x[i]`, `x[j]`, `z[k]` or another) at line 3 of k.cu"
 
 
 def test_other_instructions_go_by_their_opcode() -> None:
-    assert describe_place(SUBJECT, 3) == "the FFMA in line 3 of k.cu"
+    assert describe_place(SUBJECT, 3) == "the FFMA at line 3 of k.cu"
 
 
 def test_without_a_line_the_offset_is_the_place() -> None:
@@ -67,17 +67,17 @@ def test_without_a_line_the_offset_is_the_place() -> None:
 
 
 def test_without_the_source_only_the_line_is_named() -> None:
-    assert describe_place(SUBJECT, 5) == "the EXIT in line 9 of other.cu"
+    assert describe_place(SUBJECT, 5) == "the EXIT at line 9 of other.cu"
     assert describe_line(SUBJECT, 5) == "line 9 of other.cu"
 
 
 def test_atomics_are_atomics() -> None:
-    assert describe_place(SUBJECT, 6) == "the atomic on `h[b]` in line 4 of k.cu"
+    assert describe_place(SUBJECT, 6) == "the atomic on `h[b]` at line 4 of k.cu"
     assert describe_place(SUBJECT, 7) == "the atomic at 0x70"
 
 
 def test_scopes() -> None:
     loop = Scope(kind=ScopeKind.LOOP, function="kernel", row=1, file="src/k.cu", line=3)
-    assert describe_scope(SUBJECT, loop) == "the loop in line 3 of k.cu"
+    assert describe_scope(SUBJECT, loop) == "the loop at line 3 of k.cu"
     assert describe_scope(SUBJECT, Scope(kind=ScopeKind.LOOP, function="kernel", row=4)) == "the loop at 0x40"
     assert describe_scope(SUBJECT, SUBJECT.scopes.scopes[0]) == "the kernel"
