@@ -71,6 +71,6 @@ def list_launches(described: Path | None, choice: LaunchChoice) -> ListedLaunche
         if len(found) == _MOST_MEASURED:
             break
     if not found:
-        message = "of no launch in it grid and block are known"
+        message = "it has no launch with a known grid and block"
         raise InputError(message, path=choice.profile_path, remedy="record it again, or describe the launches")
     return ListedLaunches(launches=tuple(found.values()), must_match=False)
