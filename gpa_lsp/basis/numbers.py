@@ -42,6 +42,9 @@ class Quantity(StrEnum):
     NS = "ns"
     SAMPLES = "samples"
     WARPS = "warps"
+    BYTES_PER_UPDATE = "bytes/update"
+    """Of a grid: what a model of volumes counts by."""
+    UPDATES_PER_S = "updates/s"
 
 
 Cell = str | int | float | None
@@ -216,6 +219,15 @@ def format_duration_ns(duration_ns: float | None) -> str:
         if abs(duration_ns) >= size_ns:
             return f"{_write_digits(duration_ns / size_ns)} {unit}"
     return f"{_write_digits(duration_ns)} ns"
+
+
+def format_seconds(duration_s: float) -> str:
+    """A time that is waited for, or a limit of one.
+
+    >>> format_seconds(600.0), format_seconds(0.5), format_seconds(12.345)
+    ('600 s', '0.5 s', '12.3 s')
+    """
+    return f"{format_count(duration_s)} s" if duration_s >= 100 else f"{duration_s:.3g} s"
 
 
 def format_duration_spread(spread: Spread | None) -> str:
@@ -401,4 +413,6 @@ _FORMATS: dict[Quantity, Callable[[float], str]] = {
     Quantity.NS: format_duration_ns,
     Quantity.SAMPLES: format_count,
     Quantity.WARPS: format_number,
+    Quantity.BYTES_PER_UPDATE: lambda value: f"{format_update_bytes(value)} bytes",
+    Quantity.UPDATES_PER_S: lambda value: f"{format_rate(value, 'updates')} per second",
 }

@@ -116,9 +116,7 @@ def find_product(name: str) -> Product:
     exact = [product for product in load_products() if wanted and wanted in _list_keys(product)]
     if exact:
         return exact[0]
-    raise InputError(
-        f"no GPU is known by the name {name[:80]!r}", remedy=f"name one of {', '.join(_list_near(wanted))}"
-    )
+    raise InputError(f"no known GPU is named {name[:80]!r}", remedy=f"name one of {', '.join(_list_near(wanted))}")
 
 
 def find_product_of(device: Device) -> Product | None:

@@ -75,7 +75,7 @@ def list_launches(described: Path | None, choice: LaunchChoice) -> ListedLaunche
         if len(found) == _MOST_MEASURED:
             break
     if not found:
-        message = "of no launch in it grid and block are known"
+        message = "it has no launch with a known grid and block"
         raise InputError(message, path=choice.profile_path, remedy="record it again, or describe the launches")
     return ListedLaunches(launches=tuple(found.values()), must_match=False)
 
@@ -96,7 +96,7 @@ def describe_launch(launch: Launch, *, given: Sequence[LaunchDescription] = ()) 
     grid, block = launch.grid, launch.block
     if grid is None or block is None or not all(size > 0 for size in (*grid, *block)):
         raise InputError(
-            f"the size of launch {launch.index} of {launch.display_name[:200]} is not known",
+            f"the size of launch {launch.index} of {launch.display_name[:200]} is unknown",
             remedy="choose another launch",
         )
     shared_bytes = launch.read_count(_DYNAMIC_SHARED) or 0

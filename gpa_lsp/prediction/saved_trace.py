@@ -24,9 +24,7 @@ from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, rec
 from gpa_lsp.volumes.model import VolumeMode
 from gpa_lsp.volumes.predict import predict_volumes
 
-_NOTE = (
-    "a trace keeps neither registers nor shared memory of a block: residency is thought to be limited by threads alone"
-)
+_NOTE = "a trace keeps neither the registers nor the shared memory of a block: occupancy is assumed to be limited by threads alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

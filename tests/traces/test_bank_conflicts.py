@@ -176,10 +176,11 @@ def test_conflicts_of_many_instructions_are_no_praise(line):
     for index in range(40):
         writer.access(index, lanes_by(8, base=0))
     answer = answer_banks(writer)
-    assert "80 wavefronts, 50 % of them for bank conflicts" in answer.summary
-    share = "50 %" if line else "1 %"
+    assert "80 wavefronts, 50 % of them due to bank conflicts" in answer.summary
+    share = "50 %" if line else "1.2 %"
     assert [finding.text for finding in answer.findings] == [
-        f"kernel.cu:{line or 1}: shared loads take 2.0 wavefronts per request, a 2.0-way bank conflict; {share} of all wavefronts."
+        f"Shared loads at line {line or 1} of kernel.cu take 2 wavefronts per request, a 2-way bank conflict; "
+        f"the excess is {share} of all wavefronts."
     ]
 
 
@@ -188,5 +189,5 @@ def test_hardly_any_conflicts_are_praised():
     answer = answer_banks(writer.access(0, lanes_by(0, base=0)))
     assert "2 wavefronts, 0 % of them" in answer.summary
     assert [finding.text for finding in answer.findings] == [
-        "Shared accesses take about as few wavefronts as they can."
+        "Shared-memory accesses take close to the fewest wavefronts possible."
     ]

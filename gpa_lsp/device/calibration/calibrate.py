@@ -250,7 +250,7 @@ class _Work:
         best = choose_plateau(sweep, *working_sets)
         if best is None:
             if sweep:
-                why = "no working set of the sweep is of its size: too little memory is free"
+                why = "no working set of the sweep has its size: too little memory is free"
                 self.skipped.append(Skipped(what=level.value, why=why))
             return []
         return [self._make_bandwidth(level, best.rate, best.working_set_bytes)]
