@@ -138,7 +138,7 @@ def lay_out_table(
 
 
 def _drop_optional(columns: Sequence[Column], widths: Sequence[int], kept: list[int], room: int) -> list[int]:
-    """The columns that stay."""
+    """The columns that are kept."""
     least = [
         min(width, column.min_chars) if column.can_shrink else width
         for column, width in zip(columns, widths, strict=True)

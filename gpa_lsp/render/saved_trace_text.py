@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
-from gpa_lsp.basis.numbers import format_count, format_dim3
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_dim3
 from gpa_lsp.prediction.saved_trace import SavedTrace
 from gpa_lsp.render.answer_text import render_answer
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, text_line, wrap
@@ -39,9 +39,7 @@ def render_saved_trace(
 def describe_saved_trace(saved: SavedTrace) -> str:
     """The launch, how much of it was traced, and for which GPU."""
     text = (
-        f"grid {format_dim3(saved.grid)}, block {format_dim3(saved.block)}; a trace ({saved.origin}) of {format_count(saved.traced_blocks)} of "
-        f"{format_count(prod(saved.grid))} blocks"
+        f"grid {format_dim3(saved.grid)}, block {format_dim3(saved.block)}; {'a' if saved.is_complete else 'an incomplete'} trace ({saved.origin}) "
+        f"of {format_count(saved.traced_blocks)} of {format_count_of(prod(saved.grid), 'block')}"
     )
-    if not saved.is_complete:
-        text += ", which is not whole"
     return f"{text}; predicted for the {saved.machine}" if saved.machine else text

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.render.advice_markdown import render_advice_markdown
-from gpa_lsp.render.markdown_text import escape_markdown, escape_prose, quote_code
+from gpa_lsp.render.markdown_text import escape_markdown, quote_code, write_sentence
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import Report
 from tests.conftest import examples
@@ -125,4 +125,4 @@ def test_code_is_closed_and_cannot_end_a_cell(text: str) -> None:
     [("`a*b` c*d", "`a*b` c\\*d"), ("open ` only *", "open \\` only \\*"), ("two\nlines", "two lines"), ("", "")],
 )
 def test_prose_keeps_its_code(text: str, escaped: str) -> None:
-    assert escape_prose(text) == escaped
+    assert write_sentence(text) == escaped

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpa_lsp.blame.model import IssueCounts
-from gpa_lsp.render.blame_words import describe_bounds, describe_grounds, measure_causes
+from gpa_lsp.render.blame_words import describe_basis, describe_bounds, measure_causes
 from gpa_lsp.render.rule_estimates import convert_saving, list_estimates
 from gpa_lsp.report.model import KernelReport, RuleNote
 from tests.report_builder import build_kernel
@@ -17,7 +17,7 @@ LISTING = """
 
 
 def grounds(kernel: KernelReport) -> dict[str, str]:
-    return dict(describe_grounds(kernel))
+    return dict(describe_basis(kernel))
 
 
 @pytest.mark.parametrize(
