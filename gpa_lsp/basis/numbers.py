@@ -392,6 +392,15 @@ def format_rate(per_s: float, noun: str) -> str:
     return f"{format_number(per_s)} {noun}"
 
 
+def format_file_value(value: float) -> str:
+    """A number of a file, as a message about that file repeats it.
+
+    >>> format_file_value(0.0), format_file_value(49.5), format_file_value(1e300)
+    ('0', '49.5', '1e+300')
+    """
+    return f"{value:g}"
+
+
 def format_decade(value: float) -> str:
     """A power of ten beside an axis, short.
 

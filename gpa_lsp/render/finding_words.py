@@ -26,7 +26,7 @@ def describe_finding(finding: Finding) -> str:
     if finding.called_ratio >= _CALLED_SHOWN_FROM:
         parts.append(f"about {format_percent(finding.called_ratio)} more in functions it calls (estimate)")
     if finding.hottest is not None and finding.hottest.text:
-        parts.append(f"hottest instruction {finding.hottest.text}")
+        parts.append(f"hottest {finding.hottest.text}")
     parts.append(f"{format_count(inclusive)} of {format_count(finding.share.whole_samples)} samples")
     return "; ".join(parts)
 

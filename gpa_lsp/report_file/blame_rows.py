@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.figures import sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_file_value
 from gpa_lsp.binary.model import ResourceKind, encode_resource, name_resource
 from gpa_lsp.blame.model import (
     BlameCategory,
@@ -229,7 +230,7 @@ def _check_blame(blame: KernelBlame, scope: InScope) -> None:
         wrong = np.argwhere(np.abs(sums - sampled) > _TOLERANCE_SAMPLES + 1e-9 * sampled)
         if len(wrong):
             row, reason = wrong[0].tolist()
-            place = f"instruction {row} has {float(sums[row, reason])!r} {word}samples of {columns.reasons[reason][:40]}"
+            place = f"instruction {row} has {format_file_value(sums[row, reason])} {word}samples of {columns.reasons[reason][:40]}"
             raise MisfitError(f"{place} in edges and unattributed, not the {sampled[row, reason]} that were taken")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.basis.numbers import format_number
+from gpa_lsp.basis.numbers import format_file_value
 from gpa_lsp.basis.prose import Sentence
 
 MAX_COUNT = (1 << 63) - 1
@@ -248,8 +248,8 @@ class Number(Codec):
         if not abs(value) <= sys.float_info.max:
             raise MisfitError("is too large a number")
         if not self.minimum <= value <= self.maximum:
-            above = f"outside {format_number(self.minimum)} to {format_number(self.maximum)}"
-            raise MisfitError("is negative" if self.maximum == math.inf else f"is {value!r}, {above}")
+            above = f"outside {format_file_value(self.minimum)} to {format_file_value(self.maximum)}"
+            raise MisfitError("is negative" if self.maximum == math.inf else f"is {format_file_value(value)}, {above}")
         return float(value)
 
     def read_many(self, values: Sequence[Any], scope: InScope) -> Sequence[Any]:

@@ -391,7 +391,7 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
 def test_process(smooth: str) -> None:
     done = run("check", smooth, "--fail-on", "finding")
     assert done.returncode == 1
-    assert done.stdout.startswith("/build/src/smooth.cu:8: info: 80.6 % (±0.4) of smooth: ")
+    assert done.stdout.startswith("/build/src/smooth.cu:8: info: 81 % (±0.4) of smooth: ")
     assert done.stderr == ""
 
 

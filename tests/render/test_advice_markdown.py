@@ -58,7 +58,7 @@ def test_the_summary_has_every_piece_of_advice_with_its_category() -> None:
     rows = [line for line in lines if line.startswith("| **")]
     assert len(rows) == 8
     assert rows[0].startswith(
-        "| **1.39×** | 1.34× to 1.43× | 1.87× | Unroll the loop (`loop_unrolling`) | code | 67.7 %"
+        "| **1.39×** | 1.34× to 1.43× | 1.87× | Unroll the loop (`loop_unrolling`) | code | 68 % (±0.4) | 32,100 |"
     )
     assert [re.search(r"\| (code|parallel|binary) \|", row)[1] for row in rows[-2:]] == ["parallel", "binary"]  # type: ignore[index]
 
@@ -69,14 +69,14 @@ def test_a_place_in_the_list_that_the_estimate_does_not_explain_is_explained() -
     first, *others = kernel.advice.advice
     moved = replace(first, rank_reason="comes before larger estimates, because 5 * 5 > 3")
     lines = show(build_report(replace(kernel, advice=replace(kernel.advice, advice=(moved, *others)))))
-    assert lines.count("- Place in the list: comes before larger estimates, because 5 \\* 5 \\> 3") == 1
+    assert lines.count("- Ranking: comes before larger estimates, because 5 \\* 5 \\> 3") == 1
 
 
 def test_limits() -> None:
     lines = show(make_advice_example(), max_kernels=2, max_advice=1)
     assert sum(line.startswith("## ") for line in lines) == 2
     assert sum(line.startswith("| **") for line in lines) == 3
-    assert "And 4 kernels of less time." in lines
+    assert "And 4 shorter kernels." in lines
     assert any(line.endswith("And 5 more.") for line in lines)
 
 
