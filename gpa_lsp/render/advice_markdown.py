@@ -162,7 +162,7 @@ class _KernelMarkdown:
         for caveat in advice.caveats:
             yield f"- **Caution**: {write_sentence(caveat)}"
         for reason in advice.reasons:
-            yield f"- Because: {write_sentence(reason)}"
+            yield f"- Basis: {write_sentence(reason)}"
         if advice.rank_reason:
             yield f"- Ranking: {write_sentence(advice.rank_reason)}"
 

@@ -85,7 +85,7 @@ class AdviceText:
         for caveat in advice.caveats:
             yield from self._mark("caution: ", caveat, Style.WARNING)
         if advice.reasons:
-            yield from self._mark("because: ", "; ".join(advice.reasons), Style.DIM)
+            yield from self._mark("basis: ", "; ".join(advice.reasons), Style.DIM)
 
     def _render_region(self, region: Region, hint: str, number: int, count: int) -> Iterator[Line]:
         yield self._head_region(region, number)

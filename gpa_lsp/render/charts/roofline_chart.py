@@ -78,7 +78,7 @@ class ChartLook:
 
     Attributes:
         width: in pixels, of the area between the axes; None to fill what it stands in (in a page).
-        height: likewise.
+        height: pixels, or None to fill it.
         has_legend: explain colours and shapes; a page that does so itself leaves it out.
         title: heading; empty for none.
     """
