@@ -30,12 +30,12 @@ _CAUSES: Mapping[BlameCategory, str] = {
     BlameCategory.EXECUTION_CONSTANT: "a constant load",
     BlameCategory.EXECUTION_ARITHMETIC: "an arithmetic result",
     BlameCategory.EXECUTION_SPECIAL: "a special function, a conversion or other slow arithmetic",
-    BlameCategory.EXECUTION_WARP: "a shuffle, vote or other exchange between lanes",
+    BlameCategory.EXECUTION_WARP: "a warp shuffle, vote or reduction",
     BlameCategory.EXECUTION_SYSTEM: "a special register",
-    BlameCategory.WRITE_AFTER_READ: "a register an earlier instruction has yet to read",
+    BlameCategory.WRITE_AFTER_READ: "a register that is still to be read",
     BlameCategory.ISSUE: "the issue cost of the previous instruction",
     BlameCategory.SYNCHRONISATION: "a barrier or a fence",
-    BlameCategory.BRANCH: "a branch that is not resolved yet",
+    BlameCategory.BRANCH: "an unresolved branch",
     BlameCategory.INDIRECT: "the target of an indirect branch",
     BlameCategory.INSTRUCTION_FETCH: "instruction fetch",
     BlameCategory.PIPE_THROTTLE: "a busy arithmetic pipe",
@@ -214,7 +214,7 @@ def describe_hotspot(hotspot: Hotspot, region: Scope) -> Sequence[str]:
     if hotspot.operand is not None:
         facts.append(f"in {hotspot.operand}")
     if not hotspot.is_separable:
-        facts.append("shares its samples with other causes by convention")
+        facts.append("shared with other causes by convention")
     facts.append(hotspot.note)
     return tuple(fact for fact in facts if fact)
 

@@ -90,7 +90,7 @@ def _describe_coverage(coverage: SingleDependencyCoverage) -> str:
     if coverage.group_ratio is not None:
         samples = format_count_of(coverage.group_samples, "sample")
         parts.append(
-            f"{format_percent(coverage.group_ratio)} of {samples} of scoreboards and wait have a single cause or group of causes"
+            f"{format_percent(coverage.group_ratio)} of {samples} of scoreboards and wait have one cause or group of causes"
         )
     if coverage.explained_ratio is not None:
         parts.append(f"{format_percent(coverage.explained_ratio)} of scoreboard samples explained")
