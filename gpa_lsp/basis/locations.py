@@ -56,6 +56,22 @@ InlineChain = tuple[Frame, ...]
 """Frames of one instruction, innermost first. Never empty: an instruction without a line has no chain at all (None)."""
 
 
+def write_place(file: str, line: int | None, last_line: int | None = None) -> str:
+    """A place as terminals and editors open it; without the number where the compiler gave no line.
+
+    Args:
+        file: as it is shown.
+        line: 1-based; 0 or None where there is none.
+        last_line: of several lines.
+
+    >>> write_place("k.cu", 3), write_place("k.cu", 3, 7), write_place("k.cu", 3, 3), write_place("k.cu", 0)
+    ('k.cu:3', 'k.cu:3-7', 'k.cu:3', 'k.cu')
+    """
+    if not line:
+        return file
+    return f"{file}:{line}" if last_line in (None, line) else f"{file}:{line}-{last_line}"
+
+
 def shorten_paths(paths: Iterable[str]) -> dict[str, str]:
     """The shortest tails of paths that still tell them apart.
 

@@ -207,6 +207,15 @@ def format_change(ratio: float) -> str:
     return f"{'−' if ratio < 0 else '+'}{digits} %"
 
 
+def format_points(ratio: float) -> str:
+    """What a share rose or fell by, in percentage points.
+
+    >>> format_points(0.0423), format_points(-0.18), format_points(0.0)
+    ('+4.2 points', '−18 points', '±0 points')
+    """
+    return f"{format_change(ratio).removesuffix(' %')} points"
+
+
 def format_duration_ns(duration_ns: float | None) -> str:
     """A time in the unit that suits it.
 
@@ -393,6 +402,27 @@ def format_rate(per_s: float, noun: str) -> str:
         if per_s >= size:
             return f"{format_number(per_s / size)} {word}{noun}"
     return f"{format_number(per_s)} {noun}"
+
+
+def format_file_value(value: float) -> str:
+    """A number of a file, as a message about that file repeats it.
+
+    >>> format_file_value(0.0), format_file_value(49.5), format_file_value(1e300)
+    ('0', '49.5', '1e+300')
+    """
+    return f"{value:g}"
+
+
+def format_decade(value: float) -> str:
+    """A power of ten beside an axis, short.
+
+    >>> [format_decade(value) for value in (0.01, 1.0, 1e4, 1e11, 1e12)]
+    ['0.01', '1', '10k', '100G', '1T']
+    """
+    for size, prefix in _SI_PREFIXES:
+        if value >= size * 0.999:
+            return f"{value / size:.0f}{prefix}"
+    return f"{value:.6g}"
 
 
 _FORMATS: dict[Quantity, Callable[[float], str]] = {

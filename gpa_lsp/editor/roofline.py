@@ -26,7 +26,7 @@ def find_limiter(shown: VisibleKernel) -> str | None:
 
 def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
     """How close a kernel is to its roofs, as Markdown; empty for one that was not measured, or not judged."""
-    from gpa_lsp.render.markdown_text import escape_prose
+    from gpa_lsp.render.markdown_text import write_sentence
     from gpa_lsp.render.roof_words import describe_roofs
     from gpa_lsp.render.roofline_text import describe_roofline, render_roofline_markdown
 
@@ -37,7 +37,7 @@ def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
         return "" if report.advice is None else describe_roofs(report.advice)
     if with_bars:
         return "\n".join(render_roofline_markdown(roofline))
-    return "  \n".join(escape_prose(text) for text in describe_roofline(roofline) if text)
+    return "  \n".join(write_sentence(text) for text in describe_roofline(roofline) if text)
 
 
 def draw_roofline_of(shown: VisibleKernel) -> str:

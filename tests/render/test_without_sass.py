@@ -100,7 +100,7 @@ def test_it_is_marked(name: str) -> None:
 
 def test_the_mark_stands_beside_the_estimate() -> None:
     text = RENDERERS["check"](build_report(make_kernel(UNREAD)))
-    mark = "gpa-lsp advise says where; its SASS was not read, so better advice may be missing"
+    mark = "gpa-lsp advise shows where; its SASS was not read, so better advice may be missing"
     assert text.endswith(f"best advice for kernel: 1.44× (1.40× to 1.48×) Fill the last wave ({mark})")
     assert RENDERERS["lens"](build_report(make_kernel(UNREAD))).endswith(
         "Fill the last wave: 1.44× · its SASS was not read"
@@ -109,7 +109,7 @@ def test_the_mark_stands_beside_the_estimate() -> None:
 
 def test_stalls_whose_causes_are_unknown_are_stalls() -> None:
     assert describe_bounds(make_kernel(UNREAD)) == "mostly long_scoreboard 85 %"
-    assert describe_bounds(make_kernel(LISTING)).startswith("waits for ")
+    assert describe_bounds(make_kernel(LISTING)).startswith("stalled on ")
 
 
 def test_the_drivers_own_code_has_no_sass_and_needs_none() -> None:

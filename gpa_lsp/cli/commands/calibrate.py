@@ -1,10 +1,11 @@
-"""``gpa-lsp calibrate``: measure the roofs of a GPU of this computer."""
+"""``gpa-lsp calibrate``: measure the ceilings of a GPU of this computer."""
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import GpaError, InputError
+from gpa_lsp.basis.numbers import format_bytes, format_count_of
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.terminal import Terminal
 
@@ -17,20 +18,20 @@ _REMEDY = "name one such as 8.6 or 9.0"
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--device", metavar="N", type=int, default=0, help="which GPU, as the driver counts them (default: 0)"
+        "--device", metavar="N", type=int, default=0, help="which GPU, by the driver's number (default: 0)"
     )
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         type=Path,
-        help="write the roofs to FILE (default: the user's data folder, where reports of this GPU find them)",
+        help="write the ceilings to FILE (default: the user's data folder, where reports of this GPU find them)",
     )
     parser.add_argument("--quick", action="store_true", help="shorter and fewer runs: a first impression")
     parser.add_argument(
         "--plan",
         metavar="CC",
-        help="measure nothing: compile the benchmarks for a compute capability and say what would be measured; needs no GPU",
+        help="measure nothing: compile the benchmarks for a compute capability and list them; needs no GPU",
     )
 
 
@@ -55,12 +56,12 @@ def _make_folder(target: Path) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"the folder cannot be made: {error.strerror or error}"
+        message = f"the folder cannot be created: {error.strerror or error}"
         raise InputError(message, path=target.parent, remedy="choose another place with -o") from error
 
 
 def _find_theory(found: "Calibration", device: int) -> "Machine | None":
-    """The theoretical roofs at the clock that was measured; None where they cannot be looked up."""
+    """The theoretical ceilings at the clock that was measured; None where they cannot be looked up."""
     import dataclasses
 
     from gpa_lsp.arch.lookup import find_architecture
@@ -82,7 +83,7 @@ def _find_theory(found: "Calibration", device: int) -> "Machine | None":
 def _parse_capability(text: str) -> tuple[int, int]:
     major, dot, minor = text.partition(".")
     if not (dot and major.isdecimal() and minor.isdecimal() and len(text) < 8):
-        raise InputError(f"{text[:20]!r} is no compute capability", remedy=_REMEDY)
+        raise InputError(f"{text[:20]!r} is not a compute capability", remedy=_REMEDY)
     return int(major), int(minor)
 
 
@@ -92,24 +93,31 @@ def _show_plan(capability: tuple[int, int], terminal: Terminal) -> int:
 
     plan = plan_calibration(capability)
     rows = [
-        (one.kind.value, one.instruction, f"{one.ops_per_instruction} operations per warp instruction")
+        (
+            one.kind.value,
+            one.instruction,
+            f"{format_count_of(one.ops_per_instruction, 'operation')} per warp instruction",
+        )
         for one in plan.arithmetic
     ]
     names = {MemoryLevel.SHARED: "shared memory", MemoryLevel.L1: "L1", MemoryLevel.L2: "L2 and DRAM"}
     rows += [
-        (names[one.level], one.instruction, f"{one.bytes_per_thread_and_read} bytes per thread") for one in plan.memory
+        (names[one.level], one.instruction, f"{format_bytes(one.bytes_per_thread_and_read)} per thread")
+        for one in plan.memory
     ]
     text = [f"{name}: {instruction}, {work}\n" for name, instruction, work in rows]
     text += [f"{skip.what}: not measured: {skip.why}\n" for skip in plan.skipped]
-    text.append(f"{len(rows)} benchmarks compiled by NVRTC {plan.compiler_version}; nothing was run\n")
+    text.append(
+        f"{format_count_of(len(rows), 'benchmark')} compiled by NVRTC {plan.compiler_version}; nothing was run\n"
+    )
     terminal.print_safely(lambda: terminal.write_text("".join(text)))
     return 0
 
 
 COMMAND = Command(
-    summary="measure the roofs of a GPU of this computer",
+    summary="measure the ceilings of a GPU of this computer",
     description="Measure peaks by type of operation and bandwidths by level of the memory with generated kernels, and keep them as JSON. "
-    "Reports of the same GPU are then put under measured roofs. Needs an NVIDIA GPU, its driver and gpa-lsp[cuda].",
+    "Reports of the same GPU then use the measured ceilings. Needs an NVIDIA GPU, its driver and gpa-lsp[cuda].",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -39,13 +39,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("none", "finding", "problem"),
         action="append",
         default=[],
-        help="exit with 1 when there is a finding, or a problem that costs part of the answer (default: none); may be given twice",
+        help="exit with 1 on a finding, or on a problem that costs part of the answer (default: none); repeatable",
     )
     parser.add_argument(
         "--arch",
         metavar="SM",
         type=parse_architecture,
-        help="what to compile sources for, such as sm_86 (default: the newest that their compile command names, else sm_80)",
+        help="architecture to compile sources for, such as sm_86 (default: the newest of their compile command, else sm_80)",
     )
 
 
@@ -126,15 +126,15 @@ def _parse_percent(text: str) -> float:
     except ValueError:
         percent = -1.0
     if not 0 <= percent <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage from 0 to 100")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 to 100")
     return percent / 100
 
 
 COMMAND = Command(
-    summary="print the hot places of profiles, or what the code of sources says, as file:line: info: ...",
+    summary="print the hot places of profiles, or findings in the code of sources, as file:line: info: ...",
     description=(
-        "Print the places of each kernel that hold most of its stall samples, and what the warps there waited for. A CUDA source (.cu) is compiled "
-        "instead: printed are registers, occupancy and what its code says, with nothing measured and nothing of it run."
+        "Print the places of each kernel with most of its stall samples, and what their warps were stalled on. A CUDA source (.cu) is compiled "
+        "instead: printed are its registers, occupancy and findings in its code, with nothing measured and nothing run."
     ),
     add_arguments=_add_arguments,
     run=_run,

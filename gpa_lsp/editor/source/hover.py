@@ -126,9 +126,9 @@ def _find_marks(shown: VisibleKernel, file: str | None, line: int | None) -> "It
 
 def _describe_mark(mark: "LineMark") -> str:
     from gpa_lsp.basis.numbers import format_percent, format_quantity
-    from gpa_lsp.render.markdown_text import escape_prose
+    from gpa_lsp.render.markdown_text import write_sentence
 
-    text = f"**{escape_prose(mark.measure)}** {format_quantity(mark.value, mark.quantity)}"
+    text = f"**{write_sentence(mark.measure)}** {format_quantity(mark.value, mark.quantity)}"
     if mark.share_ratio is not None:
         text += f" ({format_percent(mark.share_ratio)} of the kernel's)"
-    return f"{text}: {escape_prose(mark.text)}" if mark.text else text
+    return f"{text}: {write_sentence(mark.text)}" if mark.text else text
