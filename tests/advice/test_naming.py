@@ -4,6 +4,7 @@ import numpy as np
 
 from gpa_lsp.advice.naming import describe_line, describe_place, describe_scope
 from gpa_lsp.advice.subject import Subject, build_subject
+from gpa_lsp.basis.prose import Code, Place
 from gpa_lsp.blame.edge_list import build_edges, build_unattributed
 from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
 from gpa_lsp.rows.model import Kernel
@@ -52,6 +53,12 @@ SUBJECT = make_subject(write_kernel(TEXT, sources={"src/k.cu": SOURCE}))
 def test_a_single_expression_is_named() -> None:
     assert describe_place(SUBJECT, 0) == "the load of `x[i]` at line 2 of k.cu"
     assert describe_place(SUBJECT, 2) == "the store to `y[i]` at line 3 of k.cu"
+
+
+def test_names_hold_their_code_and_their_place_as_values() -> None:
+    place = Place(file="src/k.cu", line=2, shown_file="k.cu")
+    assert describe_place(SUBJECT, 0).parts == ("the load of ", Code(text="x[i]"), " at ", place)
+    assert describe_line(SUBJECT, 0).parts == (place,)
 
 
 def test_several_candidates_stay_candidates() -> None:
