@@ -38,7 +38,7 @@ def find_blamer(name: str) -> Blamer:
     """
     known = list_members(catalogue)
     if name not in known:
-        raise GpaError(f"no blamer is named {name!r}; there are {', '.join(known)}")
+        raise GpaError(f"no way of attribution is named {name!r}; known are {', '.join(known)}")
     return load_member(catalogue, name, "BLAMER", Blamer)
 
 
@@ -116,7 +116,7 @@ def _join_unattributed(parts: Iterable[tuple[Unattributed, int]]) -> Unattribute
 def _note_work_bound(kernel: Kernel, function: FunctionSamples) -> Problem:
     return Problem(
         severity=ProblemSeverity.WARNING,
-        message=f"the control flow of {function.name} is too tangled to be followed everywhere; some of its stalls have no cause",
+        message=f"the control flow of {function.name} is too tangled to follow everywhere; some of its stalls have no cause",
         path=kernel.profile_path,
         remedy="nothing is lost: they are counted as unattributed",
         kernel=kernel.mangled_name,

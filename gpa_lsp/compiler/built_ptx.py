@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, ToolError
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.binary.allowance import Allowance
 from gpa_lsp.binary.containers import Container, recognise_container
 from gpa_lsp.binary.elf import NO_BITS, read_elf
@@ -78,7 +79,7 @@ def _extract(path: Path, limit_bytes: int) -> Iterator[str]:
         files = sorted(folder.glob("*.ptx"))
         if sum(file.stat().st_size for file in files) > limit_bytes:
             raise InputError(
-                f"the PTX unpacks to more than {limit_bytes} bytes", path=path, remedy="give one object of it"
+                f"the PTX unpacks to more than {format_bytes(limit_bytes)}", path=path, remedy="give one object of it"
             )
         for file in files:
             yield _decode(file.read_bytes())

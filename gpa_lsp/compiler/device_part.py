@@ -21,7 +21,7 @@ from gpa_lsp.compiler.nvrtc import NAME_MAP, DeviceText, compile_with_nvrtc
 
 HOST_LEFT_OUT = "host code was left out"
 _MOST_ROUNDS = 6
-_TOO_LARGE = "the source is too large to tell host code from device code; all of it was compiled as device code"
+_TOO_LARGE = "the source is too large to separate host code from device code; all of it was compiled as device code"
 
 
 @dataclass(slots=True)
@@ -185,17 +185,17 @@ def _drop_expression(attempt: _Attempt, text: str) -> bool:
 def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt | None) -> list[str]:
     notes = []
     if host.has_host:
-        notes.append(f"{HOST_LEFT_OUT}: NVRTC compiles device code alone")
+        notes.append(f"{HOST_LEFT_OUT}: NVRTC compiles device code only")
     if attempt is not None and attempt.empty_headers:
-        notes.append(f"headers that were not found were taken as empty: {', '.join(attempt.empty_headers[:5])}")
+        notes.append(f"missing headers were treated as empty: {', '.join(attempt.empty_headers[:5])}")
     if attempt is not None and attempt.removed_lines:
         lines = ", ".join(map(str, sorted(attempt.removed_lines)[:8]))
-        notes.append(f"what only host code can use was left out on lines {lines}")
+        notes.append(f"host-only code was left out on lines {lines}")
     if attempt is not None and attempt.headers:
         names = ", ".join(path.name for path in list(attempt.headers)[:5])
-        notes.append(f"what only host code can use was left out of {names}")
+        notes.append(f"host-only code was left out of {names}")
     notes += [
-        f"{name} is a template, and no launch in this file says with which arguments; it was not compiled"
+        f"{name} is a template, and no launch in this file gives its arguments; it was not compiled"
         for name in asked.untold[:5]
     ]
     refused = attempt.refused[:5] if attempt is not None else ()

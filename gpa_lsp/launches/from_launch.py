@@ -27,7 +27,7 @@ def describe_launch(launch: Launch, *, given: Sequence[LaunchDescription] = ()) 
     grid, block = launch.grid, launch.block
     if grid is None or block is None or not all(size > 0 for size in (*grid, *block)):
         raise InputError(
-            f"the size of launch {launch.index} of {launch.display_name[:200]} is not known",
+            f"the size of launch {launch.index} of {launch.display_name[:200]} is unknown",
             remedy="choose another launch",
         )
     shared_bytes = launch.read_count(_DYNAMIC_SHARED) or 0

@@ -95,7 +95,7 @@ class LineReader:
         """
         match = _LOC.match(directive)
         if match is None:
-            raise InputError(f"{directive.strip()[:80]!r} gives no line", remedy="write .loc FILE LINE COLUMN")
+            raise InputError(f"{directive.strip()[:80]!r} names no line", remedy="write .loc FILE LINE COLUMN")
         place = (int(match[1]), int(match[2]), int(match[3]))
         outer: InlineChain = ()
         if match[4] is not None:

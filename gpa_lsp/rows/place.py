@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import MismatchError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin
 from gpa_lsp.profile.instruction_counts import InstructionCounts, read_instruction_counts
 from gpa_lsp.profile.model import Launch, Module, Profile
@@ -151,7 +152,9 @@ def _refuse_misfit(placed: PlacedLaunch, cubin: Cubin | None) -> None:
         cubin.functions[launch.mangled_name].registers,
     )
     if launched is not None and compiled is not None and launched < compiled:
-        message = f"launched with {launched:.0f} registers a thread, but the cubin's kernel needs {compiled}"
+        message = (
+            f"launched with {format_count(launched)} registers per thread, but the cubin's kernel needs {compiled}"
+        )
         raise MismatchError(message, place=place, remedy=remedy)
     if launch.samples is not None and launch.samples.total_samples and not len(inside):
         raise MismatchError("no sample lies in the kernel that was measured", place=place, remedy=remedy)

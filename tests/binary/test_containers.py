@@ -141,7 +141,7 @@ def test_wanted_architecture_is_missing() -> None:
 
 
 def test_source_file() -> None:
-    with pytest.raises(UnsupportedInputError, match="no file with device code"):
+    with pytest.raises(UnsupportedInputError, match="not a file with device code"):
         find_cubins(FIXTURES / "containers" / "scale.cu")
 
 
@@ -152,7 +152,7 @@ def test_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_empty_file(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    with pytest.raises(InputError, match="no file with device code"):
+    with pytest.raises(InputError, match="not a file with device code"):
         find_cubins(tmp_path / "empty")
 
 

@@ -62,5 +62,5 @@ def test_names_as_the_profiler_gives_them() -> None:
 
 
 def test_a_launch_that_failed_has_no_size() -> None:
-    with pytest.raises(InputError, match="is not known"):
+    with pytest.raises(InputError, match="is unknown"):
         describe_launch(make_launch("_Z4bluri", grid=(0, 0, 0)), given=GIVEN)

@@ -22,7 +22,7 @@ class ScoreboardBlamer:
     """What the hardware waits for: six counters, stall counts, barriers, branches."""
 
     name = "scoreboard"
-    description = "Scoreboard stalls by the six counters instructions set and wait for, wait by stall counts, others by control flow."
+    description = "Scoreboard stalls by the six scoreboards that instructions set and wait on, wait stalls by stall counts, others by control flow."
 
     def blame(self, view: FunctionView, budget: WorkBudget) -> FunctionBlame:
         """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget."""

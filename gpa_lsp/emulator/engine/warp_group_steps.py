@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.engine.accesses import Access
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
 from gpa_lsp.emulator.engine.fragments import Fragment
@@ -199,8 +200,8 @@ class _Step:
         slots = np.empty(len(addresses), np.int64)
         slots[runs] = part.find_slots()
         if outside.any():
-            reason = f"the block's shared memory has {size_bytes:,} bytes"
-            message = f"load of {UNIT_BYTES} bytes at byte {int(addresses[outside][0]):,}: {reason}"
+            reason = f"the block's shared memory has {format_count(size_bytes)} bytes"
+            message = f"load of {UNIT_BYTES} bytes at byte {format_count(int(addresses[outside][0]))}: {reason}"
             self._note(part, usable & np.asarray(outside.any(axis=1))[runs], FaultKind.OUT_OF_BOUNDS, message)
             addresses = np.where(outside, 0, addresses)
         memory = part.fragment.batch.memory
