@@ -118,10 +118,10 @@ def describe_cost(report: KernelReport, row: int, victims: Sequence[InstructionP
     if issues >= _LEAST_ISSUES:
         stay = float(report.instructions.all_samples[row].sum()) / issues
         if stay >= 1.0:
-            parts.append(f"warps stayed about {format_number(stay, 2)} cycles at it each time")
+            parts.append(f"warps stayed about {format_number(stay)} cycles at it each time")
         caused = sum(pair.samples for pair in victims) / issues
         if caused >= 1.0:
-            parts.append(f"others waited about {format_number(caused, 2)} cycles for it")
+            parts.append(f"others waited about {format_number(caused)} cycles for it")
     return " · ".join(parts)
 
 
